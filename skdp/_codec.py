@@ -30,8 +30,7 @@ TYPES = {
     for module, names in {
         "skdp.domain.columns": "Indicators Levels Number",
         "skdp.domain.domain": "Domain",
-        "skdp.domain.interactions": "Interaction",
-        "skdp.domain.splines": "Spline SplineBlock",
+        "skdp.domain.splines": "Interaction Spline SplineBlock",
         "skdp.linear_model._inference.estimate": "NoisyEquations",
         "skdp.linear_model._shared.task": "Stage",
         "skdp.linear_model.export": "Attributes Encoded InUnits InferenceSums",

@@ -46,7 +46,7 @@ def scale_rows(cells: Any, lower: Any, factor: Any, is_unit: bool, fill: Any, ou
     """Write (cells - lower) * factor - 1, clipped to [-1, 1]; return whether cells are valid.
 
     If ``is_unit``, cells are clipped only. Each operation is rounded as in
-    `skdp.domain._projections.Box`. Infinite cells are not valid, nor is NaN without a ``fill``.
+    `skdp.domain.layout.BoxProjection`. Infinite cells are not valid, nor is NaN without a ``fill``.
 
     Parameters
     ----------

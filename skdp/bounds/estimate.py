@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any
@@ -34,10 +33,14 @@ from skdp.bounds._counts import (
     counts,
 )
 from skdp.domain import Domain
-from skdp.domain.cells import is_sparse, kind_of_dtype, plain
-from skdp.domain.reading import NotNumbers, read_numbers, read_target
-from skdp.domain.subset import with_estimate
-from skdp.domain.tables import as_table
+from skdp.domain.tables import (
+    NotNumbers,
+    as_table,
+    in_memory,
+    kind_of_dtype,
+    read_numbers,
+    read_target,
+)
 from skdp.linear_model.validation import (
     RECORDS,
     UNSEEN,
@@ -224,30 +227,18 @@ class Asked:
 
     def _strings(self, X: Any, place: int, persons: Sequence[int] | None) -> Counter[str]:
         """Return the number of records or persons with each string; other cells are no levels."""
-        found = None
-        with suppress(Exception):  # the code of a column may raise anything
-            own = X.loc[:, self.names[place]] if hasattr(X, "columns") else X[:, place]  # type: ignore[index]
-            cells, omitted = own.tolist(), _NO_LEVELS if self.is_ruled(place) else ()
-            kept = [type(cell) in (str, np.str_) and cell not in omitted for cell in cells]
-            texts = map(str, compress(cells, kept))
-            if persons is None:
-                found = Counter(texts)
-            else:
-                found = _most_frequent(zip(compress(persons, kept), texts, strict=True))
-        if found is None:
-            raise fail(self._label(place), "have cells that can be read")
-        return found
+        own = X.loc[:, self.names[place]] if hasattr(X, "columns") else X[:, place]  # type: ignore[index]
+        cells, omitted = own.tolist(), _NO_LEVELS if self.is_ruled(place) else ()
+        kept = [type(cell) in (str, np.str_) and cell not in omitted for cell in cells]
+        texts = map(str, compress(cells, kept))
+        if persons is None:
+            return Counter(texts)
+        return _most_frequent(zip(compress(persons, kept), texts, strict=True))
 
 
 def table_of(X: Any) -> Any:
     """Return a table in memory as a DataFrame or an array of two dimensions, not empty."""
-    if is_sparse(X):
-        remedy = "Use X.toarray()."
-        raise fail("X", "be an array or a pandas DataFrame, not a sparse matrix", remedy=remedy)
-    X = plain(X)
-    if len(X.shape) != 2:
-        remedy = "Reshape your data: one row for each record."
-        raise fail("X", "have two dimensions", len(X.shape), remedy)
+    X = in_memory(X)
     if 0 in X.shape:
         raise fail("X", "have records and columns")
     return X
@@ -541,4 +532,5 @@ def estimate_domain(
         if ledger is not None:
             ledger.spend(guarantee, note="estimate_domain")
         spent.append(guarantee)
-        return with_estimate(asked.domain(*plan.release(data, rng)), guarantee)
+        found = asked.domain(*plan.release(data, rng))
+        return Domain._build(*found._key(), guarantee)

@@ -1,34 +1,26 @@
-"""Declared columns: bounded numbers, levels, and blocks of indicators; and columns of tables.
+"""Declared columns: bounded numbers, levels, and blocks of indicators; and kinds of cells.
 
-`skdp.domain._declaration` builds them from the user's declaration and checks it. Each kind has the
-number of columns that it reads (``n_in``) and is encoded as (``n_out``), and the kinds of the
+`skdp.domain.declaration` builds columns from the user's declaration and checks it. Each kind has
+the number of columns that it reads (``n_in``) and is encoded as (``n_out``), and the kinds of the
 encoded columns (``encoded``).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from functools import cached_property
 from itertools import repeat
+from numbers import Number as AnyNumber
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
-from skdp.domain.cells import (
-    NOT_REAL,
-    copy_reals,
-    has_foreign,
-    is_missing,
-    kind_of,
-    kinds_of,
-    missing_in,
-    pandas_module,
-)
-from skdp.domain.splines import Spline, SplineBlock
 
 # Arrays of these types are compared without running foreign code: signed and unsigned integers,
 # floats and strings. Other arrays of numbers are converted to one of them without a change.
@@ -39,8 +31,53 @@ _Search: TypeAlias = Callable[[NDArray[Any]], NDArray[Any]]
 _DENSE = 2**16
 # Types of objects of which none is missing but None.
 _NEVER_MISSING = frozenset({type(None), bool, int, str, bytes})
-# Types of arrays of numbers, which are read without running foreign code.
-PLAIN_KINDS = frozenset("biuf")
+# Reading a cell of these types runs no foreign code.
+_OWN = frozenset(
+    {type(None), bool, int, float, str, bytes, np.bool_, np.str_, np.bytes_}
+    | {np.dtype(code).type for code in "bhilqBHILQefdg"}
+)
+# pandas' NA and NaT are recognised by the names of their types: pandas may not be installed.
+MISSING_TYPES = frozenset({"NAType", "NaTType"})
+# Durations of numpy are integers to Python, and datetimes are dates: the first match counts.
+_KINDS: tuple[tuple[Any, str], ...] = (
+    (str, "strings"),
+    (bytes, "bytes"),
+    ((timedelta, np.timedelta64), "durations"),
+    ((datetime, np.datetime64), "datetimes"),
+    (date, "dates"),
+    ((AnyNumber, np.bool_), "numbers"),
+)
+
+
+def kinds_of(cells: Iterable[Any]) -> set[type]:
+    """Return the types of cells."""
+    return set(map(type, cells))
+
+
+def kind_of(kind: type) -> str | None:
+    """Return "strings", "numbers" or another kind of the cells of a type, or None if unknown."""
+    return next((name for base, name in _KINDS if issubclass(kind, base)), None)
+
+
+def has_foreign(kinds: set[type]) -> bool:
+    """Return whether reading a cell of one of these types runs foreign code."""
+    return not kinds <= _OWN
+
+
+def is_missing(cell: Any) -> bool:
+    """Return whether a cell is None, NaN, NA or NaT."""
+    kind = type(cell)
+    if issubclass(kind, (float, np.floating)):
+        return math.isnan(cell)
+    if issubclass(kind, (np.datetime64, np.timedelta64)):
+        return bool(np.isnat(cell))
+    return cell is None or kind.__name__ in MISSING_TYPES
+
+
+def missing_in(cells: NDArray[Any]) -> NDArray[np.bool_] | None:
+    """Return which cells are NaN or NaT; None for arrays of other types."""
+    kind = cells.dtype.kind
+    return np.isnan(cells) if kind == "f" else np.isnat(cells) if kind in "mM" else None
 
 
 def listed(items: Iterable[str]) -> str:
@@ -58,11 +95,6 @@ def _common(dtype: np.dtype[Any]) -> str | None:
     if dtype.kind in "biu":
         return "u8" if dtype.kind == "u" else "i8"
     return "f8" if dtype.kind == "f" and dtype.itemsize <= 8 else None
-
-
-def is_unicode(text: str) -> bool:
-    """Return whether a string can be encoded; others have halves of surrogate pairs."""
-    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 @dataclass(frozen=True)
@@ -100,7 +132,7 @@ class Number:
         return (self.lower, self.upper) == (-1.0, 1.0)
 
     @property
-    def encoded(self) -> tuple[Column, ...]:
+    def encoded(self) -> tuple[Number | Indicators, ...]:
         """Kinds of the encoded columns."""
         return (UNIT, Indicators(1)) if self.missing == "indicator" else (UNIT,)
 
@@ -136,7 +168,7 @@ class Levels:
         return len(self.levels) - (self.missing is None)
 
     @property
-    def encoded(self) -> tuple[Column, ...]:
+    def encoded(self) -> tuple[Indicators, ...]:
         """Kinds of the encoded columns."""
         return (Indicators(self.n_out),)
 
@@ -188,28 +220,36 @@ class Levels:
         except TypeError:  # a cell without a hash is not a level
             return np.array([self._position_or(value, other) for value in values], self.dtype)
 
-    def compares(self, dtype: np.dtype[Any]) -> bool:
-        """Return whether `positions_in` supports arrays of a type."""
-        return self.is_plain and _common(dtype) is not None
-
     def positions_in(self, cells: NDArray[Any]) -> NDArray[Any]:
-        """Return what `positions` returns for the cells of an array of numbers or strings."""
-        common = _common(cells.dtype)
-        if common not in _STRINGS:
-            cells = cells.astype(common, copy=False)
-        return self._searches[common](cells)
+        """Return what `positions` returns for the cells of an array."""
+        common = _common(cells.dtype) if self.is_plain else None
+        if common is None:
+            found = self.positions(cells.tolist())
+        else:
+            own = cells if common in _STRINGS else cells.astype(common, copy=False)
+            found = self._searches[common](own)
+        if self.missing is not None and (absent := missing_in(cells)) is not None:
+            found[absent] = self.n_out
+        return found
 
     def positions_in_arrow(self, words: Any) -> NDArray[Any]:
         """Return what `positions` returns for the cells of an Arrow array of strings."""
         import pyarrow.compute
 
-        known = [level for level in self._position if isinstance(level, str) and is_unicode(level)]
-        found = self.positions([*known, self.other, None])
+        known, found = self._texts
         places = pyarrow.compute.index_in(words, pyarrow.array(known, words.type))
         places = places.fill_null(len(known))
         if self.missing is not None:
             places = pyarrow.compute.if_else(words.is_null(), len(known) + 1, places)
         return np.asarray(found[places.to_numpy()])
+
+    @cached_property
+    def _texts(self) -> tuple[list[str], NDArray[Any]]:
+        """Levels that are texts, and the positions of these, of `other` and of a missing cell."""
+        texts = [level for level in self._position if isinstance(level, str)]
+        # Arrow has no texts with halves of surrogate pairs.
+        known = [own for own in texts if not any("\ud800" <= c <= "\udfff" for c in own)]
+        return known, self.positions([*known, self.other, None])
 
     @cached_property
     def _searches(self) -> dict[str | None, _Search]:
@@ -269,9 +309,8 @@ class Levels:
         return f"[{listed(map(repr, self.levels))}]"
 
 
-@dataclass(frozen=True)
-class Indicators:
-    """A block of columns of zeros with at most one 1: encoded levels."""
+class EncodedBlock:
+    """Columns that are encoded already: each is encoded as itself."""
 
     n_in: int
 
@@ -281,7 +320,7 @@ class Indicators:
         return self.n_in
 
     @property
-    def encoded(self) -> tuple[Column, ...]:
+    def encoded(self) -> tuple[Any, ...]:
         """Kinds of the encoded columns."""
         return (self,)
 
@@ -289,90 +328,22 @@ class Indicators:
         """Return the names of the encoded columns, which are those of the columns."""
         return list(names)
 
+
+@dataclass(frozen=True)
+class Indicators(EncodedBlock):
+    """A block of columns of zeros with at most one 1: encoded levels."""
+
+    n_in: int
+
     def __repr__(self) -> str:
         return "indicator"
 
 
-Column: TypeAlias = Number | Levels | Indicators | Spline | SplineBlock
+def largest_indicators(block: FloatArray) -> NDArray[np.intp]:
+    """Return 1 + the position of the largest entry of each row if above 1/2, otherwise 0.
 
-
-@dataclass(frozen=True)
-class FrameColumn:
-    """A column of a DataFrame. Any of its attributes and methods may raise any error."""
-
-    series: Any
-
-    @cached_property
-    def cells(self) -> NDArray[Any] | None:
-        """The column, if it is an array of numpy and not of dates."""
-        dtype = self.series.dtype
-        plain = isinstance(dtype, np.dtype) and dtype.kind not in NOT_REAL
-        return self.series.to_numpy() if plain else None
-
-    @cached_property
-    def categories(self) -> list[Any] | None:
-        """Categories of a categorical column whose reading runs no foreign code."""
-        if type(self.series.array) is not pandas_module().Categorical:
-            return None
-        found: list[Any] = self.series.array.categories.tolist()
-        return None if has_foreign(kinds_of(found)) else found
-
-    @cached_property
-    def words(self) -> Any:
-        """Arrow array of a column of strings."""
-        array, arrays = self.series.array, pandas_module().arrays
-        if type(array) not in (arrays.ArrowStringArray, arrays.ArrowExtensionArray):
-            return None
-        found = array.__arrow_array__()
-        return found if str(found.type) in ("string", "large_string") else None
-
-    @cached_property
-    def is_plain(self) -> bool:
-        """Whether reading the column again runs no foreign code."""
-        cells = self.cells
-        return self.categories is not None if cells is None else cells.dtype.kind in PLAIN_KINDS
-
-    @cached_property
-    def _found(self) -> dict[Levels, NDArray[Any]]:
-        """Positions of the categories, and of a missing cell."""
-        return {}
-
-    def copy_numbers(self, rows: slice, out: FloatArray, missing: bool) -> None:
-        """Copy cells into ``out`` as floats, or raise any error; see `copy_reals`."""
-        cells = np.asarray(self.series.iloc[rows]) if self.cells is None else self.cells[rows]
-        copy_reals(cells, out, missing)
-
-    def positions(self, rows: slice, levels: Levels) -> NDArray[Any]:
-        """Return the position of the level of each cell, or raise any error."""
-        if self.cells is not None:
-            return positions_of(self.cells[rows], levels)
-        if self.categories is not None:
-            if levels not in self._found:
-                self._found[levels] = levels.positions([*self.categories, None])
-            # The code of a missing cell is -1.
-            return np.asarray(self._found[levels][self.series.array.codes[rows]])
-        if self.words is not None and levels.is_plain:
-            return levels.positions_in_arrow(self.words[rows])
-        return levels.positions(self.series.iloc[rows].tolist())
-
-
-@dataclass(frozen=True)
-class ArrayColumn(FrameColumn):
-    """A column that is an array of numpy, without null entries."""
-
-    @property
-    def cells(self) -> NDArray[Any]:
-        """The column."""
-        return self.series  # type: ignore[no-any-return]
-
-
-def positions_of(cells: NDArray[Any], levels: Levels) -> NDArray[Any]:
-    """Return the position of each cell's level, without warnings of values, or raise any error."""
-    if levels.compares(cells.dtype):
-        found = levels.positions_in(cells)
-    else:
-        found = levels.positions(cells.tolist())
-    absent = None if levels.missing is None else missing_in(cells)
-    if absent is not None:
-        found[absent] = levels.n_out
-    return found
+    Of ties, the first entry counts.
+    """
+    if not block.shape[1]:
+        return np.zeros(len(block), dtype=np.intp)
+    return np.where(block.max(axis=1) > 0.5, block.argmax(axis=1) + 1, 0)

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NoReturn
+from weakref import ref
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, fail
-from skdp.domain._declaration import declare as _declare
-from skdp.domain._declaration.describe import Described
-from skdp.domain._declaration.sample import sample
-from skdp.domain._projections import Box, ball_norm, box_norm
-from skdp.domain.columns import UNIT, Column, Number
-from skdp.domain.encoder import DomainEncoder, decode_coef
-from skdp.domain.interactions import interact
-from skdp.domain.layout import Layout, Piece, encode
-from skdp.domain.reading import read_target
+from skdp._sklearn import Documented
+from skdp.domain import declaration as _declare
+from skdp.domain.columns import UNIT, Levels, Number
+from skdp.domain.describe import Described
+from skdp.domain.layout import (
+    BoxProjection,
+    Layout,
+    Pairs,
+    Piece,
+    ball_norm,
+    box_norm,
+    encode,
+    number_units,
+)
+from skdp.domain.splines import Column, Interaction, Spline, as_interaction
+from skdp.domain.tables import as_table, read_target
 
 # Each column is an object of its own.
 _MOST_COLUMNS = 10**6
+# The arrays that encoders returned, while they exist, with their domains; by the ids of the arrays.
+_RETURNED: dict[int, tuple[Any, Any]] = {}
 
 
 class Domain(Described):
@@ -102,7 +113,7 @@ class Domain(Described):
     _names: tuple[str, ...] | None
     _target: _declare.Target
     _radius: float | None
-    _pairs: _declare.Pairs
+    _pairs: Pairs
     estimated: Any
 
     def __init__(
@@ -174,7 +185,7 @@ class Domain(Described):
         names: tuple[str, ...] | None,
         target: _declare.Target,
         radius: float | None,
-        pairs: _declare.Pairs = (),
+        pairs: Pairs = (),
         estimated: Any = None,
     ) -> Domain:
         # Not by __setattr__, which raises.
@@ -222,27 +233,160 @@ class Domain(Described):
         """Greatest Euclidean norm of a row, or None if the domain is not a ball."""
         return self._radius
 
+    def additive(
+        self,
+        *,
+        knots: int = 8,
+        degree: int = 3,
+        columns: Iterable[str] | None = None,
+        bounds: Mapping[str, tuple[float, float]] | None = None,
+    ) -> Domain:
+        """Return the domain with a curve in the place of the linear effect of each number.
+
+        Parameters
+        ----------
+        knots : int >= 0, default=8
+            Equally spaced knots between the bounds of each column.
+        degree : {0, 1, 2, 3}, default=3
+            Degree of the polynomials between knots.
+        columns : iterable of str, default=None
+            Names of columns of numbers. None stands for all.
+        bounds : dict from names to pairs of float, default=None
+            Narrower bounds between which the knots of a column lie, in its units. Numbers outside
+            are clipped to them. They must be public, or privately estimated.
+
+        Returns
+        -------
+        Domain
+            Its columns are :class:`~skdp.domain.Spline` where they were numbers. Rules for missing
+            cells, the other columns and the target are the same.
+
+        Raises
+        ------
+        ValueError
+            If the domain bounds the length of rows, or a name is not that of a column of numbers.
+
+        Examples
+        --------
+        >>> from skdp import Domain
+        >>> Domain({"age": (17, 90), "sex": ["f", "m"]}).additive(knots=4)
+        Domain({'age': Spline(17, 90, knots=4, degree=3), 'sex': ['f', 'm']})
+        """
+        if self.is_ball:
+            rule, remedy = "bound every column to have curves", "Declare it by Domain.box."
+            raise fail("the domain", rule, None, remedy)
+        placed = [(self._labels[read.start], column) for column, read in self._layout.declared]
+        numbers = [name for name, column in placed if isinstance(column, Number)]
+        if isinstance(columns, str):
+            raise fail("columns", "be a list of names", columns, f"Write [{columns!r}].")
+        chosen = set(numbers if columns is None else columns)
+        if strangers := sorted(map(str, chosen - set(numbers))):
+            got = strangers if isinstance(columns, list | tuple | set) else columns
+            raise fail("columns", f"be names of columns of numbers, {numbers}", got)
+        found = []
+        for name, column in placed:
+            if not isinstance(column, Number) or name not in chosen:
+                found.append(column)
+                continue
+            lower, upper = (bounds or {}).get(name, (column.lower, column.upper))
+            lower, upper = max(column.lower, lower), min(column.upper, upper)
+            # Missing cells stay at the same place.
+            missing = column.missing
+            if missing == "middle" and bounds is not None and name in bounds:
+                missing = column.centre
+            if isinstance(missing, float):
+                missing = min(max(missing, lower), upper)
+            curve = Spline(lower, upper, knots, degree, missing)
+            found.append(_declare.as_spline(_declare.label_of(name), curve))
+        return self._build(
+            tuple(found), self._names, self._target, None, self._pairs, self.estimated
+        )
+
+    def interact(self, first: str, second: str) -> Domain:
+        """Return the domain with a joint effect of two columns in the place of their own effects.
+
+        Two columns of levels have an effect for each pair of levels, a column of levels and a
+        :class:`~skdp.domain.Spline` have a curve for each level, and two splines have a surface. It
+        contains the sum of two separate effects. Call the method again for another pair. A column
+        may be in several pairs.
+
+        Parameters
+        ----------
+        first, second : str
+            Names of two columns, each of levels or a `Spline`. Columns without names are x0, x1,
+            and so on.
+
+        Returns
+        -------
+        Domain
+            Its tables have the same columns. With m and k levels or B-splines the two columns are
+            encoded as m k - 1 columns, at the privacy cost of a column of m k levels.
+
+        Raises
+        ------
+        ValueError
+            If a name is not that of such a column, the pair was declared before, or m k is too
+            large.
+
+        Notes
+        -----
+        The encoded values are the products of those of the two columns, rounded to multiples of
+        2^-20 such that all add up to 1. Numbers are rounded to fewer nodes than in a single column:
+        between two knots 32, 16, 8 or 4 steps, the most with a table of at most 2^13 rows and 2^21
+        entries.
+
+        Examples
+        --------
+        >>> from skdp import Domain, Spline
+        >>> domain = Domain({"age": Spline(20, 80, knots=0), "sex": ["f", "m"]})
+        >>> domain = domain.interact("age", "sex")
+        >>> domain
+        Domain({'age': Spline(20, 80, knots=0, degree=1), 'sex': ['f', 'm']}).interact('age', 'sex')
+        >>> domain.encoded_names()
+        ('age_20 x sex_m', 'age_80 x sex_f', 'age_80 x sex_m')
+        >>> domain.encode([[35, "f"], [35, "m"]])
+        array([[0.  , 0.25, 0.  ],
+               [0.75, 0.  , 0.25]])
+        """
+        columns = [column for column in self._columns for _ in range(column.n_in)]
+        declared = dict(zip(self._labels, columns, strict=True))
+        kept = [name for name, own in declared.items() if isinstance(own, Levels | Spline)]
+        for name in (first, second):
+            if name not in kept:
+                rule = f"be names of columns of levels or splines, which are {kept}"
+                remedy = "Declare a number as a Spline, or use domain.additive()."
+                raise fail("first and second", rule, name, remedy)
+        places = sorted(list(declared).index(name) for name in (first, second))
+        pair = places[0], places[1]
+        if first == second or pair in self._pairs:
+            raise fail("first and second", "be a new pair of two columns", [first, second])
+        as_interaction(f"columns {first!r} and {second!r}", [columns[place] for place in pair])
+        pairs = tuple(sorted((*self._pairs, pair)))
+        return self._build(self._columns, self._names, self._target, None, pairs, self.estimated)
+
     # Encoded columns
 
-    @property
+    @cached_property
     def n_encoded(self) -> int:
         """Number of encoded columns, without an intercept."""
-        return self._layout.n_encoded
+        return sum(column.n_out for column, *_ in self._layout.placed)
 
-    @property
+    @cached_property
     def n_numbers(self) -> int:
         """Number of columns of numbers; each has one encoded number."""
-        return len(self._layout.numbers)
+        return len(self.number_index)
 
     @property
     def number_index(self) -> NDArray[np.intp]:
         """Positions of the numbers among the encoded columns, of shape (n_numbers,)."""
-        return np.array([position for position, _ in self._layout.numbers], dtype=np.intp)
+        placed = self._layout.placed
+        return np.array([own.start for c, _, own in placed if isinstance(c, Number)], np.intp)
 
-    @property
+    @cached_property
     def blocks(self) -> tuple[slice, ...]:
         """Encoded columns of each block of indicators: of levels, or of one for missing numbers."""
-        return self._layout.blocks
+        pairs = self._layout.with_blocks
+        return tuple(slice(own.start + isinstance(c, Number), own.stop) for c, own in pairs)
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
@@ -252,12 +396,12 @@ class Domain(Described):
     @property
     def block_tables(self) -> tuple[FloatArray | None, ...]:
         """For each block of B-splines the encoded values of its positions; None for indicators."""
-        return self._layout.tables
+        return tuple(getattr(column, "table", None) for column, _ in self._layout.with_blocks)
 
     @property
     def block_penalties(self) -> tuple[FloatArray | None, ...]:
         """For each block of B-splines the matrix of its smoothness penalty; None for others."""
-        return self._layout.penalties
+        return tuple(getattr(column, "penalty", None) for column, _ in self._layout.with_blocks)
 
     @property
     def block_positions(self) -> tuple[int, ...]:
@@ -267,7 +411,8 @@ class Domain(Described):
 
     def encoded_names(self) -> tuple[str, ...]:
         """Return the names of the encoded columns; columns without names are x0, x1, ..."""
-        return tuple(self._layout.names_out(self._labels))
+        labels = self._labels
+        return tuple(n for c, read, _ in self._layout.placed for n in c.names_out(labels[read]))
 
     @property
     def encoded(self) -> Domain:
@@ -325,14 +470,12 @@ class Domain(Described):
         """
         return encode(self, X, out)
 
-    def encode_target(self, y: Any, *, again: bool = False) -> FloatArray:
+    def encode_target(self, y: Any) -> FloatArray:
         """Clip a regression target to its bounds and scale it to [-1, 1].
 
         Parameters
         ----------
         y : array-like of shape (n,) or (n, 1), units of the target
-        again : bool, default=False
-            Whether ``y`` was read before. Then entries that are not finite count as 0.
 
         Returns
         -------
@@ -340,8 +483,8 @@ class Domain(Described):
         """
         target = self._target_number()
         with np.errstate(all="ignore"):
-            scaled = read_target(y, "target", again)
-            box = Box(np.array([target.lower]), np.array([target.upper]), target.is_unit)
+            scaled = read_target(y, "target")
+            box = BoxProjection(np.array([target.lower]), np.array([target.upper]), target.is_unit)
             box(scaled[:, None])
         return scaled
 
@@ -350,11 +493,49 @@ class Domain(Described):
         target = self._target_number()
         return np.asarray(t, dtype=np.float64) * target.half_range + target.centre
 
+    def decode_coef(
+        self, coef: ArrayLike, intercept: ArrayLike | None = None, *, regression: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return a linear model of the encoded columns in the units of the columns.
+
+        For rows within the bounds, ``encode(X) @ coef + intercept`` equals the product of the raw
+        numbers and the indicators with the decoded coefficients, plus the decoded intercept.
+        Missing numbers are those of their rule: with "indicator" the middle of the bounds.
+
+        Parameters
+        ----------
+        coef : array-like of shape (..., n_encoded)
+        intercept : array-like of shape (...), default=None
+            None stands for 0. The decoded model still has an intercept, because an encoded 0 is
+            the middle of the bounds.
+        regression : bool, default=False
+            Whether the model predicts a target scaled by `encode_target`, and the decoded model
+            predicts it in its own units.
+
+        Returns
+        -------
+        coef : ndarray of shape (..., n_encoded)
+        intercept : ndarray of shape (...)
+        """
+        slopes = np.asarray(coef, dtype=np.float64)
+        if not slopes.ndim or slopes.shape[-1] != self.n_encoded:
+            raise fail("coef", f"have {self.n_encoded} columns", slopes.shape)
+        half, centre = np.ones(self.n_encoded), np.zeros(self.n_encoded)
+        if not self.is_ball:
+            half[self.number_index], centre[self.number_index] = number_units(self)
+        constant = np.asarray(0.0 if intercept is None else intercept, dtype=np.float64)
+        constant, slopes = constant - (slopes * (centre / half)).sum(axis=-1), slopes / half
+        if regression:
+            target = self._target_number()
+            slopes = slopes * target.half_range
+            constant = constant * target.half_range + target.centre
+        return slopes, np.asarray(constant)
+
     def encoder(self) -> DomainEncoder:
         """Return a scikit-learn transformer that encodes rows and learns nothing from data."""
         return DomainEncoder(self)
 
-    additive, interact, decode_coef, sample = _declare.additive, interact, decode_coef, sample
+    sample = _declare.sample
 
     @cached_property
     def _labels(self) -> tuple[str, ...]:
@@ -398,3 +579,224 @@ class Domain(Described):
         raise AttributeError(f"A domain cannot be changed; build a new one to set {name!r}.")
 
     __delattr__ = __setattr__
+
+
+class DomainEncoder(Documented, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Transformer that clips, scales and one-hot encodes by a public domain.
+
+    Nothing is learned from data. Therefore the encoder costs no privacy, needs no ``fit``, and
+    encodes a row independently of all others, as described in `Domain`. It can be used in
+    pipelines and column transformers; the estimator after it takes ``domain.encoded`` as its
+    domain.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public bounds and levels of the columns.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of declared columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the declared columns; only if the domain has names.
+
+    Examples
+    --------
+    >>> from skdp.domain import Domain
+    >>> encoder = Domain.box([0, 10], [1, 20], names=["dose", "weight"]).encoder()
+    >>> encoder.transform([[0.5, 12.5], [3, 20]])
+    array([[ 0. , -0.5],
+           [ 1. ,  1. ]])
+    >>> encoder.get_feature_names_out()
+    array(['dose', 'weight'], dtype=object)
+    """
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+
+    def fit(self, X: Any, y: Any = None) -> DomainEncoder:
+        """Check the columns of ``X``; no value is read, and nothing is stored."""
+        domain = self._checked_domain()
+        as_table(X, domain.names, domain.n_columns)
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Encode rows.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, dict of columns or array-like, (n, n_features_in_)
+
+        Returns
+        -------
+        ndarray or DataFrame of shape (n, domain.n_encoded)
+            A DataFrame if ``set_output`` asks for one.
+        """
+        domain = self._checked_domain()
+        encoded = domain.encode(X)
+        key = id(encoded)
+        _RETURNED[key] = ref(encoded, lambda _: _RETURNED.pop(key, None)), domain
+        return encoded
+
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[Any]:
+        """Return the names of the encoded columns.
+
+        Parameters
+        ----------
+        input_features : sequence of str, default=None
+            Names of the columns; if the domain has names, they must be the same.
+
+        Returns
+        -------
+        ndarray of str objects
+        """
+        domain = self._checked_domain()
+        given, declared = input_features, domain.names
+        if given is not None and declared is not None and tuple(given) != declared:
+            raise fail("input_features", f"be the domain's names {list(declared)}", list(given))
+        if given is not None and len(given) != domain.n_columns:
+            raise fail("input_features", f"have {domain.n_columns} names", len(given))
+        return np.array(domain.encoded_names(), dtype=object)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of declared columns."""
+        return self._checked_domain().n_columns
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the columns, if the domain has names."""
+        names = self._checked_domain().names
+        if names is None:
+            raise AttributeError("A domain without column names has no feature_names_in_.")
+        return np.array(names, dtype=object)
+
+    def _checked_domain(self) -> Domain:
+        if not isinstance(self.domain, Domain):
+            raise fail("domain", "be a Domain", self.domain, "Build it from public knowledge.")
+        return self.domain
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        declare_input(tags.input_tags, self.domain)
+        return tags
+
+
+def declare_input(tags: Any, domain: Any) -> None:
+    """Set what scikit-learn's tags say about tables of a domain; without one they hold numbers."""
+    columns = getattr(domain, "_columns", ())
+    levels = [column for column in columns if isinstance(column, Levels)]
+    tags.categorical = bool(levels)
+    tags.string = any(isinstance(level, str) for column in levels for level in column.levels)
+    # A missing level without a rule is read as another one.
+    ruled = [column in levels or getattr(column, "missing", None) is not None for column in columns]
+    tags.allow_nan = bool(ruled) and all(ruled)
+
+
+def refuse_encoded(X: Any, table: Any, domain: Any) -> None:
+    """Raise if ``X`` is an encoded table of a domain, where ``domain`` declares it not encoded.
+
+    All numbers would be clipped to bounds in other units. Recognised are arrays that an encoder
+    of the same columns returned, tables with the names of the encoded columns, and arrays with as
+    many columns. Names, numbers of columns and declarations decide.
+
+    Parameters
+    ----------
+    X : object
+        What the user gave.
+    table : DataFrame or ndarray with two dimensions
+        The same cells.
+    domain : Domain
+    """
+    if domain.encoded._columns == domain._columns:
+        return
+    array, own = _RETURNED.get(id(X), (lambda: None, None))
+    is_encoded = array() is X and getattr(own, "_columns", None) == domain._columns
+    if hasattr(table, "columns"):
+        names = domain.encoded_names()
+        is_encoded |= names != domain.names and tuple(table.columns) == names
+    else:
+        is_encoded |= domain.n_columns != table.shape[1] == domain.n_encoded
+    if is_encoded:
+        rule = f"have the domain's {domain.n_columns} columns and not the encoded ones"
+        remedy = "Behind domain.encoder() give the model domain=domain.encoded."
+        raise fail("X", rule, None, remedy)
+
+
+def subset(
+    domain: Domain, columns: Sequence[str] | None, target: str | None
+) -> tuple[Domain, list[int], int | None]:
+    """Return the domain of some columns and a target, and their positions.
+
+    Parameters
+    ----------
+    domain : Domain
+    columns : sequence of str or None
+        Declared columns; columns without names are x0, x1, ... A block of indicators can only be
+        chosen as a whole, and so can the columns of an interaction. None takes all columns but the
+        target.
+    target : str or None
+        A column of numbers without a rule for missing cells, which would be wrong values of a
+        target. None takes the target of the domain.
+
+    Returns
+    -------
+    Domain
+    list of int
+        Positions of the chosen columns among the encoded columns, in the domain's order.
+    int or None
+        Position of the target among the encoded columns; None for the target of the domain.
+    """
+    names = domain._labels
+    known = set(names)
+    if isinstance(columns, str):
+        raise fail("columns", "be a list of names", columns, f"Write [{columns!r}].")
+    asked = known - {target} if columns is None else set(columns)
+    strangers = sorted(map(str, (asked | ({target} - {None})) - known))
+    if strangers:
+        got = strangers if isinstance(columns, list | tuple | set | None) else columns
+        raise fail("columns", "be declared columns", got, f"Declared are {list(names)}.")
+    if not asked or target in asked:
+        raise fail("columns", "hold a column, and not the target", sorted(asked))
+    places: list[int] = []
+    pairs: list[tuple[int, int]] = []
+    new = [name for name in names if name in asked]
+    for column, read, write in domain._layout.placed:
+        within = asked.intersection(names[read])
+        if not within:
+            continue
+        if len(within) < column.n_in:
+            remedy = f"Give all of {list(names[read])}."
+            rule = "hold all indicators of a block, both columns of an interaction, or none"
+            raise fail("columns", rule, sorted(within), remedy)
+        if isinstance(column, Interaction):
+            first, second = map(new.index, names[read])
+            pairs.append((first, second))
+        places.extend(range(write.start, write.stop))
+    own, place = _target(domain, names, target)
+    if domain.is_ball and target is not None:
+        raise fail("target", "be None for rows in a ball", target, "Its columns have no bounds.")
+    kept = tuple(c for c, read in domain._layout.declared if asked.intersection(names[read]))
+    kept_names = tuple(new) if domain.names else None
+    found = Domain._build(kept, kept_names, own, domain.radius, tuple(pairs), domain.estimated)
+    return found, places, place
+
+
+def _target(
+    domain: Domain, names: tuple[str, ...], target: str | None
+) -> tuple[object, int | None]:
+    if target is None:
+        return domain._target, None
+    for column, read, write in domain._layout.placed:
+        if target in names[read] and isinstance(column, Number):
+            if column.missing is not None:
+                remedy = "Its missing cells were released as numbers: declare it without a rule."
+                rule = "be a column without a rule for missing cells"
+                raise fail("target", rule, target, remedy)
+            return column, write.start
+    raise fail("target", "be a column of numbers", target, "Levels cannot be regressed on.")

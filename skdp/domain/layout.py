@@ -1,7 +1,12 @@
-"""Positions of declared and encoded columns, and the encoding of blocks of rows."""
+"""The encoding of blocks of rows: projections, and positions of declared and encoded columns.
+
+Each row is projected independently of all others. The results of each projection are within its
+bounds in floating point, rounding included. A second projection changes nothing.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,20 +16,140 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray
+from skdp._arrays import FloatArray, repeated, squared_lengths, wide_rows
+from skdp._checks import fail
 from skdp._compiled import NARROW, kernels
-from skdp.domain._declaration.declare import Pairs
-from skdp.domain._projections import Ball, Box, largest_indicators, write_indicators
-from skdp.domain.cells import missing_in
-from skdp.domain.columns import Column, Levels, Number
-from skdp.domain.interactions import Interaction
-from skdp.domain.reading import read_levels, read_numbers, room_for
-from skdp.domain.splines import Spline, SplineBlock
-from skdp.domain.tables import ArrayTable, EncodedRows, RawTable, Table, as_table
+from skdp.domain.columns import Levels, Number, largest_indicators, missing_in
+from skdp.domain.splines import Column, Interaction, Spline, SplineBlock
+from skdp.domain.tables import (
+    ArrayTable,
+    EncodedRows,
+    RawTable,
+    Table,
+    as_table,
+    read_levels,
+    read_numbers,
+)
 
 # Rows of which compiled functions write whole columns.
 _COLUMN_ROWS = 2**13
 Coded: TypeAlias = Levels | Spline | SplineBlock | Interaction
+# Positions of two columns of the table, the lesser first, for each interaction.
+Pairs: TypeAlias = tuple[tuple[int, int], ...]
+# Division by a width between this and its inverse cannot overflow.
+SMALLEST_WIDTH = 1e-290
+
+
+@dataclass(frozen=True)
+class BoxProjection:
+    """Clipping to [lower, upper] and scaling to [-1, 1], for neighbouring columns.
+
+    Attributes
+    ----------
+    lower, upper : ndarrays of shape (columns,)
+    is_unit : bool
+        Whether all bounds are -1 and 1.
+    fills : ndarray of shape (columns,), default=None
+        Numbers in [-1, 1] that replace NaN; NaN for columns without any.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    is_unit: bool
+    fills: FloatArray | None = None
+
+    def __call__(self, block: FloatArray) -> None:
+        """Project the rows of ``block``, of shape (n, columns), in place."""
+        if self.write(block, block) is not None:
+            return
+        if self.is_unit:
+            pass
+        elif self._wide is not None:
+            # Each step is monotone, rounding included.
+            lower, per_width = self._wide
+            for rows in wide_rows(block):
+                rows -= lower[: rows.shape[1]]
+                rows *= per_width[: rows.shape[1]]
+            block -= 1.0
+        else:
+            # Halves, because upper - lower and its inverse may overflow.
+            np.clip(block, self.lower, self.upper, out=block)
+            block *= 0.5
+            block -= self.lower / 2
+            block /= (self.upper / 2 - self.lower / 2) / 2
+            block -= 1.0
+        np.clip(block, -1.0, 1.0, out=block)
+        if self.fills is not None:
+            np.copyto(block, self.fills, where=np.isnan(block))
+
+    def write(self, cells: NDArray[Any] | list[NDArray[Any]], out: FloatArray) -> bool | None:
+        """Write projected rows, or columns, into ``out``, by a compiled function.
+
+        Returns whether all cells are finite, or NaN with a fill. Returns None, without a result,
+        if there is no such function for the type of the cells.
+        """
+        compiled, columns = kernels(), cells if isinstance(cells, list) else [cells]
+        are_floats = all(own.dtype in (np.float64, np.float32) for own in columns)
+        if compiled is None or not are_floats or self._factor is None:
+            return None
+        if isinstance(cells, list):
+            facts = (numbers.tolist() for numbers in (self._lower, self._factor, self._fill))
+            return all(
+                compiled.scale_column(one, lower, factor, self.is_unit, fill, own)
+                for one, lower, factor, fill, own in zip(cells, *facts, out.T, strict=True)
+            )
+        facts_of_rows = self._lower, self._factor, self.is_unit, self._fill
+        if out.flags.f_contiguous and out.shape[1] > 1:
+            return bool(compiled.scale_to_columns(cells, *facts_of_rows, out.T))
+        return bool(compiled.scale_rows(cells, *facts_of_rows, out))
+
+    @cached_property
+    def _lower(self) -> FloatArray:
+        # Compiled code is faster for entries that lie next to each other.
+        return np.ascontiguousarray(self.lower)
+
+    @cached_property
+    def _fill(self) -> FloatArray:
+        return np.full(len(self.lower), np.nan) if self.fills is None else self.fills
+
+    @cached_property
+    def _wide(self) -> tuple[FloatArray, FloatArray] | None:
+        """Lower bounds and 2 / width of wide rows, or None if a width is out of range."""
+        factor = self._factor
+        return None if factor is None else (repeated(self.lower), repeated(factor))
+
+    @cached_property
+    def _factor(self) -> FloatArray | None:
+        """2 / width, or None if a width is out of range."""
+        with np.errstate(over="ignore"):
+            width = self.upper - self.lower
+        if width.min() < SMALLEST_WIDTH or width.max() > 1 / SMALLEST_WIDTH:
+            return None
+        factor = 2 / width
+        # Rounded up, so that the upper bound is mapped to 1 or above.
+        factor = np.where(factor * width < 2, np.nextafter(factor, np.inf), factor)
+        return factor
+
+
+@dataclass(frozen=True)
+class BallProjection:
+    """Scaling of rows of Euclidean norm above ``radius`` back to the sphere."""
+
+    radius: float
+
+    def __call__(self, block: FloatArray) -> None:
+        """Project the rows of ``block`` in place."""
+        peak = np.abs(block).max(axis=1)
+        peak[peak == 0.0] = 1.0
+        unit = block / peak[:, None]  # squares of the raw entries may overflow
+        norm = np.sqrt(squared_lengths(unit))
+        # A norm of d terms has an error of at most d + 4 units of rounding, in any order of
+        # summation. Rows are kept only if no such sum can exceed the radius. Scaled rows end
+        # slightly further inside, so that a second projection keeps them.
+        rounding = (block.shape[1] + 4) * np.finfo(np.float64).eps
+        outside = norm > self.radius * (1 - 2 * rounding) / peak
+        scale = self.radius * (1 - 4 * rounding) / norm[outside]
+        block[outside] = unit[outside] * scale[:, None]
 
 
 @dataclass(frozen=True)
@@ -50,13 +175,12 @@ class Piece:
     place: slice | int
 
     def write_numbers(
-        self, table: Table, rows: slice, cells: FloatArray, label: Callable[[int], str]
+        self, table: RawTable, rows: slice, cells: FloatArray, label: Callable[[int], str]
     ) -> None:
         """Write the numbers of ``rows`` into ``cells``, a view of their encoded columns."""
-        if isinstance(table, EncodedRows):
-            cells[...] = table.numbers[rows, self.place]
-            return
-        if isinstance(self.step, Box) and self._write_floats(self.step, table, rows, cells):
+        # Compiled functions read floats where they are.
+        floats = table.floats(rows, self.read) if isinstance(self.step, BoxProjection) else None
+        if floats is not None and self.step.write(floats, cells):  # type: ignore[union-attr]
             return
         # Access to a few columns of a wider array is slow: it is done once and not five times.
         is_ready = cells.flags.c_contiguous and cells.dtype == np.float64
@@ -73,24 +197,13 @@ class Piece:
             return np.array([True])
         if isinstance(self.step, Spline):
             return np.array([self.step.missing is not None])
-        if not isinstance(self.step, Box):
+        if not isinstance(self.step, BoxProjection):
             return None
         fills = self.step.fills
         return np.zeros(len(self.step.lower), bool) if fills is None else ~np.isnan(fills)
 
-    def _write_floats(
-        self, box: Box, table: RawTable, rows: slice, cells: FloatArray
-    ) -> bool | None:
-        """Write the numbers as `write_numbers` does, if compiled functions can read the table."""
-        if isinstance(table, ArrayTable):
-            return box.write(table.cells[rows, self.read], cells)
-        columns = table.plain_columns(rows, self.read)
-        return None if columns is None else box.write_columns(columns, cells)
-
-    def positions(self, table: Table, rows: slice, label: Callable[[int], str]) -> NDArray[Any]:
+    def positions(self, table: RawTable, rows: slice, label: Callable[[int], str]) -> NDArray[Any]:
         """Return the position of the level of each of ``rows``."""
-        if isinstance(table, EncodedRows):
-            return table.levels[self.place][rows]  # type: ignore[return-value]
         if isinstance(self.step, Levels):
             return read_levels(table, rows, self.read.start, self.step, label)
         if isinstance(self.step, Interaction):
@@ -99,8 +212,10 @@ class Piece:
             pieces = [replace(self, read=slice(at, at + 1), step=step) for at, step in parts]
             return self.step.joined(*(own.positions(table, rows, label) for own in pieces))
         is_number = isinstance(self.step, Number)
-        if is_number and (found := self._missing_floats(table, rows)) is not None:
-            return found
+        if is_number and (floats := table.floats(rows, self.read)) is not None:
+            cells = floats[0] if isinstance(floats, list) else floats[:, 0]
+            if (found := missing_in(cells)) is not None:
+                return found
         work = np.empty((rows.stop - rows.start, self.read.stop - self.read.start))
         read_numbers(table, rows, self.read, work, label, self._ruled)
         if is_number:
@@ -118,24 +233,8 @@ class Piece:
         if (values := getattr(self.step, "table", None)) is not None:
             cells[...] = values[positions]
         else:
-            write_indicators(positions, cells)
-
-    def _missing_floats(self, table: RawTable, rows: slice) -> NDArray[np.bool_] | None:
-        """Return which cells of a column are NaN; None if it is no array of floats."""
-        if isinstance(table, ArrayTable):
-            return missing_in(table.cells[rows, self.read.start])
-        columns = table.plain_columns(rows, self.read)
-        return None if columns is None else missing_in(columns[0])
-
-    def encode(
-        self, table: Table, rows: slice, out: FloatArray, label: Callable[[int], str]
-    ) -> None:
-        """Write the encoded cells of ``rows`` into ``out``, zeros of the same rows."""
-        cells = out[:, self.write]
-        if isinstance(self.place, slice):
-            self.write_numbers(table, rows, cells, label)
-        else:
-            self.write_positions(self.positions(table, rows, label), cells)
+            rows = np.flatnonzero(positions)
+            cells[rows, positions[rows].astype(np.intp) - 1] = 1.0
 
 
 @dataclass(frozen=True)
@@ -173,48 +272,10 @@ class Layout:
         reads = _slices([column.n_in for column in self.columns])
         return list(zip(self.columns, reads, strict=True))
 
-    @cached_property
-    def n_encoded(self) -> int:
-        """Number of encoded columns."""
-        return sum(column.n_out for column, *_ in self.placed)
-
-    @cached_property
-    def numbers(self) -> list[tuple[int, Number]]:
-        """Columns of numbers, each with the position of its encoded column."""
-        return [(write.start, c) for c, _, write in self.placed if isinstance(c, Number)]
-
-    @cached_property
-    def blocks(self) -> tuple[slice, ...]:
-        """Encoded columns of each block of indicators or of B-splines."""
-        return tuple(
-            slice(write.start + isinstance(column, Number), write.stop)
-            for column, _, write in self._of_blocks
-        )
-
-    @cached_property
-    def tables(self) -> tuple[FloatArray | None, ...]:
-        """The encoded values of the positions of each block of B-splines; None for indicators."""
-        return tuple(getattr(column, "table", None) for column, *_ in self._of_blocks)
-
-    @cached_property
-    def penalties(self) -> tuple[FloatArray | None, ...]:
-        """The matrix of the penalty on each block of B-splines; None for indicators."""
-        return tuple(getattr(column, "penalty", None) for column, *_ in self._of_blocks)
-
     @property
-    def _of_blocks(self) -> list[tuple[Column | Interaction, slice, slice]]:
-        return [own for own in self.placed if not isinstance(own[0], Number) or own[0].n_out > 1]
-
-    def units(self) -> tuple[FloatArray, FloatArray]:
-        """Return half and centre of shape (n_encoded,): encoded = (raw - centre) / half."""
-        half, centre = np.ones(self.n_encoded), np.zeros(self.n_encoded)
-        for position, number in self.numbers:
-            half[position], centre[position] = number.half_range, number.centre
-        return half, centre
-
-    def names_out(self, names: Sequence[str]) -> list[str]:
-        """Return the names of the encoded columns."""
-        return [name for c, read, _ in self.placed for name in c.names_out(names[read])]
+    def with_blocks(self) -> list[tuple[Column | Interaction, slice]]:
+        """Columns that are encoded as a block, with their encoded columns."""
+        return [(c, own) for c, _, own in self.placed if not isinstance(c, Number) or c.n_out > 1]
 
     def pieces(self, radius: float | None) -> Iterator[Piece]:
         """Yield pieces: runs of numbers, single columns of levels, single blocks of indicators.
@@ -245,13 +306,25 @@ class Layout:
 def encode(domain: Any, X: Any, out: FloatArray | None) -> FloatArray:
     """Return the encoded rows of a table or an array-like; see `Domain.encode`."""
     table = as_table(X, domain.names, domain.n_columns)
-    encoded = room_for(table.n_rows, domain.n_encoded, out)
+    shape = (table.n_rows, domain.n_encoded)
+    encoded: Any = np.empty(shape) if out is None else out
+    if not (isinstance(encoded, np.ndarray) and encoded.dtype == float and encoded.shape == shape):
+        raise fail("out", f"be a float64 array of {shape[1]} columns and as many rows as X")
+    if isinstance(table, EncodedRows):
+        write_rows(domain, table, encoded)
+        return encoded
     with np.errstate(all="ignore"):  # a warning would be about the data
         for rows in _blocks(table):
+            own = encoded[rows]
             if domain.blocks:
-                encoded[rows] = 0.0  # indicators, of which only ones are written
+                own[...] = 0.0  # indicators, of which only ones are written
             for piece in domain._pieces:
-                piece.encode(table, rows, encoded[rows], domain._label_at)
+                cells = own[:, piece.write]
+                if isinstance(piece.place, slice):
+                    piece.write_numbers(table, rows, cells, domain._label_at)
+                else:
+                    found = piece.positions(table, rows, domain._label_at)
+                    piece.write_positions(found, cells)
     return encoded
 
 
@@ -282,16 +355,17 @@ def encode_compactly(
         encoded = _room(domain, table.n_rows, dtype or np.float64, "F" if by_columns else "C")
     # Compiled functions write columns that lie next to each other, which those of a part do not.
     for rows in _blocks(table, _COLUMN_ROWS if by_columns else 0):
-        _write(domain, table, rows, encoded.part(rows.start, rows.stop))
+        _write(domain, table, rows, encoded.taken(rows))
     return encoded
 
 
 def compact_blocks(domain: Any, X: Any) -> Iterator[tuple[slice, EncodedRows]]:
     """Yield all rows in blocks, encoded compactly. All blocks use the same memory."""
     table = as_table(X, domain.names, domain.n_columns)
+    assert not isinstance(table, EncodedRows)
     room = _room(domain, min(table.n_rows, table.block))
     for rows in _blocks(table):
-        encoded = room.part(0, rows.stop - rows.start)
+        encoded = room.taken(slice(rows.stop - rows.start))
         _write(domain, table, rows, encoded)
         yield rows, encoded
 
@@ -302,7 +376,7 @@ def _room(domain: Any, n_rows: int, dtype: Any = np.float64, order: Any = "C") -
     return EncodedRows(np.empty((n_rows, domain.n_numbers), dtype, order), levels)
 
 
-def _write(domain: Any, table: Table, rows: slice, out: EncodedRows) -> None:
+def _write(domain: Any, table: RawTable, rows: slice, out: EncodedRows) -> None:
     """Encode ``rows`` of a table into ``out``."""
     with np.errstate(all="ignore"):
         for piece in domain._pieces:
@@ -324,8 +398,9 @@ def write_rows(domain: Any, rows: Any, out: FloatArray) -> None:
 
 def number_units(domain: Any) -> tuple[FloatArray, FloatArray]:
     """Return half of the range of each number's bounds, and their centre: each (n_numbers,)."""
-    half, centre = domain._layout.units()
-    return half[domain.number_index], centre[domain.number_index]
+    numbers = [column for column, *_ in domain._layout.placed if isinstance(column, Number)]
+    half, centre = ([getattr(own, name) for own in numbers] for name in ("half_range", "centre"))
+    return np.array(half, dtype=np.float64), np.array(centre, dtype=np.float64)
 
 
 def levels_by_name(domain: Any) -> dict[str, tuple[Hashable, ...]]:
@@ -335,11 +410,9 @@ def levels_by_name(domain: Any) -> dict[str, tuple[Hashable, ...]]:
 
 
 def read_once(domain: Any, X: Any) -> Table:
-    """Return a table that can be read several times; only the first reading can raise.
+    """Return a table that is read fast several times.
 
-    Cells of a type that is read without foreign code stay in place, which may be a file larger
-    than the memory. Other tables are encoded here, because a cell's own code may return other
-    values the next time.
+    Numbers stay in place, which may be a file larger than the memory. Other tables are encoded.
 
     Raises
     ------
@@ -352,7 +425,7 @@ def read_once(domain: Any, X: Any) -> Table:
     return encode_compactly(domain, table)
 
 
-def _blocks(table: Table, least: int = 0) -> Iterator[slice]:
+def _blocks(table: RawTable, least: int = 0) -> Iterator[slice]:
     step = max(table.block, least)
     for start in range(0, table.n_rows, step):
         yield slice(start, min(start + step, table.n_rows))
@@ -377,14 +450,14 @@ def _step(
     run: Sequence[Column | Interaction], radius: float | None
 ) -> Coded | Callable[[FloatArray], None] | None:
     if radius is not None:
-        return Ball(radius)
+        return BallProjection(radius)
     if isinstance(run[0], Coded):
         return run[0]
     numbers = [column for column in run if isinstance(column, Number)]
     if not numbers:
         return None
     lower, upper = np.array([(c.lower, c.upper) for c in numbers]).T
-    box = Box(lower, upper, is_unit=numbers[0].is_unit)
+    box = BoxProjection(lower, upper, is_unit=numbers[0].is_unit)
     rules = [number.missing for number in numbers]
     if not any(rule is not None for rule in rules):
         return box
@@ -393,3 +466,31 @@ def _step(
     # The middle is 0 without rounding.
     fills[[isinstance(rule, str) for rule in rules]] = 0.0
     return replace(box, fills=fills)
+
+
+# Greatest norms of a projected row, rounded up: sensitivities follow from them
+
+
+def box_norm(n_ones: int, p: float) -> float:
+    """Return the greatest l_p norm of rows with at most ``n_ones`` entries in [-1, 1], others 0."""
+    return _root_up(n_ones, 1 / p) if n_ones else 0.0
+
+
+def ball_norm(d: int, radius: float, p: float, intercept: bool) -> float:
+    """Return the greatest l_p norm over a Euclidean ball of R^d, with or without an intercept."""
+    # The l_p norm is at most d^(1/p - 1/2) times the Euclidean one if p < 2, else at most it.
+    widest = radius * _root_up(d, max(0.0, 1 / p - 0.5))
+    if not intercept or p == math.inf:
+        return max(widest, float(intercept))
+    larger, smaller = max(1.0, widest), min(1.0, widest)
+    return _up(larger * (1 + (smaller / larger) ** p) ** (1 / p))
+
+
+def _root_up(count: int, exponent: float) -> float:
+    root = float(count**exponent)
+    return root if count == 1 or exponent in (0.0, 1.0) else _up(root)
+
+
+def _up(value: float) -> float:
+    # Sixteen units of rounding: more than the error of two roots, a product and 1/p.
+    return value * (1 + 2.0**-48)

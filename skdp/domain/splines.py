@@ -1,9 +1,12 @@
-"""Numbers encoded as B-splines on public knots.
+"""Curves of numbers, and joint effects of two columns.
 
 B-splines are at least 0 and add up to 1, so that an encoded number is a point of the simplex whose
 corners are the indicators of levels. All bounds for columns of levels therefore hold. A number is
 first rounded to one of finitely many nodes between the knots: its row of the ``table`` is then a
 fixed vector, and a column is stored as positions, like a column of levels.
+
+The products of the encoded values of two columns are a point of a simplex, as those of each column
+are. So the bounds for columns of levels hold for an interaction too.
 """
 
 from __future__ import annotations
@@ -11,17 +14,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 
 from skdp._arrays import FloatArray
+from skdp._checks import fail
 from skdp._identity import remembered
-
-if TYPE_CHECKING:
-    from skdp.domain.interactions import Interaction
+from skdp.domain.columns import EncodedBlock, Indicators, Levels, Number, largest_indicators
 
 # Equal steps between two knots, to whose ends numbers are rounded.
 STEPS = 32
@@ -29,6 +31,8 @@ STEPS = 32
 STIFFNESS, MOST_STIFF = 0.3, 1000.0
 # Values of B-splines are multiples of this, and those at a node add up to exactly 1.
 GRID = 2.0**-20
+# Limits of an interaction: corners of its simplex, nodes, and entries of its table.
+MOST_CORNERS, MOST_POSITIONS, MOST_ENTRIES = 2**13, 2**13, 2**21
 
 
 @dataclass(frozen=True)
@@ -230,19 +234,140 @@ class Spline:
 
 
 @dataclass(frozen=True)
-class SplineBlock:
-    """Encoded columns of a `Spline` or of an `Interaction`."""
+class Interaction:
+    """Two columns, each of levels or a `Spline`, whose joint effect has a value for each pair.
 
-    spline: Spline | Interaction
+    Its encoded values are the products of those of the two columns, the first ones included. The
+    product of the first two is left out. Between two knots there are fewer nodes than for single
+    columns, so that the table is small.
+    """
+
+    first: Levels | Spline
+    second: Levels | Spline
+    n_in = 2
 
     @property
-    def n_in(self) -> int:
-        """Number of columns."""
-        return self.spline.n_out
+    def shape(self) -> tuple[int, int]:
+        """Number of levels or B-splines of the two columns, with the first ones."""
+        return self.first.n_out + 1, self.second.n_out + 1
 
     @property
     def n_out(self) -> int:
         """Number of encoded columns."""
+        return self.shape[0] * self.shape[1] - 1
+
+    @property
+    def encoded(self) -> tuple[Any, ...]:
+        """Kinds of the encoded columns."""
+        return (SplineBlock(self),)
+
+    def names_out(self, names: Sequence[str]) -> list[str]:
+        """Return the names of the encoded columns, from the names of the two columns."""
+        first, second = self.first.corners(names[0]), self.second.corners(names[1])
+        return [f"{a} x {b}" for a in first for b in second][1:]
+
+    @cached_property
+    def steps(self) -> int | None:
+        """Equal steps between two knots: the most with a small table. None if all are too many."""
+        if self.n_out >= MOST_CORNERS:
+            return None
+        for steps in (STEPS, 16, 8, 4):
+            count = len(_nodes(self.first, steps)) * len(_nodes(self.second, steps))
+            if self.is_of_levels or (
+                count <= MOST_POSITIONS and count * self.n_out <= MOST_ENTRIES
+            ):
+                return steps
+        return None
+
+    @property
+    def is_of_levels(self) -> bool:
+        """Whether both are columns of levels, so that the encoded columns are indicators."""
+        return not isinstance(self.first, Spline) and not isinstance(self.second, Spline)
+
+    @cached_property
+    def table(self) -> FloatArray | None:
+        """The encoded values of the pairs of nodes, (positions, n_out); None for indicators."""
+        if self.is_of_levels:
+            return None
+        own = [
+            _whole(column)[nodes] for column, nodes in zip(self._columns, self._kept, strict=True)
+        ]
+        return on_grid(np.kron(own[0], own[1]))[:, 1:]
+
+    @property
+    def penalty(self) -> FloatArray | None:
+        """Matrix of the penalty on coefficients: the identity. None for indicators."""
+        return None if self.is_of_levels else np.eye(self.n_out)
+
+    def joined(self, first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
+        """Return the position of pairs of positions of the two columns, (n,)."""
+        m, k = self.counts
+        a, b = (near[own] for near, own in zip(self._near, (first, second), strict=True))
+        found: NDArray[Any] = a * k + b
+        return found.astype(np.min_scalar_type(m * k - 1))
+
+    def nearest(self, block: FloatArray) -> NDArray[Any]:
+        """Return the position whose encoded values a row has, or one of similar values, (n,)."""
+        if self.is_of_levels:
+            return largest_indicators(block)
+        # Sums of multiples of the grid are exact, in any order.
+        units = np.rint(np.clip(block, 0.0, 1.0) / GRID)
+        first = np.maximum(1 / GRID - units.sum(axis=1), 0.0)
+        whole = np.column_stack([first, units]).reshape(-1, *self.shape) * GRID
+        sums = whole.sum(axis=2)[:, 1:], whole.sum(axis=1)[:, 1:]
+        places = [
+            column.nearest(own) if isinstance(column, Spline) else largest_indicators(own)
+            for column, own in zip(self._columns, sums, strict=True)
+        ]
+        return self.joined(*places)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Number of positions of the two columns: a position of the pair is i * counts[1] + j."""
+        first, second = self._kept
+        return len(first), len(second)
+
+    @property
+    def values(self) -> tuple[Any, Any]:
+        """Numbers of the nodes of each column, or a list of its levels, in their order."""
+        first, second = (
+            column.nodes[kept[kept < len(column.nodes)]]
+            if isinstance(column, Spline)
+            else [*column.levels, "missing"][: column.n_out + 1]
+            for column, kept in zip(self._columns, self._kept, strict=True)
+        )
+        return first, second
+
+    @property
+    def _columns(self) -> tuple[Levels | Spline, Levels | Spline]:
+        return self.first, self.second
+
+    @cached_property
+    def _kept(self) -> list[NDArray[np.intp]]:
+        """The positions of each column that are nodes of the interaction."""
+        return [_nodes(column, self.steps or STEPS) for column in self._columns]
+
+    @cached_property
+    def _near(self) -> list[NDArray[np.intp]]:
+        """For each position of a column the nearest of those that are kept."""
+        return [
+            np.searchsorted((kept[:-1] + kept[1:]) / 2, np.arange(kept[-1] + 1))
+            for kept in self._kept
+        ]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Interaction, self._columns  # without the table
+
+
+@dataclass(frozen=True)
+class SplineBlock(EncodedBlock):
+    """Encoded columns of a `Spline` or of an `Interaction`, with its table and its penalty."""
+
+    spline: Spline | Interaction
+
+    @property
+    def n_in(self) -> int:  # type: ignore[override]
+        """Number of columns."""
         return self.spline.n_out
 
     @property
@@ -255,21 +380,45 @@ class SplineBlock:
         """Matrix of the penalty on coefficients; None for indicators."""
         return self.spline.penalty
 
-    @property
-    def encoded(self) -> tuple[Any, ...]:
-        """Kinds of the encoded columns."""
-        return (self,)
-
-    def names_out(self, names: Sequence[str]) -> list[str]:
-        """Return the names of the encoded columns, which are those of the columns."""
-        return list(names)
-
     def positions(self, block: FloatArray) -> NDArray[Any]:
         """Return the position whose encoded values a row has, or one of similar values, (n,)."""
         return self.spline.nearest(block)
 
     def __repr__(self) -> str:
         return "spline" if isinstance(self.spline, Spline) else "interaction"
+
+
+Column: TypeAlias = Number | Levels | Indicators | Spline | SplineBlock
+
+
+def as_interaction(label: str, columns: Sequence[Any]) -> Interaction:
+    """Return the interaction of two columns after a check of its size."""
+    kept = [own for own in columns if isinstance(own, Levels | Spline)]
+    if not len(kept) == len(columns) == 2:
+        raise fail(label, "be two columns of levels or splines")
+    found = Interaction(*kept)
+    if found.steps is None:
+        most = f"{MOST_CORNERS} pairs of levels or B-splines"
+        table = f"a table of {MOST_POSITIONS} rows and {MOST_ENTRIES} entries"
+        rule = f"have at most {most}, and {table}"
+        raise fail(label, rule, "{} x {}".format(*found.shape), "Take fewer knots or levels.")
+    return found
+
+
+def _nodes(column: Levels | Spline, steps: int) -> NDArray[np.intp]:
+    """Return the positions of a column that are nodes with so many steps between two knots."""
+    if not isinstance(column, Spline):
+        return np.arange(column.n_out + 1)
+    count = len(column.nodes)
+    kept = np.arange(0, count, STEPS // steps if column.degree else 1)
+    return np.append(kept, count) if column.missing == "indicator" else kept
+
+
+def _whole(column: Levels | Spline) -> NDArray[np.float64]:
+    """Return the values of all levels or B-splines at each position, the first ones included."""
+    if not isinstance(column, Spline):
+        return np.eye(column.n_out + 1)
+    return np.column_stack([1 - column.table.sum(axis=1), column.table])
 
 
 @remembered(maxsize=64)

@@ -1,52 +1,257 @@
-"""Reading of tables by blocks of rows: arrays by position, DataFrames by name.
+"""Tables in memory, and the reading of their cells.
 
-Error messages contain names, types and counts of columns, which are public, but no value, row or
-count of rows. Errors are raised outside ``except`` clauses: otherwise the error of numpy or of a
-cell, which may quote a value, would be attached as ``__context__``.
+`in_memory` makes a DataFrame or an array of what the user gives, `as_table` checks its columns, and
+`read_numbers`, `read_levels` and `read_target` read its cells by blocks of rows.
+
+Code outside this package runs in one ``try`` around one conversion, and its own error may quote a
+cell: it is neither shown nor attached. Messages contain names, types and counts of columns, which
+are public, but no cell, row or count of rows. Conversions are such that they do not warn: the
+filters of warnings belong to the process.
 """
 
 from __future__ import annotations
 
+import math
+import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import cached_property
+from itertools import chain
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import sparray, spmatrix
 
 from skdp._arrays import FloatArray
-from skdp._checks import fail
-from skdp.domain.cells import (
-    copy_reals,
-    is_sparse,
-    pandas_module,
-    plain,
-)
-from skdp.domain.columns import PLAIN_KINDS, ArrayColumn, FrameColumn, Levels, positions_of
+from skdp._checks import converted, fail, optional_module
+from skdp.domain.columns import MISSING_TYPES, Levels, has_foreign, kind_of, kinds_of
 
+# Dates, durations, complex numbers and records would be cast to floats, some with a warning.
+NOT_REAL = frozenset("mMcV")
+# Types of cells of an array of objects that are read as numbers. A duration of numpy is a Real.
+_REAL_CELLS = (Real, Decimal, np.bool_, str, bytes, type(None))
+_LISTS = frozenset({list, tuple})
+_STRINGS = frozenset({str, np.str_})
+_TEXTS = _STRINGS | {bytes, np.bytes_}
 # Half a MiB of floats, so that a block stays in the cache for the next step.
 _CACHED_CELLS = 2**16
 # Taking rows from some columns of a frame takes a time that does not depend on their number.
 _FEWEST_ROWS = 8192
+# Bytes of a table that can be read only once.
+MOST_BYTES = 2**31
+
+
+# What the user gives
+
+
+def in_memory(X: Any) -> Any:
+    """Return a table in memory as a DataFrame or an array with two dimensions.
+
+    Tables of polars, pyarrow and other Arrow libraries, and dicts of columns, become DataFrames.
+    """
+    X = _frame_of(X) if type(X) is dict else from_arrow(X, "X", is_table=True)
+    pandas = pandas_module()
+    if pandas is not None and isinstance(X, pandas.DataFrame):
+        # A subclass may have its own way of taking columns.
+        return X if type(X) is pandas.DataFrame else pandas.DataFrame(X)
+    # The cells of an array of dask would all be computed here.
+    if hasattr(type(X), "columns") or hasattr(type(X), "__dask_graph__"):
+        rule = f"be an array or a pandas DataFrame, not a {type(X).__module__} table"
+        raise fail("X", rule, remedy="Use X.to_pandas() or X.compute().")
+    if type(X) in _LISTS and dict in kinds_of(X):
+        remedy = "Give pandas.DataFrame(X), with a dtype for each column."
+        raise fail("X", "be a table and not a list of dicts", None, remedy)
+    cells = as_cells(X)
+    if cells.ndim != 2:
+        # Without a dimension: a path, a function, an iterator or a file, among others.
+        remedy = (
+            "Reshape your data: X.reshape(-1, 1) is one column, X.reshape(1, -1) one row."
+            if cells.ndim
+            else f"Give an array or a DataFrame: a {type(X).__name__} is no table in memory."
+        )
+        raise fail("X", "have two dimensions", cells.ndim, remedy)
+    return cells
+
+
+def as_cells(X: Any, name: str = "X", *, one_type: bool = False) -> NDArray[Any]:
+    """Return the cells of ``X`` as an array of numpy's own class, without a copy if possible.
+
+    Parameters
+    ----------
+    X : array-like
+    name : str
+        Name in error messages.
+    one_type : bool, default=False
+        Whether numpy may choose the type of a list. Otherwise it becomes an array of objects, as
+        does a list of strings and anything else.
+
+    Raises
+    ------
+    ValueError
+        If ``X`` cannot be read, is sparse or masked, or has complex numbers or records.
+        The type decides: whether any entry is masked, or has an imaginary part, is private.
+    """
+    if isinstance(X, sparray | spmatrix):
+        raise fail(name, "be dense and not a sparse matrix", None, f"Use {name}.toarray().")
+    X = cells = from_arrow(X, name)
+    if not isinstance(X, np.ndarray):
+        remedy = "Give a numpy array, a pandas DataFrame or Series, or a list of numbers."
+        rule = "have entries of one shape, and be readable"
+        cells = converted(lambda: _array(X, one_type), name, rule, remedy)
+    # Of a list of masked rows numpy drops the masks; a masked cell has no dimension.
+    rows = X if type(X) in _LISTS else ()
+    if any(isinstance(own, np.ma.MaskedArray) and own.ndim for own in (cells, *rows)):
+        remedy = f"Fill it by a public rule: {name}.filled(value)."
+        raise fail(name, "be an array without a mask", "MaskedArray", remedy)
+    plain: NDArray[Any] = np.asarray(cells)
+    if plain.dtype.kind == "c":
+        remedy = "Complex data not supported: give real numbers or levels."
+        raise fail(name, "be real", plain.dtype.name, remedy)
+    if plain.dtype.kind == "V":
+        remedy = "Give each field as a column of its own."
+        raise fail(name, "not be a structured array", plain.dtype.name, remedy)
+    return plain
+
+
+def _array(X: Any, one_type: bool) -> Any:
+    if hasattr(X, "__array__"):
+        return np.asanyarray(X)  # keeps a mask, which is an error later
+    kinds = kinds_of(X) if type(X) in _LISTS else {object}
+    # Cells of plain lists are taken as objects. Otherwise numpy would examine each cell for
+    # being an array, and convert the numbers of a mixed list to strings.
+    if kinds <= _LISTS and len(set(map(len, X))) == 1:
+        cells = np.fromiter(chain.from_iterable(X), dtype=object).reshape(len(X), -1)
+    elif one_type and type(X) in _LISTS:
+        cells = np.fromiter(X, dtype=object)
+    else:
+        return np.asarray(X, dtype=object)
+    kinds = kinds_of(cells.flat)
+    if any(issubclass(kind, (list, tuple, np.ndarray)) for kind in kinds):
+        cells = np.asarray(X, dtype=object)
+    # Among texts, numpy would convert numbers and bytes to texts because of other cells.
+    is_mixed = any(kinds & texts and kinds - texts for texts in (_STRINGS, _TEXTS))
+    # Of these numpy makes an array of one type; values that are not real keep their type.
+    is_one = not is_mixed and not has_foreign(kinds - {*_LISTS, np.datetime64, np.timedelta64})
+    return np.asarray(X) if one_type and is_one else cells
+
+
+def from_arrow(X: Any, name: str, is_table: bool = False) -> Any:
+    """Return a table or a column of an Arrow library in types of pandas; others unchanged.
+
+    These are polars, pyarrow, DuckDB, narwhals and all others with the Arrow interface. A lazy
+    frame is collected. The kind of each column follows from its Arrow type, and no cell changes how
+    another one is read: integers with nulls become nullable integers and not floats.
+    """
+    X = native(X)
+    kind, pandas = type(X), pandas_module()
+    is_lazy = kind.__module__.startswith("polars.") and hasattr(kind, "collect")
+    is_stream = hasattr(kind, "__arrow_c_stream__")
+    if not (is_lazy or is_stream or hasattr(kind, "__arrow_c_array__")) or (
+        pandas is not None and issubclass(kind, pandas.DataFrame | pandas.Series)
+    ):
+        return X
+    use = f"to read {name} from a table or a column of {kind.__module__.partition('.')[0]}"
+    pyarrow = optional_module("pyarrow", use, "arrow")
+    optional_module("pandas", use, "arrow")
+    is_table = is_table or hasattr(kind, "columns")
+
+    def read() -> Any:
+        table = X.collect() if is_lazy else X
+        if not is_table:
+            column = pyarrow.chunked_array(table if is_stream else [table])
+            return arrow_frame(pyarrow.table([column], names=[name])).iloc[:, 0]
+        is_known = is_lazy or not is_stream or hasattr(kind, "num_rows")
+        is_known |= kind.__module__.startswith("polars.")
+        return arrow_frame(pyarrow.table(table) if is_known else _read_once(table, pyarrow))
+
+    rule = "be a table or a column that pyarrow can read"
+    return converted(read, name, rule, "Give an array.")
+
+
+def native(X: Any) -> Any:
+    """Return what a frame or a column of narwhals wraps; anything else is returned unchanged."""
+    return X.to_native() if type(X).__module__.startswith("narwhals.") else X
+
+
+def _read_once(source: Any, pyarrow: Any) -> Any:
+    """Return the table of a stream of Arrow, whose size is not known before it was read."""
+    reader, batches, size = pyarrow.RecordBatchReader.from_stream(source), [], 0
+    for batch in reader:
+        size += batch.nbytes
+        if size > MOST_BYTES:
+            remedy = "Write it to a Parquet file, and give the path, or give a function of batches."
+            raise fail("X", f"need at most {MOST_BYTES} bytes to be read once", None, remedy)
+        batches.append(batch)
+    return pyarrow.Table.from_batches(batches, reader.schema)
+
+
+def arrow_frame(table: Any) -> Any:
+    """Return a table or a batch of pyarrow as a DataFrame. Any error of pyarrow may be raised.
+
+    Columns of numbers without nulls are not copied.
+    """
+    import pandas as pd
+    from pyarrow import types
+
+    with_nulls = {own.type for own in table.columns if own.null_count}
+
+    def mapped(kind: Any) -> Any:
+        if types.is_date(kind):  # otherwise they would be objects, of an unknown kind
+            return pd.ArrowDtype(kind)
+        if kind not in with_nulls or not (types.is_integer(kind) or types.is_boolean(kind)):
+            return None
+        name = str(kind).replace("int", "Int").replace("u", "U")
+        return pd.api.types.pandas_dtype("boolean" if name == "bool" else name)
+
+    return table.to_pandas(types_mapper=mapped, ignore_metadata=True, split_blocks=True)
+
+
+def _frame_of(columns: dict[Any, Any]) -> Any:
+    """Return a dict of columns as a DataFrame. Lists become columns of objects."""
+    pandas = optional_module("pandas", "to read a dict of columns", "pandas")
+    found = {}
+    for name, given in columns.items():
+        cells = from_arrow(given, str(name))
+        if isinstance(cells, pandas.Series | pandas.api.extensions.ExtensionArray):
+            found[name] = pandas.Series(cells).reset_index(drop=True)
+            continue
+        array = as_cells(cells, f"column {name!r}")
+        if array.ndim != 1:
+            raise fail(f"column {name!r}", "have one dimension", array.ndim)
+        # Without a type pandas would infer one from the cells.
+        found[name] = pandas.Series(array, dtype=object if array.dtype.kind in "OUS" else None)
+    if len(set(map(len, found.values()))) > 1:
+        raise fail("X", "have columns of one length")
+    return pandas.DataFrame(found)
+
+
+def pandas_module() -> Any:
+    """Return pandas, or None: if there is a DataFrame, it was imported."""
+    return sys.modules.get("pandas")
+
+
+def kind_of_dtype(dtype: Any) -> str | None:
+    """Return the kind of the cells of an array, from its type alone, or None if unknown."""
+    if isinstance(dtype, np.dtype) and dtype.kind == "M":
+        return "dates" if np.datetime_data(dtype)[0] in "YMWD" else "datetimes"
+    if (categories := getattr(dtype, "categories", None)) is not None:
+        return kind_of_dtype(categories.dtype)
+    kind = getattr(dtype, "type", None)
+    return kind_of(kind) if isinstance(kind, type) else None
+
+
+# Tables with the columns that a domain declares
 
 
 @dataclass(frozen=True)
 class ArrayTable:
-    """Columns of an array, in the order of the declared ones.
-
-    Attributes
-    ----------
-    cells : ndarray of shape (n, n_columns), of numpy's own class
-    again : bool
-        Whether the table was read before without an error. An array in a file, or one that other
-        code writes to, may have changed since: an entry that is not a finite number any more is
-        read as 0 and clipped like any other number. No error discloses the change. Rows are still
-        mapped into the domain one by one by a public rule, so that sensitivities hold for each
-        reading.
-    """
+    """Columns of an array of numpy, (n, n_columns), in the order of the declared ones."""
 
     cells: NDArray[Any]
-    again: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -61,16 +266,16 @@ class ArrayTable:
 
     @property
     def is_plain(self) -> bool:
-        """Whether every cell is a number, so that reading runs no foreign code."""
-        return self.cells.dtype.kind in PLAIN_KINDS
+        """Whether the cells are numbers, which can stay where they are."""
+        return self.cells.dtype.kind in "biuf"
 
-    def part(self, start: int, stop: int) -> ArrayTable:
-        """Return some rows."""
-        return replace(self, cells=self.cells[start:stop])
+    def taken(self, rows: slice | NDArray[np.intp]) -> ArrayTable:
+        """Return some rows: a view of a slice, or a copy."""
+        return ArrayTable(self.cells[rows])
 
-    def taken(self, rows: NDArray[np.intp]) -> ArrayTable:
-        """Return a copy of some rows."""
-        return replace(self, cells=self.cells[rows])
+    def floats(self, rows: slice, columns: slice) -> NDArray[Any]:
+        """Return cells without a copy."""
+        return self.cells[rows, columns]
 
     def copy_numbers(self, rows: slice, columns: slice, out: FloatArray, missing: bool) -> None:
         """Copy cells into ``out`` as floats, or raise any error; see `copy_reals`."""
@@ -78,7 +283,7 @@ class ArrayTable:
 
     def positions(self, rows: slice, column: int, levels: Levels) -> NDArray[Any]:
         """Return the position of the level of each cell of a column, or raise any error."""
-        return positions_of(self.cells[rows, column], levels)
+        return levels.positions_in(self.cells[rows, column])
 
     def dtype(self, column: int) -> Any:
         """Return the type of a column."""
@@ -99,69 +304,82 @@ class EncodedRows:
         Position of each row's level, for each column of levels that has two levels or more, and
         whether a number is missing, where it has an indicator. The first level, which has no
         indicator, is 0.
-    again : bool
-        As in the other tables. Reading encoded rows never raises an error.
     """
 
     numbers: FloatArray
     levels: tuple[NDArray[Any], ...]
-    again: bool = False
 
     @property
     def n_rows(self) -> int:
         """Number of rows; it may be private."""
         return len(self.numbers)
 
-    @property
-    def block(self) -> int:
-        """Number of rows to read at a time."""
-        n_columns: int = self.numbers.shape[1]
-        return max(1, _CACHED_CELLS // max(1, n_columns))
-
-    def part(self, start: int, stop: int) -> EncodedRows:
-        """Return some rows."""
-        return self._chosen(slice(start, stop))
-
-    def taken(self, rows: NDArray[np.intp]) -> EncodedRows:
-        """Return a copy of some rows."""
-        return self._chosen(rows)
-
-    def _chosen(self, rows: slice | NDArray[np.intp]) -> EncodedRows:
-        levels = tuple(positions[rows] for positions in self.levels)
-        return replace(self, numbers=self.numbers[rows], levels=levels)
+    def taken(self, rows: slice | NDArray[np.intp]) -> EncodedRows:
+        """Return some rows: a view of a slice, or a copy."""
+        return EncodedRows(self.numbers[rows], tuple(own[rows] for own in self.levels))
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Arrays of numpy as columns of a table, which are read as those of a DataFrame but faster."""
+class FrameColumn:
+    """A column of a DataFrame. Its methods may raise any error."""
 
-    arrays: dict[str, NDArray[Any]]
+    series: Any
 
-    @property
-    def columns(self) -> Any:
-        """Names of the columns, as those of a DataFrame."""
-        return pandas_module().Index(list(self.arrays))
+    @cached_property
+    def cells(self) -> NDArray[Any] | None:
+        """The column, if it is an array of numpy and not of dates."""
+        dtype = self.series.dtype
+        plain = isinstance(dtype, np.dtype) and dtype.kind not in NOT_REAL
+        return self.series.to_numpy() if plain else None
 
-    def __len__(self) -> int:
-        return len(next(iter(self.arrays.values()), ()))
+    @cached_property
+    def categories(self) -> list[Any] | None:
+        """The categories of a categorical column."""
+        array = self.series.array
+        is_categorical = type(array) is pandas_module().Categorical
+        return array.categories.tolist() if is_categorical else None
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        return self.arrays[name]
+    @cached_property
+    def words(self) -> Any:
+        """Arrow array of a column of strings."""
+        array, arrays = self.series.array, pandas_module().arrays
+        if type(array) not in (arrays.ArrowStringArray, arrays.ArrowExtensionArray):
+            return None
+        found = array.__arrow_array__()
+        return found if str(found.type) in ("string", "large_string") else None
 
-    def drop(self, columns: list[str]) -> Columns:
-        """Return the other columns."""
-        return Columns({k: own for k, own in self.arrays.items() if k not in columns})
+    @cached_property
+    def _found(self) -> dict[Levels, NDArray[Any]]:
+        """Positions of the categories, and of a missing cell."""
+        return {}
+
+    def copy_numbers(self, rows: slice, out: FloatArray, missing: bool) -> None:
+        """Copy cells into ``out`` as floats; see `copy_reals`."""
+        cells = np.asarray(self.series.iloc[rows]) if self.cells is None else self.cells[rows]
+        copy_reals(cells, out, missing)
+
+    def positions(self, rows: slice, levels: Levels) -> NDArray[Any]:
+        """Return the position of the level of each cell."""
+        if self.cells is not None:
+            return levels.positions_in(self.cells[rows])
+        if self.categories is not None:
+            if levels not in self._found:
+                self._found[levels] = levels.positions([*self.categories, None])
+            # The code of a missing cell is -1.
+            return np.asarray(self._found[levels][self.series.array.codes[rows]])
+        if self.words is not None and levels.is_plain:
+            return levels.positions_in_arrow(self.words[rows])
+        return levels.positions(self.series.iloc[rows].tolist())
 
 
 @dataclass(frozen=True)
-class _FrameTable:
+class FrameTable:
     """Columns of a DataFrame, in the order of the declared ones."""
 
     frame: Any
     places: NDArray[np.intp]
     start: int
     stop: int
-    again: bool = False
     # By the positions of declared columns; they are kept, because taking a column is slow.
     columns: dict[int, FrameColumn] = field(default_factory=dict)
 
@@ -177,42 +395,42 @@ class _FrameTable:
 
     @property
     def is_plain(self) -> bool:
-        """Whether reading runs no foreign code."""
-        with suppress(Exception):
-            return all(self._column(k).is_plain for k in range(len(self.places)))
-        return False
+        """Whether all columns are arrays of numbers or categories, which can stay where they are.
 
-    def part(self, start: int, stop: int) -> _FrameTable:
-        """Return some rows."""
-        start, stop, _ = slice(start, stop).indices(self.n_rows)
-        return replace(self, start=self.start + start, stop=self.start + stop)
+        Columns of other types take longer to read.
+        """
+        return all(
+            own.categories is not None if own.cells is None else own.cells.dtype.kind in "biuf"
+            for own in map(self._column, range(len(self.places)))
+        )
 
-    def taken(self, rows: NDArray[np.intp]) -> _FrameTable:
-        """Return a copy of some rows."""
+    def taken(self, rows: slice | NDArray[np.intp]) -> FrameTable:
+        """Return some rows: a view of a slice, or a copy."""
+        if isinstance(rows, slice):
+            rows = self._moved(rows)
+            return replace(self, start=rows.start, stop=rows.stop)
         frame = self.frame.iloc[self.start + rows]
-        return replace(self, frame=frame, start=0, stop=len(rows), columns={})
+        return FrameTable(frame, self.places, 0, len(rows))
 
     def copy_numbers(self, rows: slice, columns: slice, out: FloatArray, missing: bool) -> None:
         """Copy cells into ``out`` as floats, or raise any error; see `copy_reals`."""
         for k, column in enumerate(range(columns.start, columns.stop)):
             self._column(column).copy_numbers(self._moved(rows), out[:, k], missing)
 
-    def plain_columns(self, rows: slice, columns: slice) -> list[NDArray[Any]] | None:
+    def floats(self, rows: slice, columns: slice) -> list[NDArray[Any]] | None:
         """Return cells of columns without a copy, or None if one is no array of numpy."""
-        with suppress(Exception):
-            cells = [self._column(k).cells for k in range(columns.start, columns.stop)]
-            return [own[self._moved(rows)] for own in cells]  # type: ignore[index]
-        return None
+        cells = [self._column(k).cells for k in range(columns.start, columns.stop)]
+        own = self._moved(rows)
+        found = [column[own] for column in cells if column is not None]
+        return found if len(found) == len(cells) else None
 
     def positions(self, rows: slice, column: int, levels: Levels) -> NDArray[Any]:
         """Return the position of the level of each cell of a column, or raise any error."""
         return self._column(column).positions(self._moved(rows), levels)
 
     def dtype(self, column: int) -> Any:
-        """Return the type of a column, or None if it cannot be read."""
-        with suppress(Exception):
-            return self._column(column).series.dtype
-        return None
+        """Return the type of a column."""
+        return self._column(column).series.dtype
 
     def name(self, column: int) -> str | None:
         """Return the name of a column, or None if it is no string."""
@@ -229,53 +447,194 @@ class _FrameTable:
         return self.columns[column]
 
 
-RawTable: TypeAlias = ArrayTable | _FrameTable
+RawTable: TypeAlias = ArrayTable | FrameTable
 Table: TypeAlias = RawTable | EncodedRows
 
 
 def as_table(X: Any, names: tuple[str, ...] | None, n_columns: int) -> Table:
     """Return ``X`` as a table after a check of its columns; a table is returned unchanged."""
-    if isinstance(X, ArrayTable | EncodedRows | _FrameTable):
+    if isinstance(X, Table):
         return X
-    if is_sparse(X):
-        remedy = "Use X.toarray()."
-        raise fail("X", "be an array or a pandas DataFrame, not a sparse matrix", remedy=remedy)
-    if isinstance(X, Columns):
-        places, arrays = _places(X.columns, names, n_columns), list(X.arrays.values())
-        own = {k: ArrayColumn(arrays[place]) for k, place in enumerate(places)}
-        return _FrameTable(X, places, 0, len(X), columns=dict(own))
-    X = plain(X)
-    if not isinstance(X, np.ndarray):
-        return _FrameTable(X, _places(X.columns, names, n_columns), 0, len(X))
-    if X.ndim != 2:
-        remedy = "Reshape your data: X.reshape(-1, 1) is one column, X.reshape(1, -1) one row."
-        raise fail("X", "be of 2 dimensions", X.ndim, remedy)
-    _check_count(X.shape[1], n_columns)
-    return ArrayTable(X)
-
-
-def _places(columns: Any, names: tuple[str, ...] | None, n_columns: int) -> NDArray[np.intp]:
+    X = in_memory(X)
+    if isinstance(X, np.ndarray):
+        _check_count(X.shape[1], n_columns)
+        return ArrayTable(X)
+    columns, places = X.columns, np.arange(n_columns)
     if names is None:
         _check_count(len(columns), n_columns)
-        return np.arange(n_columns)
+        return FrameTable(X, places, 0, len(X))
     # A dict, because pandas changes the filters of warnings where it looks up names.
     place = {name: k for k, name in enumerate(columns)}
     if len(place) < len(columns):
         twice = columns[columns.duplicated()][0]
         raise fail("X", "have every column once", twice, "Drop or rename the second one.")
-    missing = [name for name in names if name not in place]
-    if missing:
+    if missing := [name for name in names if name not in place]:
         remedy = f"Columns {missing} are declared but missing from X: add or undeclare them."
         raise fail("X", "have every declared column", remedy=remedy)
     declared = set(names)
-    extra = [name for name in columns if name not in declared]
-    if extra:
+    if extra := [name for name in columns if name not in declared]:
         remedy = f"Drop columns {extra}, for instance by X[list(domain.names)], or declare them."
         raise fail("X", "have declared columns only", remedy=remedy)
-    return np.array([place[name] for name in names], dtype=np.intp)
+    places = np.array([place[name] for name in names], dtype=np.intp)
+    return FrameTable(X, places, 0, len(X))
 
 
 def _check_count(found: int, declared: int) -> None:
     if found != declared:
         remedy = "The domain declares every column that X must have, in this order."
         raise fail("X", f"have {declared} columns", found, remedy)
+
+
+# Reading of cells
+
+
+class NotNumbers(ValueError, TypeError):
+    """Error for a column of numbers with any other cell.
+
+    It is a TypeError too, because scikit-learn expects one for cells such as dicts.
+    """
+
+
+def read_numbers(
+    table: RawTable,
+    rows: slice,
+    columns: slice,
+    out: FloatArray,
+    label: Callable[[int], str],
+    ruled: NDArray[np.bool_] | None = None,
+) -> None:
+    """Copy finite numbers into ``out``, or raise an error for the first invalid column.
+
+    ``ruled`` are the columns with a rule for missing cells, which are copied as NaN. None stands
+    for columns that cannot have such a rule.
+    """
+    if _read(table, rows, columns, out, ruled):
+        return
+    for k, column in enumerate(range(columns.start, columns.stop)):
+        own = None if ruled is None else ruled[k : k + 1]
+        if not _read(table, rows, slice(column, column + 1), out[:, k : k + 1], own):
+            raise _not_numbers(table, column, label, own)
+
+
+def _read(
+    table: RawTable,
+    rows: slice,
+    columns: slice,
+    out: FloatArray,
+    ruled: NDArray[np.bool_] | None,
+) -> bool:
+    missing = ruled is not None and bool(ruled.any())
+    try:
+        table.copy_numbers(rows, columns, out, missing)
+    except Exception:  # a cell's own code may raise anything
+        return False
+    # The sum is finite unless an entry is not, or large entries overflow: one pass, no temporary.
+    if np.isfinite(out.sum()):
+        return True
+    valid = np.isfinite(out)
+    if missing:
+        valid |= np.isnan(out) & ruled
+    return bool(valid.all())
+
+
+def read_levels(
+    table: RawTable, rows: slice, column: int, levels: Levels, label: Callable[[int], str]
+) -> NDArray[Any]:
+    """Return the position of each cell's level, or raise an error that names the column."""
+    dtype, declared = table.dtype(column), levels.kind
+    found = kind_of_dtype(dtype)
+    if None not in (declared, found) and declared != found:  # all would be read as `other`
+        rule = f"hold {declared}, as its declared levels do"
+        remedy = f"Convert the column to {declared} by a public rule, or declare levels as {found}."
+        raise fail(_label(table, column, label), rule, str(dtype), remedy)
+    with suppress(Exception):  # a cell's own code may raise anything
+        return table.positions(rows, column, levels)
+    rule = "hold cells that can be hashed and compared without an error"
+    remedy = "Replace the others by a public rule before."
+    raise fail(_label(table, column, label), rule, remedy=remedy)
+
+
+def read_target(y: Any, label: str) -> FloatArray:
+    """Return a new float array of the entries of ``y``, of shape (n,) or (n, 1)."""
+    cells = as_column(y)
+    out = np.empty((len(cells), 1))
+    with np.errstate(all="ignore"):  # a warning would be about the data
+        table = ArrayTable(cells[:, None])
+        read_numbers(table, slice(None), slice(0, 1), out, label=lambda _: label)
+    return out[:, 0]
+
+
+def as_column(y: Any, name: str = "y") -> NDArray[Any]:
+    """Return an array-like of shape (n,) or (n, 1) as an array of shape (n,)."""
+    cells = as_cells(y, name)
+    if cells.ndim == 2 and cells.shape[1] == 1:
+        return cells[:, 0]
+    if cells.ndim != 1:
+        raise fail(name, "be a 1d array", cells.ndim, "Give one entry for each row.")
+    return cells
+
+
+def copy_reals(cells: NDArray[Any], out: NDArray[np.float64], missing: bool = False) -> None:
+    """Copy cells into ``out`` as floats; raise any error if one is not a real number.
+
+    None is copied as NaN. With ``missing`` so are NA, NaT and empty texts.
+    """
+    if missing and cells.dtype.kind in "OUST":
+        kinds = kinds_of(cells.flat)
+        texts, absent = kinds & _TEXTS, {kind for kind in kinds if kind.__name__ in MISSING_TYPES}
+        if texts | absent:
+            found = [
+                math.nan if (kind := type(cell)) in absent or (kind in texts and not cell) else cell
+                for cell in cells.flat
+            ]
+            cells = np.fromiter(found, dtype=object).reshape(cells.shape)
+    if cells.dtype.kind in NOT_REAL:
+        raise TypeError("not real numbers")
+    if cells.dtype.kind == "O":
+        refuse_not_real(kinds_of(cells.flat))
+    with np.errstate(all="ignore"):  # numbers that are too large become inf, without a warning
+        out[...] = cells
+
+
+def refuse_not_real(kinds: set[type]) -> None:
+    """Raise unless all types of cells are of real numbers, texts or None."""
+    for kind in kinds:
+        if not issubclass(kind, _REAL_CELLS) or issubclass(kind, np.timedelta64):
+            raise TypeError("not real numbers")
+
+
+_DROP = "Drop or fill the others by a public rule before this step"
+_REMEDIES = {
+    "strings": f"{_DROP}, or declare its levels: Domain({{'name': ['a', 'b']}}).",
+    "datetimes": "Give days since a public date: (x - pandas.Timestamp('2000-01-01')).dt.days.",
+    "dates": "Give days since a public date: (x - datetime.date(2000, 1, 1)).days of each date x.",
+    "durations": "Give a number of seconds: x.dt.total_seconds().",
+}
+
+
+def _not_numbers(
+    table: RawTable,
+    column: int,
+    label: Callable[[int], str],
+    ruled: NDArray[np.bool_] | None,
+) -> NotNumbers:
+    """Return the error for a cell that is not a finite number."""
+    name, kinds = _label(table, column, label), "finite numbers only: no NaN, no inf"
+    remedy = _REMEDIES.get(kind_of_dtype(table.dtype(column)) or "")
+    if ruled is not None and ruled.all():
+        kinds = "finite numbers and missing cells only: no inf"
+    elif ruled is not None and remedy is None:
+        rule = f'missing={{{label(column).removeprefix("column ")}: "indicator"}}'
+        missing = f"For missing cells declare {rule} in the domain, or a number within the bounds."
+        remedy = f"{missing} {_DROP}."
+    argument = "every argument must be a real number or a string that spells a number"
+    error = fail(name, f"hold {kinds}, and {argument}", remedy=remedy or f"{_DROP}.")
+    found = NotNumbers(*error.args)
+    found.__dict__.update(error.__dict__)
+    return found
+
+
+def _label(table: RawTable, column: int, label: Callable[[int], str]) -> str:
+    """Return the text for a column, by its name in the table if it has one."""
+    name = table.name(column)
+    return label(column) if name is None else f"column {name!r}"

@@ -14,9 +14,8 @@ from scipy.special import ndtri
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, fail, optional_module
 from skdp.domain import Domain
-from skdp.domain.columns import Column, Levels, Number
-from skdp.domain.interactions import Interaction
-from skdp.domain.splines import Spline
+from skdp.domain.columns import Levels, Number
+from skdp.domain.splines import Column, Interaction, Spline
 from skdp.inspection._drawing import Display, style
 from skdp.inspection.models import (
     coefficients_of,

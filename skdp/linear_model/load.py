@@ -61,13 +61,10 @@ _MOST = 2**28
 _CLOSE = 1e-9
 # The classes of each module that occur in fitted models.
 _CLASSES = {
-    "skdp.domain._projections": "Ball Box",
     "skdp.domain.columns": "Indicators Levels Number",
-    "skdp.domain.domain": "Domain",
-    "skdp.domain.encoder": "DomainEncoder",
-    "skdp.domain.interactions": "Interaction",
-    "skdp.domain.layout": "Layout Piece",
-    "skdp.domain.splines": "Spline SplineBlock",
+    "skdp.domain.domain": "Domain DomainEncoder",
+    "skdp.domain.layout": "BallProjection BoxProjection Layout Piece",
+    "skdp.domain.splines": "Interaction Spline SplineBlock",
     "skdp.geometry.ball": "LpBall",
     "skdp.geometry.combined": "MappedBall ProductBall ShearedBall SumBall",
     "skdp.geometry.encoded_rows": "EncodedRowsBall SimplexBall",

@@ -16,19 +16,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_positive, fail
+from skdp._checks import check_positive, converted, fail
 from skdp.domain import Domain
-from skdp.domain.cells import (
-    NOT_REAL,
-    as_cells,
-    is_sparse,
-    kinds_of,
-    plain,
-    refuse_not_real,
-)
-from skdp.domain.columns import Levels, positions_of
-from skdp.domain.encoder import refuse_encoded
-from skdp.domain.tables import as_table
+from skdp.domain.columns import Levels, kinds_of
+from skdp.domain.domain import refuse_encoded
+from skdp.domain.tables import NOT_REAL, as_cells, as_column, as_table, in_memory, refuse_not_real
 from skdp.privacy import Guarantee, Ledger, PrivacyLeakWarning, UndeclaredDomainWarning
 from skdp.privacy.guarantee import compose
 from skdp.rows.persons import Persons
@@ -74,13 +66,8 @@ def warn_without(domain: Domain | None) -> None:
 
 def check_table(estimator: Any, X: Any, domain: Any, *, reset: bool) -> Any:
     """Check the shape and the column names of ``X``, and return a DataFrame or an array."""
-    if is_sparse(X):
-        raise TypeError("X must be dense: sparse input is not supported. Use X.toarray().")
-    given, X = X, plain(X)
+    given, X = X, in_memory(X)
     shape = X.shape
-    if len(shape) != 2:
-        remedy = "Reshape your data: one row for each record, X.reshape(-1, 1) for one column."
-        raise fail("X", "have two dimensions", len(shape), remedy)
     if shape[0] == 0:
         raise ValueError("X must have records: found 0 sample(s) while a minimum of 1 is required.")
     if shape[1] == 0:
@@ -114,8 +101,6 @@ def check_target(estimator: Any, y: Any, n: int) -> NDArray[Any]:
     if y is None:
         name = type(estimator).__name__
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-    if is_sparse(y):
-        raise TypeError("y must be dense: sparse input is not supported. Use y.toarray().")
     out = as_cells(y, "y", one_type=True)
     if out.ndim == 2 and out.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning
@@ -132,7 +117,7 @@ def check_target(estimator: Any, y: Any, n: int) -> NDArray[Any]:
 
 def without_column(X: Any, parameter: str, name: str, remedy: str) -> tuple[Any, Any]:
     """Return a table without a column, and the column."""
-    X = plain(X)
+    X = in_memory(X)
     if not hasattr(type(X), "columns"):
         raise fail(parameter, "be no name unless X has named columns", name, remedy)
     if name not in X.columns:
@@ -169,29 +154,9 @@ def numbered(declared: Any, labels: NDArray[Any]) -> tuple[str, ...]:
     return (_NUMBERED,) if is_numbered else ()
 
 
-def label_positions(y: Any, labels: NDArray[Any], again: bool) -> NDArray[Any]:
-    """Return positions of ``y`` among sorted labels; read again, undeclared ones count as 0."""
-    cells = as_cells(y, "y")
-    if cells.ndim == 2 and cells.shape[1] == 1:
-        cells = cells[:, 0]
-    if cells.ndim != 1:
-        raise fail("y", "be a 1d array", cells.ndim, "One target is fitted at a time.")
-    if not again:
-        return _places(cells, labels)
-    found = None
-    with suppress(Exception):
-        found = _positions(cells, labels)
-    if found is None:
-        found = np.array([_position_again(cells[k : k + 1], labels) for k in range(len(cells))])
-    places: NDArray[Any] = np.maximum(found, 1) - 1
-    return places.astype(np.min_scalar_type(len(labels) - 1), copy=False)
-
-
-def _position_again(cell: NDArray[Any], labels: NDArray[Any]) -> int:
-    """Return 1 + the position of one cell; 0 if it is not a label any more."""
-    with suppress(Exception):
-        return int(_positions(cell, labels)[0])
-    return 0
+def label_positions(y: Any, labels: NDArray[Any]) -> NDArray[Any]:
+    """Return positions of ``y`` among sorted labels."""
+    return _places(as_column(y), labels)
 
 
 def sorted_labels(declared: Any) -> NDArray[Any]:
@@ -261,12 +226,11 @@ def _inferred(y: NDArray[Any]) -> NDArray[Any]:
 
 def _places(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
     """Return positions in ``labels``. The error for an undeclared label does not name it."""
-    found = None
-    with suppress(Exception):  # the code of a cell's class may raise any error
-        found = _positions(y, labels)
-    if found is None or not found.all():
-        remedy = f"Declared are {labels.tolist()}. Map or drop other labels by a public rule."
-        raise fail("y", "hold declared labels only", None, remedy)
+    rule = "hold declared labels only"
+    remedy = f"Declared are {labels.tolist()}. Map or drop other labels by a public rule."
+    found = converted(lambda: _positions(y, labels), "y", rule, remedy)
+    if not found.all():
+        raise fail("y", rule, None, remedy)
     return (found - 1).astype(np.min_scalar_type(len(labels) - 1), copy=False)
 
 
@@ -280,7 +244,7 @@ def _positions(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(np.where(labels[found] == y, found + 1, 0))
     if y.dtype.kind == "O":
         refuse_not_real(kinds_of(y.flat))
-    return positions_of(y, Levels((None, *labels.tolist()), None))
+    return Levels((None, *labels.tolist()), None).positions_in(y)
 
 
 def refuse_unsupported(unsupported: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ from sklearn.pipeline import Pipeline
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_interval, fail
 from skdp._identity import is_ours
-from skdp.domain.encoder import DomainEncoder
+from skdp.domain.domain import DomainEncoder
 
 Function = Callable[[Any, Any, Any], ArrayLike]
 

@@ -24,8 +24,8 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_jobs, check_positives, fail
 from skdp._progress import with_bar
 from skdp.domain import Domain
-from skdp.domain.cells import as_cells, has_foreign, in_memory, kinds_of
-from skdp.domain.reading import read_target
+from skdp.domain.columns import has_foreign, kinds_of
+from skdp.domain.tables import as_cells, in_memory, read_target
 from skdp.linear_model.validation import check_labels, units_of
 from skdp.model_selection._candidates import declared_labels, fit_to, parts, private_step
 from skdp.privacy import BudgetExceeded, Ledger

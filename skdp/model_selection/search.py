@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._checks import check_epsilon, check_interval, check_jobs, fail
 from skdp._progress import with_bar
 from skdp._sklearn import Documented
-from skdp.domain.reading import read_target
+from skdp.domain.tables import read_target
 from skdp.linear_model.validation import (
     check_labels,
     check_ledger,

@@ -1,10 +1,10 @@
-"""Blocks of encoded rows."""
+"""Blocks of encoded rows, and the runs of rows of a table that they are cut from."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,8 @@ from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.domain import Domain
 from skdp.domain.layout import encode_compactly
-from skdp.domain.tables import EncodedRows, Table
-from skdp.rows.persons import Members, runs_of
+from skdp.domain.tables import EncodedRows, Table, as_table
+from skdp.rows.persons import Members, Shares, runs_of
 
 # Sums over so many multiples of 2^-40 in [-1, 1] are exact in floats, in any order.
 MOST_ROWS = 2**13
@@ -103,7 +103,9 @@ class Run:
         order, runs = runs_of(members.shares)
         table, target, person = table.taken(order), target[order], members.codes[order]
         for start, stop, share in runs or [(0, 0, 0)]:
-            yield cls(table.part(start, stop), target[start:stop], share, person[start:stop])
+            yield cls(
+                table.taken(slice(start, stop)), target[start:stop], share, person[start:stop]
+            )
 
     @property
     def weight(self) -> int:
@@ -125,11 +127,64 @@ class Run:
         """
         room = None
         for own in rows:
-            found = encode_compactly(domain, self.table.part(own.start, own.stop), dtype, room)
+            found = encode_compactly(domain, self.table.taken(own), dtype, room)
             if at_once and not isinstance(self.table, EncodedRows):
                 room = found
             person = None if self.person is None else self.person[own]
             yield Block(found.numbers, found.levels, self.target[own], self.share, person)
+
+
+class Coder(Protocol):
+    """Encodes a target: each entry by itself."""
+
+    def encode(self, y: Any) -> NDArray[Any]:
+        """Return encoded numbers in [-1, 1], or positions of labels."""
+
+
+def columns_to_read(
+    domain: Domain | None, names: list[str] | None, target: str | None, groups: str | None = None
+) -> list[str] | None:
+    """Return the columns of the domain, the target and the identifiers; None for all columns.
+
+    All are read if the domain or the table has no names.
+    """
+    if domain is None or domain.names is None or names is None:
+        return None
+    return [*domain.names, *(name for name in (target, groups) if name is not None)]
+
+
+def encoded_runs(
+    domain: Domain,
+    batch: Any,
+    target: str | None,
+    coder: Coder,
+    shares: Shares | None = None,
+) -> Iterator[Run]:
+    """Yield the rows of a batch with their encoded targets, those of equal shares together.
+
+    Parameters
+    ----------
+    batch : DataFrame or tuple
+        With the target as a column, or a pair of a table and a target.
+    target : str or None
+        The column; None for a pair.
+    shares : Shares or None
+        The shares of rows in their persons, for the reading that this batch is a part of.
+    """
+    if target is not None:
+        batch = batch.drop(columns=[target]), batch[target]
+    elif not isinstance(batch, tuple):
+        rule = "be the name of a column, unless X returns pairs of a table and a target"
+        raise fail("target", rule, remedy='Use fit(X, target="name").')
+    X, y = batch
+    members = None
+    if shares is not None:
+        members, X = shares.members(X[shares.column]), X.drop(columns=[shares.column])
+    table = as_table(X, domain.names, domain.n_columns)
+    encoded = coder.encode(y)
+    if len(encoded) != table.n_rows:
+        raise fail("y", "have as many entries as X has rows, in each batch or partition")
+    yield from Run.all_of(table, encoded, members)
 
 
 def weight_of(n: int, share: int | None) -> int:

@@ -9,13 +9,11 @@ from typing import Any
 
 from skdp._compiled import load_kernels
 from skdp.domain import Domain
-from skdp.rows.block import Block, block_slices, check_weight
-from skdp.rows.coders import Coder, encoded_runs
-from skdp.rows.collection import Collection, computed
+from skdp.rows.block import Block, Coder, block_slices, check_weight, encoded_runs
 from skdp.rows.memory import KeptBlocks
 from skdp.rows.persons import Groups, Persons
-from skdp.rows.threads import quietly
-from skdp.rows.total import joined, summed
+from skdp.rows.sums import joined, quietly, summed
+from skdp.rows.tables import Collection, computed
 
 # Partial sums that are added by one task.
 _FAN_IN = 16
@@ -102,7 +100,7 @@ class ClusterRows:
 
     def _next_reader(self, **options: Any) -> _Reader:
         cells = self.n * self.domain.n_columns
-        return replace(self._reader, again=self._is_read, cells=cells, **options)
+        return replace(self._reader, cells=cells, **options)
 
 
 class WorkerStates:
@@ -217,7 +215,6 @@ class _Reader:
     coder: Coder
     target: str | None
     groups: Groups | None = None
-    again: bool = False
     blocks: int = 1
     dtype: Any = None
     cells: int = 0
@@ -228,7 +225,7 @@ class _Reader:
         load_kernels(self.cells)
         batch = (X, y) if self.target is None else X
         shares = None if self.groups is None or part is None else self.groups.shares(part)
-        for run in encoded_runs(self.domain, batch, self.target, self.coder, self.again, shares):
+        for run in encoded_runs(self.domain, batch, self.target, self.coder, shares):
             slices = block_slices(self.domain, len(run.target), self.blocks)
             yield from run.blocks(self.domain, slices, self.dtype, at_once)
 

@@ -14,8 +14,7 @@ from skdp.domain.layout import read_once
 from skdp.domain.tables import as_table
 from skdp.rows.block import Block, Run, block_slices
 from skdp.rows.persons import Members
-from skdp.rows.threads import Runner, compiled_in_order, in_order
-from skdp.rows.total import summed
+from skdp.rows.sums import Runner, compiled_in_order, in_order, summed
 
 
 class KeptBlocks:
@@ -128,4 +127,3 @@ class MemoryRows:
             for rows in block_slices(domain, len(own.target), blocks)
         ]
         yield from run(applied, parts)
-        self._runs = [replace(own, table=replace(own.table, again=True)) for own in self._runs]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Number
 from typing import Any, NamedTuple
@@ -19,8 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._checks import fail
-from skdp.domain.cells import as_cells, is_missing
+from skdp._checks import converted, fail
+from skdp.domain.columns import is_missing
+from skdp.domain.tables import as_column
 
 # The parts of a whole person.
 WHOLE_BITS = 30
@@ -228,16 +228,9 @@ def _ranks(codes: NDArray[np.intp]) -> NDArray[np.intp]:
 def _checked(groups: Any) -> NDArray[Any]:
     """Return identifiers as an array; raise if one is missing, without naming it."""
     # Of one type numpy would make the number 1 and the string "1" equal because of another row.
-    ids = as_cells(groups, "groups")
-    if ids.ndim == 2 and ids.shape[1] == 1:
-        ids = ids[:, 0]
-    if ids.ndim != 1:
-        raise fail("groups", "be a 1d array of identifiers", ids.ndim, "Give one for each row.")
-    found = True
-    with suppress(Exception):
-        found = _has_missing(ids)
-    if found:
-        raise fail("groups", "have an identifier in every row", remedy=_MISSING)
+    ids, rule = as_column(groups, "groups"), "have an identifier in every row"
+    if converted(lambda: _has_missing(ids), "groups", rule, _MISSING):
+        raise fail("groups", rule, remedy=_MISSING)
     if ids.dtype.kind not in "mM":
         return ids
     # Batches may have times of different units, which would be different objects.
@@ -261,23 +254,20 @@ def _are_spelled_twice(ids: Iterable[Any]) -> bool:
     A reader of files may infer the types of a part of the rows. Then one row with the text "A1"
     makes strings of all identifiers of this part, and splits persons with rows in other parts.
     """
-    return any(issubclass(type(own), Number) for own in ids) and any(map(_spells_number, ids))
+    return any(isinstance(own, Number) for own in ids) and any(map(_spells_number, ids))
 
 
 def _spells_number(own: Any) -> bool:
-    if issubclass(type(own), str):
-        with suppress(Exception):  # a derived class may raise any error
-            return not math.isnan(float(own))
-    return False
+    try:
+        return isinstance(own, str) and not math.isnan(float(own))
+    except ValueError:
+        return False
 
 
 def _counted(ids: NDArray[Any]) -> _Counts:
     """Return the different identifiers with their numbers of rows."""
     if ids.dtype.kind == "i":
         return np.unique(ids.astype(np.int64), return_counts=True)
-    found = None
-    with suppress(Exception):  # the code of an identifier's class may raise any error
-        found = Counter(ids.tolist())
-    if found is None:
-        raise fail("groups", "hold identifiers that can be hashed", remedy="Use strings.")
+    rule = "hold identifiers that can be hashed"
+    found = converted(lambda: Counter(ids.tolist()), "groups", rule, "Use strings.")
     return list(found), np.array(list(found.values()), dtype=np.int64)

@@ -69,9 +69,7 @@ class Rows(Protocol):
     def sum(self, part: Callable[[Block], Any]) -> Any:
         """Return the sum of ``part(block)`` over all rows, in blocks of at most 2^13 rows.
 
-        A result must not keep arrays of its block, whose memory may be used again. Errors in the
-        data are raised the first time. At a later reading, an entry that is not a
-        finite number any more counts as 0.
+        A result must not keep arrays of its block, whose memory may be used again.
         """
 
     def keep(

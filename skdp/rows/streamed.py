@@ -11,13 +11,19 @@ import numpy as np
 from skdp._compiled import load_kernels
 from skdp.domain import Domain
 from skdp.domain.tables import as_table
-from skdp.rows.block import Block, Run, block_slices, check_weight
-from skdp.rows.coders import Coder, columns_to_read, encoded_runs
+from skdp.rows.block import (
+    Block,
+    Coder,
+    Run,
+    block_slices,
+    check_weight,
+    columns_to_read,
+    encoded_runs,
+)
 from skdp.rows.memory import KeptBlocks
 from skdp.rows.persons import Groups
-from skdp.rows.streams import Stream
-from skdp.rows.threads import one_by_one
-from skdp.rows.total import summed
+from skdp.rows.sums import one_by_one, summed
+from skdp.rows.tables import Stream
 
 # Rows that need at most so many bytes are kept in memory.
 MOST_KEPT = 3 * 2**27
@@ -110,17 +116,17 @@ class StreamedRows:
 
     def _runs(self) -> Iterator[Run]:
         """Yield the rows of batches with their encoded targets."""
-        domain, again, weight, groups = self.domain, self._is_read, 0, self.groups
+        domain, weight, groups = self.domain, 0, self.groups
         # A pair has no column that is a target.
         names = None if self.target is None else self.stream.names
         column = None if groups is None else groups.column
         columns = columns_to_read(domain, names, self.target, column)
         shares = None if groups is None else groups.shares(groups.parts[0])
-        for batch in self.stream.batches(columns, groups is None):
-            for run in encoded_runs(domain, batch, self.target, self.coder, again, shares):
+        for batch in self.stream.batches(columns):
+            for run in encoded_runs(domain, batch, self.target, self.coder, shares):
                 weight += run.weight
                 yield run
-        check_weight(weight, self.weight, again)
+        check_weight(weight, self.weight, self._is_read)
 
 
 @dataclass(frozen=True, eq=False)

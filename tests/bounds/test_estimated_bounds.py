@@ -28,7 +28,7 @@ from skdp import (
 )
 from skdp.bounds._counts import OCTAVES, SHARES, CountNoise, LevelCounts, Magnitudes, Steps, counts
 from skdp.bounds.estimate import Asked, BoundsPlan
-from skdp.domain.subset import subset
+from skdp.domain.domain import subset
 from skdp.mechanisms.noise import publication
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows.persons import WHOLE

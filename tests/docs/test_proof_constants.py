@@ -49,7 +49,7 @@ from skdp.privacy.losses import SelectionLoss, ShiftLoss
 from skdp.randomness import GRANULARITY
 from skdp.rows import Block
 from skdp.rows import block as _block
-from skdp.rows import total as _total
+from skdp.rows import sums as _sums
 
 PROOFS = Path(__file__).parents[2] / "docs" / "proofs"
 RELATIONS = ["replace_one", "add_remove"]
@@ -73,7 +73,7 @@ SAID = [
     ("coordinate_descent", f"with {_descent._MORE_BITS} bits more"),
     ("moment_release", f"a multiple of ${power(-NUMBER_BITS)}$"),
     ("moment_release", f"at most ${power(round(math.log2(_block.MOST_ROWS)))}$ of them"),
-    ("moment_release", f"at most $2^{round(math.log2(_total.FOLD))}$ at a time"),
+    ("moment_release", f"at most $2^{round(math.log2(_sums.FOLD))}$ at a time"),
     ("moment_release", f"to {_parts.MOST_SHARE:g} of $\\epsilon$".replace("0.", ".")),
     ("objective_perturbation", f"\\min(\\epsilon/{round(1 / objective.OUTPUT_SHARE)}, "),
     ("objective_perturbation", f", {objective.MOST_OUTPUT:g}/K)$ for each of $K$ models"),

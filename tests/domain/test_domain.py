@@ -229,30 +229,6 @@ def test_types_of_numbers(name):
     np.testing.assert_array_equal(domain.encode(np.asarray(values)[:, None]), expected)
 
 
-STRINGS = ["b", "a", "c", "z"]
-LEVEL_TYPES = {
-    "object": np.array(STRINGS, dtype=object),
-    "fixed width": np.array(STRINGS),
-    "variable width": np.array(STRINGS, dtype=np.dtypes.StringDType()),
-    "numpy scalars": np.array([np.str_(s) for s in STRINGS], dtype=object),
-    "pandas strings": pd.array(STRINGS, dtype="string"),
-    "pandas missing": pd.array(["b", "a", "c", None], dtype="string"),
-    "category": pd.Categorical(STRINGS),
-    "category, other order": pd.Categorical(STRINGS, categories=["z", "c", "b", "a"]),
-    "category, missing": pd.Categorical(["b", "a", "c", None]),
-    "not hashable": np.array(["b", "a", "c", ["a list"]], dtype=object),
-}
-
-
-@pytest.mark.parametrize("name", LEVEL_TYPES)
-def test_types_of_levels(name):
-    domain = Domain({"x": ["a", "b", "c"]}, other={"x": "b"})
-    expected = [[1, 0], [0, 0], [0, 1], [1, 0]]
-    values = LEVEL_TYPES[name]
-    np.testing.assert_array_equal(domain.encode(pd.DataFrame({"x": values})), expected)
-    np.testing.assert_array_equal(domain.encode(np.asarray(values)[:, None]), expected)
-
-
 @pytest.mark.parametrize("dtype", [bool, int, float, object, "boolean", "Int64"])
 def test_levels_that_are_equal_are_the_same(dtype):
     """1, 1.0 and True are one level, with and without pandas; the string "1" is another."""

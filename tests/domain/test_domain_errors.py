@@ -93,7 +93,7 @@ TABLES = {
     "extra columns": (people(shoe=1, hat=2), r"Drop.*\['shoe', 'hat'\].*declare"),
     "column twice": (people()[["age", "sex", "hours", "job", "age"]], "once.*'age'"),
     "too few columns": (np.zeros((7, 3)), "4 columns, got 3"),
-    "one dimension": (np.zeros(4), "2 dimensions, got 1.*Reshape your data"),
+    "one dimension": (np.zeros(4), "two dimensions, got 1.*Reshape your data"),
     "complex": (np.zeros((7, 4), dtype=complex), "Complex data not supported"),
     "sparse": (csr_array((7, 4)), "sparse.*toarray"),
 }

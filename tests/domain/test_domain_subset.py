@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skdp import Domain
-from skdp.domain.subset import subset
+from skdp.domain.domain import subset
 
 COLUMNS = {"a": (0, 3), "job": ["x", "y", "z"], "b": (-1, 1), "one": ["k"], "sex": ["f", "m"]}
 DOMAIN = Domain(COLUMNS, target=(-2.0, 5.0))

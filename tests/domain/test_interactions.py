@@ -20,10 +20,9 @@ from skdp import (
 )
 from skdp._codec import encode
 from skdp.domain.columns import Number
-from skdp.domain.interactions import MOST_ENTRIES, MOST_POSITIONS
+from skdp.domain.domain import subset
 from skdp.domain.layout import encode_compactly
-from skdp.domain.splines import GRID, STEPS
-from skdp.domain.subset import subset
+from skdp.domain.splines import GRID, MOST_ENTRIES, MOST_POSITIONS, STEPS
 from skdp.linear_model import SKOPS_TYPES
 from skdp.linear_model._descent.gradients import keep_scaled
 from skdp.linear_model._descent.scaling import Blocks, RowBound, plain_scaling

@@ -21,10 +21,10 @@ from skdp import (
     DPLogisticRegression,
     Ledger,
 )
-from skdp.domain._declaration.sample import MISSING_SHARE
+from skdp.domain.declaration import MISSING_SHARE
+from skdp.domain.domain import subset
 from skdp.domain.layout import encode_compactly, read_once
-from skdp.domain.subset import subset
-from skdp.domain.tables import ArrayTable, EncodedRows
+from skdp.domain.tables import EncodedRows
 from skdp.model_selection import PrivateSearchCV
 
 
@@ -409,19 +409,6 @@ def test_the_error_without_a_rule_names_the_remedy():
     assert "declare" not in str(caught.value)
 
 
-@pytest.mark.usefixtures("use")
-def test_a_later_reading_raises_no_error():
-    """Missing cells follow the rule; what is infinite now counts as 0, as without a rule."""
-    rows = np.array([[1.0, 2.0], [math.nan, math.inf], [math.nan, math.nan]])
-    domain = Domain.box([0, 1], [4, 5], missing={0: "indicator"})
-    mended = np.array([[1.0, 2.0], [math.nan, 0.0], [math.nan, 0.0]])
-    for table in (rows, rows.astype(object)):
-        same_bits(domain.encode(ArrayTable(table, again=True)), domain.encode(mended))
-    objects = np.array([["Zanzibar", 2.0], [pd.NA, 2.0]], object)
-    found = domain.encode(ArrayTable(objects, again=True))
-    same_bits(found, [[0.0, 1.0, -0.5], [0.0, 1.0, -0.5]])
-
-
 # Privacy
 
 
@@ -592,4 +579,4 @@ def test_encoded_rows_are_kept():
     X, _ = rows_of(LABELS)
     kept = read_once(LABELS, X)
     assert isinstance(kept, EncodedRows)
-    same_bits(LABELS.encode(kept.part(7, 90)), LABELS.encode(X)[7:90])
+    same_bits(LABELS.encode(kept.taken(slice(7, 90))), LABELS.encode(X)[7:90])

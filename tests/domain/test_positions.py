@@ -8,10 +8,9 @@ import pytest
 
 from skdp import Domain
 from skdp._arrays import repeated, wide_rows
-from skdp.domain.cells import as_cells
-from skdp.domain.columns import Levels, positions_of
+from skdp.domain.columns import Levels
 from skdp.domain.layout import compact_blocks, encode_compactly, read_once
-from skdp.domain.tables import EncodedRows
+from skdp.domain.tables import EncodedRows, as_cells
 from skdp.linear_model.validation import check_labels
 
 LEVELS = {
@@ -39,6 +38,7 @@ CELLS = {
     "words": np.array(WORDS),
     "swapped words": np.array(WORDS).astype(">U18"),
     "short words": np.array(["a", "b", "1"]),
+    "words of any length": np.array(WORDS[:-1], np.dtypes.StringDType()),
     "bytes": np.array([b"a", b"b", b"", b"1", b"c"]),
     "objects": np.array([*WORDS, *FLOATS, None, True, b"a", (1, 2), [1]], object),
     "none": np.zeros(0),
@@ -64,8 +64,8 @@ def test_arrays_are_read_as_by_a_dict(levels, cells):
     column = Levels(tuple(levels), levels[-1])
     expected = by_dict(cells.tolist(), levels)
     for some in (cells, np.repeat(cells, 2)[::2]):  # a column of an array is not contiguous
-        assert positions_of(some, column).tolist() == expected
-    assert positions_of(cells, column).dtype == np.uint8
+        assert column.positions_in(some).tolist() == expected
+    assert column.positions_in(cells).dtype == np.uint8
 
 
 SERIES = {
@@ -101,7 +101,7 @@ def test_columns_of_frames_are_read_as_by_a_dict(levels, name):
     np.testing.assert_array_equal(domain.encode(kept), domain.encode(frame))
     alone = [encode_compactly(domain, frame[k : k + 1]).levels[0].item() for k in range(len(cells))]
     assert alone == expected
-    assert encode_compactly(domain, kept.part(1, 2)).levels[0].tolist() == expected[1:2]
+    assert encode_compactly(domain, kept.taken(slice(1, 2))).levels[0].tolist() == expected[1:2]
 
 
 def test_categories_may_be_more_than_the_codes_of_a_block():
@@ -133,12 +133,11 @@ def test_blocks_are_those_of_the_whole_table():
     frame = pd.DataFrame({name: rng.integers(-1, 4, 50_000) for name in domain.names})
     frame["z"] = np.array(["u", "v", "w"])[rng.integers(3, size=50_000)]
     whole = encode_compactly(domain, frame)
-    for table in (frame, whole):
-        for rows, block in compact_blocks(domain, table):
-            np.testing.assert_array_equal(block.numbers, whole.numbers[rows])
-            for ours, all_rows in zip(block.levels, whole.levels, strict=True):
-                np.testing.assert_array_equal(ours, all_rows[rows])
-            block.numbers[...] = 7.0  # the memory of the table is another one
+    for rows, block in compact_blocks(domain, frame):
+        np.testing.assert_array_equal(block.numbers, whole.numbers[rows])
+        for ours, all_rows in zip(block.levels, whole.levels, strict=True):
+            np.testing.assert_array_equal(ours, all_rows[rows])
+        block.numbers[...] = 7.0  # the memory of the table is another one
     np.testing.assert_array_equal(whole.numbers, encode_compactly(domain, frame).numbers)
 
 

@@ -119,8 +119,8 @@ def spoiled(value, dtype=object):
 
 
 TABLES = {
-    "sparse": (sparse.csr_array(X), TypeError, "X must be dense.*toarray"),
-    "sparse matrix": (sparse.csc_matrix(X), TypeError, "X must be dense"),
+    "sparse": (sparse.csr_array(X), ValueError, "X must be dense.*toarray"),
+    "sparse matrix": (sparse.csc_matrix(X), ValueError, "X must be dense"),
     "complex": (X + 1j, ValueError, "Complex data not supported"),
     "complex cells": (spoiled(1j), ValueError, "column 1 must hold finite numbers"),
     "1-d": (X[:, 0], ValueError, "X must have two dimensions.*Reshape your data"),
@@ -166,7 +166,7 @@ TARGETS = {
     "two columns": (np.array([Y, Y]).T, ValueError, "y must be a 1d array, got 2"),
     "a frame": (pd.DataFrame({"a": Y, "b": Y}), ValueError, "y must be a 1d array, got 2"),
     "a number": (1, ValueError, "y must be a 1d array, got 0"),
-    "sparse": (sparse.csr_array(Y[None]), TypeError, "y must be dense"),
+    "sparse": (sparse.csr_array(Y[None]), ValueError, "y must be dense"),
     "complex": (Y + 1j, ValueError, "Complex data not supported"),
     "ragged": ([[0], [0, 1]] * 5, ValueError, "y must have entries of one shape"),
 }

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from skdp import Domain, DPLinearRegression, DPLogisticRegression, Guarantee, Spline, load_model
 from skdp._arrays import FloatArray
 from skdp._codec import ARRAYS, TYPES, decode, encode, from_text, hints_of, to_text, type_named
-from skdp.domain.columns import Column, Levels, Number
+from skdp.domain.columns import Levels, Number
+from skdp.domain.splines import Column
 from skdp.linear_model._shared.task import Stage
 from skdp.noise import Laplace, Subbotin
 from skdp.privacy.losses import FiniteLoss, GaussianLoss, Profile, ShiftLoss

@@ -23,7 +23,7 @@ from skdp import (
     Ledger,
 )
 from skdp._checks import fail
-from skdp.domain import encoder
+from skdp.domain import domain as domain_module
 from skdp.geometry import LpBall
 from skdp.mechanisms import Independent, Sensitivity, calibrate
 from skdp.model_selection import PrivateSearchCV
@@ -277,12 +277,12 @@ def test_other_domains_take_the_arrays_of_an_encoder():
 
 def test_arrays_of_an_encoder_are_forgotten_with_them():
     gc.collect()
-    before = len(encoder._RETURNED)
+    before = len(domain_module._RETURNED)
     rows = Domain(DOMAINS["numbers"]).encoder().transform([[20, 150]])
-    assert len(encoder._RETURNED) == before + 1
+    assert len(domain_module._RETURNED) == before + 1
     del rows
     gc.collect()
-    assert len(encoder._RETURNED) == before
+    assert len(domain_module._RETURNED) == before
 
 
 # Targets of the other task

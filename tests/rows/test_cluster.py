@@ -24,7 +24,7 @@ from skdp.linear_model._solver.design_rows import Coordinates, row_builder
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows import block, cluster
 from skdp.rows.cluster import ClusterRows, WorkerStates
-from skdp.rows.collection import Collection
+from skdp.rows.tables import Collection
 
 dask = pytest.importorskip("dask")
 array = pytest.importorskip("dask.array")

@@ -34,7 +34,7 @@ from skdp.model_selection import PrivateSearchCV, RecordScore, epsilon_curve
 from skdp.model_selection._candidates import parts
 from skdp.model_selection._scores import UNITS
 from skdp.privacy import compose
-from skdp.rows import MemoryRows, streams
+from skdp.rows import MemoryRows, tables
 from skdp.rows.persons import WHOLE, Persons, Shares, runs_of
 
 CLASSIFIERS = (DPLogisticRegression, DPCoordinateDescentClassifier)
@@ -498,8 +498,8 @@ def test_the_sums_of_persons_are_those_of_memory_wherever_the_rows_are(
     columns, tmp_path, monkeypatch
 ):
     """Bit by bit for one seed. Files are read in batches whose sizes depend on the columns."""
-    monkeypatch.setattr(streams, "BATCH_ROWS", 300)
-    monkeypatch.setattr(streams, "BATCH_CELLS", 2000)
+    monkeypatch.setattr(tables, "BATCH_ROWS", 300)
+    monkeypatch.setattr(tables, "BATCH_CELLS", 2000)
     pytest.importorskip("pyarrow")
     pytest.importorskip("dask.dataframe")
     table = panel_of(columns, 90, 30)

@@ -19,10 +19,9 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from skdp import Domain
 from skdp.rows import Block, KeptBlocks, MemoryRows
 from skdp.rows import block as block_module
-from skdp.rows import threads as threads_module
+from skdp.rows import sums as sums_module
 from skdp.rows.block import MOST_ROWS, block_rows
-from skdp.rows.threads import in_order, shared_threads
-from skdp.rows.total import FOLD, Total
+from skdp.rows.sums import FOLD, Total, in_order, shared_threads
 
 COLUMNS = {"a": (0, 3), "job": ["x", "y", "z"], "one": ["u"], "b": (-1, 1), "sex": ["f", "m"]}
 DOMAIN = Domain(COLUMNS, target=(-1.0, 1.0))
@@ -53,7 +52,7 @@ def n_threads(request: Any) -> Iterator[int]:
 
 
 def blas_threads() -> int:
-    pools = threads_module._controller().info()
+    pools = sums_module._controller().info()
     return max(pool["num_threads"] for pool in pools if pool["user_api"] == "blas")
 
 
@@ -80,7 +79,7 @@ def test_integers_are_added_exactly_beyond_63_bits(count: int) -> None:
 
 def test_a_fold_that_is_too_long_is_caught(monkeypatch: Any) -> None:
     """The twin: twice as many parts in int64 overflow."""
-    monkeypatch.setattr("skdp.rows.total.FOLD", 2 * FOLD)
+    monkeypatch.setattr("skdp.rows.sums.FOLD", 2 * FOLD)
     with np.errstate(all="ignore"):
         assert total_of([np.array([2**55])] * (2 * FOLD)).tolist() != [2 * FOLD * 2**55]
 
@@ -228,40 +227,6 @@ def test_blocks_keep_the_types_of_targets_and_levels() -> None:
     assert block.numbers.dtype == np.float64
 
 
-class Counting(float):
-    """A number that knows how often it was read, and that differs the next time."""
-
-    def __init__(self, value: float) -> None:
-        self.value, self.count, self.thread = float(value), 0, 0
-
-    def __float__(self) -> float:
-        self.count, self.thread = self.count + 1, threading.get_ident()
-        return self.value if self.count == 1 else math.nan
-
-
-@pytest.mark.parametrize("first", ["sum", "keep"])
-@pytest.mark.parametrize("kind", ["frame", "objects", "list", "columns in another order"])
-def test_cells_that_are_objects_are_read_once(kind: str, first: str, n_threads: int) -> None:
-    """Their code may return other values the next time, and may not be safe in several threads."""
-    frame, target = table(400).astype(object), np.zeros(400)
-    expected = expected_rows(DOMAIN, frame, target)
-    cells = [Counting(value) for value in frame["a"]]
-    frame["a"] = pd.Series(cells, dtype=object)
-    X = {
-        "frame": frame,
-        "objects": frame.to_numpy(object),
-        "list": frame.to_numpy(object).tolist(),
-        "columns in another order": frame[["sex", "b", "one", "a", "job"]],
-    }[kind]
-    rows = MemoryRows(DOMAIN, X, target)
-    if first == "keep":
-        assert rows.keep(all_rows).sum(list) == expected
-    for _ in range(3):
-        assert rows.sum(all_rows) == expected
-    assert {cell.count for cell in cells} == {1}
-    assert {cell.thread for cell in cells} == {threading.get_ident()}
-
-
 def test_arrays_frames_and_files_are_one_table(
     tmp_path: Any, n_threads: int, monkeypatch: Any
 ) -> None:
@@ -290,36 +255,20 @@ def test_numbers_of_an_array_stay_where_they_are() -> None:
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("row", [0, 999, 1999])
-def test_errors_are_raised_at_the_first_reading_alone(
+def test_a_bad_number_is_an_error_at_every_reading(
     bad: float, row: int, n_threads: int, monkeypatch: Any
 ) -> None:
-    """Numbers that turned bad since then count as 0: no error tells of them."""
+    """The error names the column and not the row."""
     monkeypatch.setattr(block_module, "MOST_ROWS", 800)  # each row is in a block of its own
     X, target = np.random.default_rng(6).uniform(-1, 1, (2000, 3)), np.arange(2000)
-    broken = X.copy()
-    broken[row, 1] = bad
-    for read in (MemoryRows.sum, MemoryRows.keep):
-        with pytest.raises(ValueError, match="column 1 must hold finite") as caught:
-            read(MemoryRows(NUMBERS, broken, target), all_rows)
-        assert str(row) not in str(caught.value) or row == 0
-    mended = X.copy()
-    mended[row, 1] = 0.0
-    expected = expected_rows(NUMBERS, mended, target)
-    for first in (MemoryRows.sum, MemoryRows.keep):
-        changing = X.copy()
-        rows = MemoryRows(NUMBERS, changing, target)
-        first(rows, len)
-        changing[row, 1] = bad
-        assert rows.sum(all_rows) == expected
-        assert rows.keep(all_rows).sum(list) == expected
-
-
-def test_a_reading_that_fails_is_no_first_reading() -> None:
-    X = np.full((10, 3), np.nan)
-    rows = MemoryRows(NUMBERS, X, np.zeros(10))
-    for _ in range(2):
-        with pytest.raises(ValueError, match="must hold finite"):
-            rows.sum(len)
+    changing = MemoryRows(NUMBERS, X, target)
+    changing.sum(len)
+    X[row, 1] = bad
+    for rows in (MemoryRows(NUMBERS, X, target), changing):
+        for read in (rows.sum, rows.keep, rows.sum):
+            with pytest.raises(ValueError, match="column 1 must hold finite") as caught:
+                read(all_rows)
+            assert str(row) not in str(caught.value) or row == 0
 
 
 EXTREMES = [1e308, -1e308, 1e-308, 5e-324, -0.0, 1.7e308, 1.0, 1 + 2.0**-52, 0.5 - 2.0**-21]

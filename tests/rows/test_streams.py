@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import traceback
-import warnings
 from functools import partial
 
 import numpy as np
@@ -24,7 +23,7 @@ from skdp.domain.layout import encode_compactly
 from skdp.linear_model._shared.sources import spell_levels
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows import block, streamed
-from skdp.rows.streams import spellings, stream_of
+from skdp.rows.tables import opened, spellings
 
 N = 3000
 BOUNDS = {"a": (-1.0, 1.0), "b": (0.0, 5.0), "g": ["u", "v", "w"]}
@@ -184,12 +183,12 @@ def test_an_empty_path_is_not_the_working_directory(monkeypatch, tmp_path):
     """The directory has a file that could be read."""
     monkeypatch.chdir(tmp_path)
     pd.DataFrame({"a": [0.0, 1.0]}).to_csv("rows.csv", index=False)
-    with pytest.raises(ValueError, match="X must be the path of a file or folder, got ''"):
-        stream_of("")
+    with pytest.raises(ValueError, match="X must be the path of a file or a folder, got ''"):
+        opened("")
 
 
 def test_only_declared_columns_of_a_file_are_read(tmp_path, monkeypatch):
-    from skdp.rows.streams import ArrowStream
+    from skdp.rows.tables import ArrowStream
 
     FRAME.to_parquet(tmp_path / "t.parquet")
     read = []
@@ -216,32 +215,23 @@ ARROW_TYPES = {
 
 
 @pytest.mark.parametrize("kind", ARROW_TYPES)
-def test_columns_of_every_type_are_read_as_those_of_a_frame(kind, tmp_path, monkeypatch):
-    """To the bit, with the same errors; types of numbers without null entries as arrays."""
+def test_columns_of_every_type_are_read_as_those_of_a_table_in_memory(kind, tmp_path):
+    """To the bit, with the same errors."""
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    from skdp.rows import streams
-
     own = pa.array(ARROW_TYPES[kind], type=kind if kind[-1].isdigit() else None)
-    is_plain = pa.types.is_integer(own.type) or own.type in (pa.float32(), pa.float64())
     others = {"b": pa.array(np.linspace(-1, 1, 50)), "z": pa.array(np.linspace(1, -1, 50))}
-    parquet.write_table(pa.table({"a": own, **others}), tmp_path / "t.parquet", row_group_size=20)
-    domain, arrays = Domain({"a": (0, 7), "b": (-1, 1)}, (-1, 1)), []
-    arrays_of = streams._arrays_of
+    table = pa.table({"a": own, **others})
+    parquet.write_table(table, tmp_path / "t.parquet", row_group_size=20)
+    domain = Domain({"a": (0, 7), "b": (-1, 1)}, (-1, 1))
 
-    def outcome():
+    def outcome(source):
         try:
             model = DPLinearRegression(domain=domain, random_state=0)
-            return model.fit(tmp_path / "t.parquet", target="z").coef_.tobytes()
+            return model.fit(source, target="z").coef_.tobytes()
         except ValueError as error:
             return str(error)
 
-    monkeypatch.setattr(streams, "_arrays_of", lambda b: arrays.append(arrays_of(b)) or arrays[-1])
-    found = outcome()
-    monkeypatch.setattr(streams, "_arrays_of", lambda batch: None)
-    assert found == outcome()
-    assert arrays
-    if own.null_count == 0:
-        assert all((batch is not None) == is_plain for batch in arrays)
+    assert outcome(tmp_path / "t.parquet") == outcome(table)
 
 
 REFUSED = {
@@ -316,7 +306,7 @@ def test_one_record_of_a_csv_file_does_not_change_how_others_are_encoded(tmp_pat
     found = []
     for k, table in enumerate((frame, other)):
         table.to_csv(tmp_path / f"{k}.csv", index=False)
-        stream = stream_of(tmp_path / f"{k}.csv")
+        stream = opened(tmp_path / f"{k}.csv")
         spell_levels(stream, domain, None, None)
         (batch,) = stream.batches(["g", "k"])
         found.append(encode_compactly(domain, batch).levels)
@@ -369,7 +359,7 @@ def test_a_missing_integer_leaves_the_others_of_its_batch_as_they_are(tmp_path):
     domain = Domain({"g": [0, 2**53, 2**53 + 1]}, target=(-1, 1))
     cells = pd.array([None] + [2**53 + 1] * 9, dtype="Int64")
     pd.DataFrame({"g": cells}).to_parquet(tmp_path / "t.parquet")
-    (batch,) = stream_of(tmp_path / "t.parquet").batches(["g"])
+    (batch,) = opened(tmp_path / "t.parquet").batches(["g"])
     assert encode_compactly(domain, batch).levels[0].tolist() == [0] + [2] * 9
 
 
@@ -391,7 +381,7 @@ ROWS = FRAME[list(BOUNDS)]
 PAIRS = {
     "one row of X, many of y": (ROWS.iloc[:1], FRAME.z, "as many entries as X has rows"),
     "few of y": (ROWS, FRAME.z[:5], "as many entries as X has rows"),
-    "two columns of y": (ROWS, FRAME[["z", "z"]], "have one dimension"),
+    "two columns of y": (ROWS, FRAME[["z", "z"]], "y must be a 1d array"),
     "a list": (ROWS.to_numpy().tolist(), FRAME.z[:5], "as many entries as X has rows"),
 }
 
@@ -435,37 +425,6 @@ def test_errors_of_pyarrow_quote_no_cell(tmp_path):
     assert "Zanzibar" not in "".join(traceback.format_exception(caught.value))
 
 
-class Raising:
-    """A cell whose own code raises."""
-
-    def __float__(self):
-        raise OSError("Zanzibar")
-
-    def __hash__(self):
-        raise OSError("Zanzibar")
-
-
-@pytest.mark.parametrize("bad", ["abc", 1j, Raising(), np.datetime64("2020-01-01")], ids=type)
-@pytest.mark.parametrize("kind", [DPLogisticRegression, DPHuberRegressor])
-def test_one_bad_cell_at_a_later_reading_changes_its_own_record_only(kind, bad, monkeypatch):
-    """It counts as 0, as the level for others or as the first label."""
-    monkeypatch.setattr(streamed, "MOST_KEPT", 0)
-    target = target_of(kind)
-    good, public = FRAME.astype(object), FRAME.astype(object)
-    spoiled = FRAME.astype(object)
-    for row, name, value in ((3, "a", 0.0), (5, "g", "u"), (7, target, 0.0)):
-        value = "no" if (name, target) == ("y", "y") else value
-        spoiled.iloc[row, list(FRAME.columns).index(name)] = bad
-        public.iloc[row, list(FRAME.columns).index(name)] = value
-
-    def source(later):
-        changing = Changing(later, good=3)
-        return lambda: batches(good if changing.next_reading() <= 3 else later)
-
-    models = [made(kind).fit(source(later), target=target) for later in (spoiled, public)]
-    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
-
-
 def test_labels_of_a_file_are_declared_and_not_named():
     with pytest.raises(ValueError, match="must be declared where y is not in memory"):
         made(DPLogisticRegression, domain=Domain(BOUNDS)).fit(lambda: batches(FRAME), target="y")
@@ -491,16 +450,14 @@ class Changing:
 
 
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPHuberRegressor, DPLinearRegression])
-def test_what_turned_bad_after_the_first_reading_counts_as_a_public_value(kind, monkeypatch):
-    """The columns are read for their names and their number, then once with errors."""
+def test_a_source_that_turned_bad_is_an_error_without_a_cell(kind, monkeypatch):
+    """The columns are read for their names and their number, then once before the charge."""
     monkeypatch.setattr(streamed, "MOST_KEPT", 0)
-    bad = FRAME.assign(a=np.nan, z=np.inf, y="Zanzibar")
-    model = made(kind)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.fit(Changing(bad, good=3), target=target_of(kind))
-    assert np.isfinite(model.coef_).all()
-    assert len(model.ledger.entries) == 1
+    bad = FRAME.assign(a=["Zanzibar"] * N)
+    with pytest.raises(ValueError, match="column 'a' must hold finite numbers") as caught:
+        made(kind).fit(Changing(bad, good=3), target=target_of(kind))
+    assert "Zanzibar" not in "".join(traceback.format_exception(caught.value))
+    assert "The budget was spent" in caught.value.__notes__[0]
 
 
 @pytest.mark.parametrize("kind", [DPHuberRegressor, DPLogisticRegression])

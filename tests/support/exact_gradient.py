@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp import Domain, Spline
-from skdp.domain.interactions import Interaction
+from skdp.domain.splines import Interaction
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._solver.design_rows import Coordinates, DesignRows
 from skdp.linear_model._solver.problem import Objective

@@ -74,8 +74,8 @@ NAMES = {
     "rows/block.py": "CELLS",
     "rows/cluster.py": "_FAN_IN",
     "rows/streamed.py": "MOST_KEPT _row_bytes",
-    "rows/streams.py": "BATCH_ROWS BATCH_CELLS",
-    "rows/threads.py": "_AHEAD",
+    "rows/tables.py": "BATCH_ROWS BATCH_CELLS",
+    "rows/sums.py": "_AHEAD",
 }
 _DISPLAY = {"__repr__", "__str__", "_repr_html_"}
 # Calls in which numbers are shapes, messages or settings.

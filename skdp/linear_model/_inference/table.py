@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._arrays import FloatArray
 from skdp._checks import check_interval, fail, optional_module
 from skdp.domain import Domain
-from skdp.domain.interactions import Interaction
+from skdp.domain.splines import Interaction
 from skdp.linear_model._inference.estimate import NoisyEstimate
 from skdp.linear_model._shared.task import Stage
 from skdp.privacy import Guarantee

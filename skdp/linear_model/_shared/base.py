@@ -22,7 +22,7 @@ from skdp._checks import check_choice, check_count, check_epsilon, check_flag, c
 from skdp._identity import relied_on
 from skdp._sklearn import Documented
 from skdp.domain import Domain
-from skdp.domain.encoder import declare_input
+from skdp.domain.domain import declare_input
 from skdp.linear_model._inference.table import FittedModel
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.predict import for_any_rows, predictors, score_by
@@ -61,14 +61,12 @@ from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.guarantee import NEIGHBORS
 from skdp.randomness import RandomStateLike, as_generator, is_cryptographic
 from skdp.rows import MemoryRows, Rows
-from skdp.rows.block import weight_of
+from skdp.rows.block import columns_to_read, weight_of
 from skdp.rows.cluster import ClusterRows
-from skdp.rows.coders import columns_to_read
-from skdp.rows.collection import Collection, is_collection
 from skdp.rows.persons import WHOLE, Persons, Shares
 from skdp.rows.streamed import StreamedRows
-from skdp.rows.streams import CsvStream, Stream, stream_of
-from skdp.rows.threads import shared_threads
+from skdp.rows.sums import shared_threads
+from skdp.rows.tables import Collection, CsvStream, Stream, opened
 
 T = TypeVar("T")
 
@@ -168,8 +166,8 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             for example, or a larger one: a ``dask`` array or DataFrame; the path of a Parquet, CSV
             or Feather file or of a folder of such files, or a ``pyarrow.dataset.Dataset``; a
             function without arguments that returns an iterable of tables or of pairs of a table
-            and a target. Some are read several times. An entry that is not valid at a later reading
-            counts as 0, or as the first label. Of files only needed columns are read.
+            and a target. Some are read several times, and must have the same rows each time. Of
+            files only needed columns are read.
         y : array-like of shape (n,) or dask collection, default=None
             Labels for a classifier, or numbers in the units of the target for a regressor. None if
             ``target`` is given, or if ``X`` has pairs. For a dask DataFrame it is a column of the
@@ -221,14 +219,14 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
     def _source(self, X: Any, y: Any, target: str | None, groups: Any) -> GivenRows:
         """Return the rows, after checks of what is public of them."""
         check_places(y, target)
-        if is_collection(X):
-            return self._distant(Collection.with_target(X, y, target), target, groups)
-        stream = stream_of(X)
-        if stream is not None:
+        X = opened(X)
+        if isinstance(X, Collection):
+            return self._distant(X.with_target(y, target), target, groups)
+        if isinstance(X, Stream):
             if y is not None:
                 rule = "be None where X is read in batches"
                 raise fail("y", rule, None, "Name the target column.")
-            return self._distant(stream, target, groups)
+            return self._distant(X, target, groups)
         X, y, groups = split_frame(X, y, target, groups)
         X = check_table(self, X, self.domain, reset=True)
         encoded, labels, attributes = self._target(y, len(X))

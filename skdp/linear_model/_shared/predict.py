@@ -13,10 +13,18 @@ from skdp._arrays import FloatArray
 from skdp._checks import converted
 from skdp.domain import Domain
 from skdp.domain.layout import compact_blocks
+from skdp.domain.tables import from_arrow
 from skdp.linear_model._shared.sources import header_of, spell_levels
 from skdp.linear_model.validation import check_table
-from skdp.rows.collection import Collection, computed, is_collection, predictions
-from skdp.rows.streams import CsvStream, Stream, stream_of
+from skdp.rows.tables import (
+    Collection,
+    CsvStream,
+    Stream,
+    computed,
+    is_collection,
+    opened,
+    predictions,
+)
 
 # Number of cells that are multiplied at once; they fit in the cache.
 _CELLS = 2**17
@@ -115,19 +123,18 @@ def for_any_rows(method: Callable[[M, Any], R]) -> Callable[[M, Any], R | Any]:
 
     @wraps(method)
     def called(self: Any, X: Any) -> Any:
-        if is_collection(X):
-            data = Collection(X)
+        data = opened(X)
+        if isinstance(data, Collection):
             example = _checked_header(self, data)
             return predictions(
                 partial(method, self), data, _names(self, data), method(self, example)
             )
-        stream = stream_of(X)
-        if stream is not None:
-            _checked_header(self, stream)
-            if isinstance(stream, CsvStream):
-                spell_levels(stream, self._design.domain, None, None)
-            return _batches(partial(method, self), stream, _names(self, stream))
-        return method(self, X)
+        if isinstance(data, Stream):
+            _checked_header(self, data)
+            if isinstance(data, CsvStream):
+                spell_levels(data, self._design.domain, None, None)
+            return _batches(partial(method, self), data, _names(self, data))
+        return method(self, data)
 
     called.__doc__ = f"{method.__doc__}{_SECTIONS}"
     return called
@@ -166,7 +173,9 @@ def _gathered(entries: Any) -> Any:
     """Return predictions, or a target, as one array in memory."""
     if is_collection(entries):
         return computed(entries.compute)
-    return np.concatenate(list(entries)) if isinstance(entries, Iterator) else entries
+    if isinstance(entries, Iterator):
+        return np.concatenate(list(entries))
+    return from_arrow(entries, "y")
 
 
 def _checked_header(model: Any, data: Stream | Collection) -> Any:

@@ -14,9 +14,8 @@ from skdp.domain import Domain
 from skdp.domain.layout import levels_by_name
 from skdp.linear_model.validation import label_positions, without_column
 from skdp.rows import Rows
-from skdp.rows.collection import Collection
 from skdp.rows.persons import Groups, Persons
-from skdp.rows.streams import CsvStream, Stream, spellings
+from skdp.rows.tables import Collection, CsvStream, Stream, spellings
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +49,9 @@ class LabelCoder:
 
     labels: NDArray[Any]
 
-    def encode(self, y: Any, again: bool = False) -> NDArray[Any]:
-        """Return the positions; an undeclared label that is read ``again`` counts as the first."""
-        return label_positions(y, self.labels, again)
+    def encode(self, y: Any) -> NDArray[Any]:
+        """Return the positions."""
+        return label_positions(y, self.labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +60,9 @@ class NumberCoder:
 
     domain: Domain
 
-    def encode(self, y: Any, again: bool = False) -> NDArray[Any]:
-        """Return numbers in [-1, 1]; what is not finite and is read ``again`` counts as 0."""
-        return self.domain.encode_target(y, again=again)
+    def encode(self, y: Any) -> NDArray[Any]:
+        """Return numbers in [-1, 1]."""
+        return self.domain.encode_target(y)
 
 
 def check_places(y: Any, target: Any) -> None:

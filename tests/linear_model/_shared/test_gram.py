@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import skdp.rows.block as block_module
-import skdp.rows.total as total_module
+import skdp.rows.sums as sums_module
 from skdp import Domain
 from skdp._compiled import load_kernels
 from skdp.geometry.moments import MomentLayout
@@ -104,7 +104,7 @@ def test_neither_the_order_of_rows_nor_the_blocks_change_it(monkeypatch):
     for cells, most, fold in ((1, 2**13, 2**9), (2**20, 2**13, 3), (2**18, 7, 1), (2**18, 997, 2)):
         monkeypatch.setattr(block_module, "CELLS", cells)
         monkeypatch.setattr(block_module, "MOST_ROWS", most)
-        monkeypatch.setattr(total_module, "FOLD", fold)
+        monkeypatch.setattr(sums_module, "FOLD", fold)
         assert exact_gram(MemoryRows(DOMAIN, X, target)).tolist() == whole
         cross = exact_cross(MemoryRows(DOMAIN, X, target)).tolist()
         assert cross == [line[-1] for line in whole[:-1]]
@@ -163,8 +163,8 @@ def test_the_greatest_sums_of_a_block_and_of_a_fold_are_exact(monkeypatch):
     """All entries 1: 2^13 rows are 2^53 units. Folds of states of four such blocks are < 2^63."""
     domain = Domain.unit_box(1, target=(-1.0, 1.0))
     assert block_module.MOST_ROWS * 2**GRAM_BITS <= 2**53
-    assert total_module.FOLD * SLOPE_BLOCKS * block_module.MOST_ROWS * 2**GRAM_BITS < 2**63
-    monkeypatch.setattr(total_module, "FOLD", 4)
+    assert sums_module.FOLD * SLOPE_BLOCKS * block_module.MOST_ROWS * 2**GRAM_BITS < 2**63
+    monkeypatch.setattr(sums_module, "FOLD", 4)
     n = 9 * block_module.MOST_ROWS + 5
     rows = MemoryRows(domain, np.ones((n, 1)), np.ones(n))
     for found in (exact_gram(rows), exact_gram(rows, features=False), exact_cross(rows)):

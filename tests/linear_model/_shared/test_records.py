@@ -38,7 +38,7 @@ from skdp.linear_model._descent.gradients import (
 from skdp.linear_model._descent.scaling import Blocks
 from skdp.linear_model._shared.gram import NUMBER_BITS
 from skdp.rows.block import MOST_ROWS
-from skdp.rows.total import FOLD, Total
+from skdp.rows.sums import FOLD, Total
 
 LARGEST_MOVE = 2.0**21
 # Rows of the state of a descent with few columns.

@@ -15,7 +15,7 @@ from exact_gradient import FloatArray, Problem, distance, exact_gradient, proble
 from scipy.special import softmax
 
 from skdp import Spline
-from skdp.domain.interactions import Interaction
+from skdp.domain.splines import Interaction
 from skdp.linear_model._solver import certificate as _certificate
 from skdp.linear_model._solver.certificate import certified_gradient
 from skdp.linear_model.losses import Logistic, PseudoHuber, Softmax

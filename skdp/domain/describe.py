@@ -11,11 +11,10 @@ from typing import Any, Optional, Self, cast
 
 from skdp._checks import fail
 from skdp._codec import VERSION, decode, document, encode, from_text, is_plain, to_text
-from skdp.domain._declaration import declare as _declare
-from skdp.domain._declaration.declare import Target
-from skdp.domain.columns import UNIT, Column, Levels, Number, listed
-from skdp.domain.interactions import Interaction, as_interaction
-from skdp.domain.splines import Spline, SplineBlock
+from skdp.domain import declaration as _declare
+from skdp.domain.columns import UNIT, Levels, Number, listed
+from skdp.domain.declaration import Target
+from skdp.domain.splines import Column, Interaction, Spline, SplineBlock, as_interaction
 
 # The entries of a file. A column has its name, or the names of its block, besides.
 _HINTS = {

@@ -1,4 +1,4 @@
-"""Checks of declarations, and their conversion to columns and targets.
+"""Checks of declarations, their conversion to columns and targets, and rows drawn from them.
 
 Declarations are public, and error messages contain them.
 """
@@ -7,24 +7,21 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdp._checks import check_count, fail
-from skdp.domain.cells import is_missing
-from skdp.domain.columns import Column, Levels, Number
-from skdp.domain.splines import Spline
+from skdp.domain.columns import Levels, Number, is_missing
+from skdp.domain.splines import Column, Spline
 
 Target: TypeAlias = Number | tuple[Hashable, ...] | None
-# Positions of two columns of the table, the lesser first, for each interaction.
-Pairs: TypeAlias = tuple[tuple[int, int], ...]
-
-D = TypeVar("D", bound=Any)  # a Domain, which imports this module
 
 # Half a range and its inverse must both be normal numbers, with room for one more halving.
 SMALLEST_HALF_RANGE = 4 * sys.float_info.min
@@ -33,6 +30,11 @@ SMALLEST_HALF_RANGE = 4 * sys.float_info.min
 MOST_KNOTS, MOST_DEGREE, MOST_BOUND = 100, 3, 1e300
 # Rules for missing cells in place of a number.
 _WORDS = ("indicator", "middle")
+# Standard deviations of a synthetic target: of the log-odds of labels, and for numbers of the
+# explained part and of the rest, in halves of the target's range.
+_LOG_ODDS, _EXPLAINED, _REST = 2.0, 0.35, 0.15
+# Share of missing cells in columns with a rule for them.
+MISSING_SHARE = 0.1
 
 
 def label_of(name: str | int) -> str:
@@ -290,76 +292,114 @@ def _as_float(value: Any) -> float:
         return math.inf
 
 
-def additive(
-    self: D,
-    *,
-    knots: int = 8,
-    degree: int = 3,
-    columns: Iterable[str] | None = None,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
-) -> D:
-    """Return the domain with a curve in the place of the linear effect of each number.
+# Synthetic rows; using them costs no privacy
+
+
+def sample(self: Any, n: int, random_state: Any = None, *, with_target: bool = False) -> Any:
+    """Draw rows of the domain: numbers uniform within their bounds, levels equally likely.
+
+    The rows depend on the declaration only, so that using them costs no privacy. Columns are
+    independent, unlike those of most real data. Where the domain has a rule for missing cells, a
+    tenth of the cells is missing: NaN for numbers and None for levels.
 
     Parameters
     ----------
-    knots : int >= 0, default=8
-        Equally spaced knots between the bounds of each column.
-    degree : {0, 1, 2, 3}, default=3
-        Degree of the polynomials between knots.
-    columns : iterable of str, default=None
-        Names of columns of numbers. None stands for all.
-    bounds : dict from names to pairs of float, default=None
-        Narrower bounds between which the knots of a column lie, in its units. Numbers outside are
-        clipped to them. They must be public, or privately estimated.
+    n : int >= 1
+        Number of rows.
+    random_state : None, int or Generator, default=None
+    with_target : bool, default=False
+        Whether to draw a target too. It depends on the encoded row through a random linear
+        model: labels have log-odds of standard deviation 2, and of the variance of numbers the
+        row explains about five sixths.
 
     Returns
     -------
-    Domain
-        Its columns are :class:`~skdp.domain.Spline` where they were numbers. Rules for missing
-        cells, the other columns and the target are the same.
+    X : DataFrame or ndarray of shape (n, n_columns)
+        A DataFrame if the columns have names and pandas is installed. An array has objects if
+        there are levels, and floats otherwise.
+    y : ndarray of shape (n,)
+        Target; only if ``with_target``.
 
     Raises
     ------
     ValueError
-        If the domain bounds the length of rows, or a name is not that of a column of numbers.
+        If ``n`` is out of range, or the domain has no target and ``with_target`` is true.
 
     Examples
     --------
-    >>> from skdp import Domain
-    >>> Domain({"age": (17, 90), "sex": ["f", "m"]}).additive(knots=4)
-    Domain({'age': Spline(17, 90, knots=4, degree=3), 'sex': ['f', 'm']})
+    >>> from skdp.domain import Domain
+    >>> domain = Domain({"age": (17, 90), "sex": ["f", "m"]}, target=["no", "yes"])
+    >>> X, y = domain.sample(1000, random_state=0, with_target=True)
+    >>> bool(X["age"].between(17, 90).all()), sorted(X["sex"].unique()), sorted(set(y.tolist()))
+    (True, ['f', 'm'], ['no', 'yes'])
     """
-    if self.is_ball:
-        rule, remedy = "bound every column to have curves", "Declare it by Domain.box."
-        raise fail("the domain", rule, None, remedy)
-    placed = [(self._labels[read.start], column) for column, read in self._layout.declared]
-    numbers = [name for name, column in placed if isinstance(column, Number)]
-    if isinstance(columns, str):
-        raise fail("columns", "be a list of names", columns, f"Write [{columns!r}].")
-    chosen = set(numbers if columns is None else columns)
-    if strangers := sorted(map(str, chosen - set(numbers))):
-        got = strangers if isinstance(columns, list | tuple | set) else columns
-        raise fail("columns", f"be names of columns of numbers, {numbers}", got)
-    found = tuple(
-        _as_curve(name, c, (bounds or {}).get(name), knots, degree)
-        if isinstance(c, Number) and name in chosen
-        else c
-        for name, c in placed
-    )
-    built: D = self._build(found, self._names, self._target, None, self._pairs, self.estimated)
-    return built
+    n, rng = check_count("n", n), np.random.default_rng(random_state)
+    if with_target and self.target is None:
+        remedy = "Declare target=(lower, upper) or target=[first, second, ...]."
+        raise fail("the domain's target", "be declared to be drawn", None, remedy)
+    X = _drawn_rows(self, n, rng)
+    return (X, _drawn_target(self, X, rng)) if with_target else X
 
 
-def _as_curve(
-    name: str, number: Number, bounds: tuple[float, float] | None, knots: int, degree: int
-) -> Spline:
-    """Return the curve of a number, with its missing cells at the same place."""
-    if bounds is None:
-        ends, missing = (number.lower, number.upper), number.missing
+def _drawn_rows(domain: Any, n: int, rng: np.random.Generator) -> Any:
+    if domain.is_ball:
+        direction = rng.normal(size=(n, domain.n_columns))
+        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+        return direction * (domain.radius * rng.random((n, 1)) ** (1 / domain.n_columns))
+    columns = [values for column in domain._columns for values in _drawn(column, n, rng)]
+    if domain.names is not None:
+        with suppress(ImportError):
+            import pandas as pd
+
+            return pd.DataFrame(dict(zip(domain.names, columns, strict=True)))
+    mixed = any(isinstance(column, Levels) for column in domain._columns)
+    X = np.empty((n, len(columns)), dtype=object if mixed else np.float64)
+    for k, values in enumerate(columns):
+        X[:, k] = values
+    return X
+
+
+def _drawn(column: Column, n: int, rng: np.random.Generator) -> Iterator[Any]:
+    """Yield the values of each column of the table."""
+    if isinstance(column, Number | Spline):
+        share = rng.random(n)
+        found = np.clip(
+            column.lower * (1 - share) + column.upper * share, column.lower, column.upper
+        )
+        found[_absent(column, n, rng)] = np.nan
+        yield found
+    elif isinstance(column, Levels):
+        which = rng.integers(len(column.levels), size=n)
+        which[_absent(column, n, rng)] = len(column.levels)
+        levels = [*column.levels, None]
+        drawn = [levels[k] for k in which]
+        # Integers with None would become floats in a DataFrame.
+        yield drawn if column.missing is None else np.fromiter(drawn, dtype=object)
+    elif (table := getattr(column, "table", None)) is not None:
+        yield from table[rng.integers(len(table), size=n)].T
     else:
-        lower, upper = bounds
-        ends = max(number.lower, lower), min(number.upper, upper)
-        missing = number.centre if number.missing == "middle" else number.missing
-        if isinstance(missing, float):
-            missing = min(max(missing, ends[0]), ends[1])
-    return as_spline(label_of(name), Spline(*ends, knots, degree, missing))
+        which = rng.integers(column.n_in + 1, size=n)
+        yield from ((which == k).astype(float) for k in range(column.n_in))
+
+
+def _absent(
+    column: Number | Spline | Levels, n: int, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Draw which cells are missing."""
+    return np.zeros(n, bool) if column.missing is None else rng.random(n) < MISSING_SHARE
+
+
+def _drawn_target(domain: Any, X: Any, rng: np.random.Generator) -> NDArray[Any]:
+    """Return a target that depends on the rows through a random linear model."""
+    rows, labels = domain.encode(X), domain.target_labels
+    models = 1 if labels is None else len(labels)
+    signal = (rows - rows.mean(axis=0)) @ rng.normal(size=(rows.shape[1], models))
+    signal /= np.maximum(signal.std(axis=0), np.finfo(float).tiny)
+    if labels is None:
+        rest = rng.normal(size=len(rows))
+        found = domain.decode_target(_EXPLAINED * signal[:, 0] + _REST * rest)
+        return np.asarray(np.clip(found, *domain.target_bounds))
+    # The difference of two models has twice the variance of one. With Gumbel noise it is the
+    # log-odds of two labels.
+    odds = _LOG_ODDS / np.sqrt(2) * signal + rng.gumbel(size=signal.shape)
+    return np.asarray([list(labels)[k] for k in odds.argmax(axis=1)])

@@ -1,0 +1,433 @@
+"""The door of all tables, and those that are not in memory: files, functions, collections of dask.
+
+`opened` alone looks at what ``X`` is. Everything is asked of its type: the code of a foreign object
+may raise any error, and a delayed object has every attribute, each a delayed object.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Collection as AnyCollection
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from skdp._checks import converted, fail
+from skdp.domain.tables import arrow_frame, in_memory, native
+
+# Greatest number of rows of a batch of a file, and of its cells: about 32 MB.
+BATCH_ROWS, BATCH_CELLS = 2**18, 2**22
+_FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".gz": "csv",
+    ".feather": "feather",
+    ".arrow": "feather",
+    ".ipc": "feather",
+}
+_END = object()  # None may be a batch of the user's function by mistake
+_BATCHES = "return an iterable of DataFrames, or of pairs of a table and a target"
+# The column that a target becomes, beside those of the user.
+_TARGET = "y of fit(X, y)"
+_AS_COLUMN = 'Make the target a column of a DataFrame, and use fit(X, target="name").'
+_INSTALL = "Install it: pip install 'skdp[arrow]'."
+
+
+class ArrowStream:
+    """A dataset of pyarrow: files of Parquet, CSV or Feather.
+
+    Parameters
+    ----------
+    dataset : pyarrow.dataset.Dataset
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.dataset.schema.names)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return len(self.names)
+
+    def batches(self, columns: list[str] | None) -> Iterator[Any]:
+        """Yield DataFrames with some of the columns."""
+        self._check_files(self.names if columns is None else columns)
+        limits = self._limits(len(self.names if columns is None else columns))
+        batches = self.dataset.to_batches(columns=columns, **limits)
+        while (batch := _read(lambda: next(batches, None))) is not None:
+            if batch.num_rows:
+                yield _read(partial(arrow_frame, batch))
+
+    def _limits(self, n_columns: int) -> dict[str, Any]:
+        """Return options of pyarrow with which a few batches are in memory."""
+        size = max(1, min(BATCH_ROWS, BATCH_CELLS // max(1, n_columns)))
+        limits: dict[str, Any] = {"batch_size": size, "batch_readahead": 2}
+        limits["fragment_readahead"] = 1
+        own = getattr(getattr(self.dataset, "format", None), "default_extname", None)
+        if own == "parquet":
+            from pyarrow.dataset import ParquetFragmentScanOptions
+
+            # Otherwise whole row groups are read ahead.
+            limits["fragment_scan_options"] = ParquetFragmentScanOptions(pre_buffer=False)
+        return limits
+
+    def _check_files(self, columns: list[str]) -> None:
+        """Raise an error if a file lacks a column: pyarrow would fill it with nulls."""
+        for fragment in self.dataset.get_fragments():
+            own = _read(partial(getattr, fragment, "physical_schema")).names
+            missing = [name for name in columns if name not in own]
+            if missing:
+                raise fail("every file of X", f"have the columns {missing}")
+
+    @cached_property
+    def n(self) -> int:
+        """The number of rows, for Parquet from the metadata of the files."""
+        return int(_read(self.dataset.count_rows))
+
+
+class CsvStream(ArrowStream):
+    """A CSV file, or a folder of such files.
+
+    All cells are read as text. The types that pyarrow infers would depend on all rows: one record
+    could change how others are encoded. Numbers are texts that spell a number, and ``spelled``
+    maps texts to levels and labels that are no texts.
+    """
+
+    def __init__(self, path: Path) -> None:
+        from pyarrow import csv, dataset, string
+
+        names = _read(lambda: dataset.dataset(path, format="csv").schema.names)
+        types = csv.ConvertOptions(
+            column_types=dict.fromkeys(names, string()), strings_can_be_null=False
+        )
+        texts = dataset.CsvFileFormat(convert_options=types)
+        super().__init__(_read(lambda: dataset.dataset(path, format=texts)))
+        self.spelled: dict[str, dict[str, Any]] = {}
+
+    def batches(self, columns: list[str] | None) -> Iterator[Any]:
+        """Yield DataFrames with some of the columns, of texts or of levels."""
+        for batch in super().batches(columns):
+            for name in self.spelled.keys() & set(batch.columns):
+                batch[name] = _levels_of(batch[name], self.spelled[name])
+            yield batch
+
+
+def spellings(levels: AnyCollection[Any]) -> dict[str, Any]:
+    """Return the texts that spell levels that are numbers or truth values."""
+    found: dict[str, Any] = {}
+    for level in levels:
+        if isinstance(level, bool):
+            found |= dict.fromkeys([str(level), str(level).lower(), str(level).upper()], level)
+        elif isinstance(level, int):
+            found |= dict.fromkeys([str(level), f"{level}.0"], level)
+        elif isinstance(level, float):
+            found |= dict.fromkeys([repr(level), repr(level).removesuffix(".0")], level)
+    # A level that is a text stands for itself.
+    return {text: level for text, level in found.items() if text not in levels}
+
+
+def _levels_of(texts: Any, spelled: dict[str, Any]) -> Any:
+    """Return a column of texts with those that spell a level replaced by it, cell by cell."""
+    codes, different = texts.factorize(use_na_sentinel=False)
+    levels = np.array([spelled.get(text, text) for text in different] or [""], dtype=object)
+    return type(texts)(levels[codes], index=texts.index, dtype=object)
+
+
+def _read(function: Callable[[], Any]) -> Any:
+    """Return what a function of pyarrow returns. Its errors may quote cells and are not shown."""
+    rule = "be files that pyarrow can read, with one type for each column"
+    return converted(function, "X", rule, "Convert them by a public rule, for instance to Parquet.")
+
+
+def _batch(function: Callable[[], Any]) -> Any:
+    """Return what code of the user returns. Its errors may quote cells and are not shown."""
+    remedy = "Its own error is not shown, because it may quote a cell: call it to see the error."
+    return converted(function, "X", "be a function that returns batches without an error", remedy)
+
+
+class FactoryStream:
+    """Batches of a function that returns a new iterator each time.
+
+    Parameters
+    ----------
+    factory : callable
+        Returns an iterable of DataFrames, or of pairs of a table and a target.
+    """
+
+    def __init__(self, factory: Callable[[], Iterable[Any]]) -> None:
+        self.factory = factory
+        self._last: Any = None
+
+    @cached_property
+    def _first(self) -> Any:
+        for batch in self._tables():
+            return batch
+        raise fail("X", "return at least one batch of rows")
+
+    @cached_property
+    def names(self) -> list[str] | None:
+        """Names of the columns of the first batch; None if it is an array."""
+        return list(self._first.columns) if hasattr(type(self._first), "columns") else None
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of the first batch."""
+        return int(self._first.shape[1])
+
+    def batches(self, columns: list[str] | None) -> Iterator[Any]:
+        """Yield the batches that have rows, with some of the columns, as they are."""
+        found = self._called()
+        batches = _batch(lambda: iter(found))
+        try:
+            while (batch := _batch(lambda: next(batches, _END))) is not _END:
+                table, *rest = batch if isinstance(batch, tuple) else (batch,)
+                table = in_memory(table)
+                if len(rest) > 1:
+                    raise fail("X", _BATCHES)
+                names = list(table.columns) if hasattr(type(table), "columns") else None
+                if names is not None and "names" in vars(self) and names != self.names:
+                    raise fail("X", "return batches with the same columns in the same order")
+                if len(table):
+                    table = table if columns is None else table[columns]
+                    yield (table, *rest) if rest else table
+        finally:
+            # A database takes no new query while the result of an earlier one is open.
+            if hasattr(batches, "close"):
+                batches.close()
+
+    def _called(self) -> Iterable[Any]:
+        """Return what the function returns; raise unless it is an iterable of its own."""
+        found: Iterable[Any] = _batch(self.factory)
+        kind = type(found)
+        if not issubclass(kind, Iterable) or hasattr(kind, "columns"):
+            raise fail("X", _BATCHES, kind.__name__)
+        if issubclass(kind, Iterator) and found is self._last:
+            raise fail("X", "return a new iterator for every pass", kind.__name__)
+        self._last = found
+        return found
+
+    def _tables(self) -> Iterator[Any]:
+        for batch in self.batches(None):
+            yield batch[0] if isinstance(batch, tuple) else batch
+
+    @cached_property
+    def n(self) -> int:
+        """The number of rows; all batches are read."""
+        return sum(map(len, self._tables()))
+
+
+Stream: TypeAlias = ArrowStream | FactoryStream
+
+
+def _stream_at(place: str) -> ArrowStream:
+    """Return the stream of a file or a folder."""
+    path = Path(place)
+    try:
+        from pyarrow import dataset
+    except ImportError:
+        raise ImportError(f"Reading files needs pyarrow. {_INSTALL}") from None
+    if not (place and path.exists()):
+        raise fail("X", "be the path of a file or a folder", place)
+    files = sorted(own for own in path.rglob("*") if own.is_file())
+    first = next((own for own in files if not own.name.startswith(("_", "."))), path)
+    suffix = path.suffix if path.is_file() else first.suffix
+    if suffix not in _FORMATS:
+        remedy = "Give pyarrow.dataset.dataset(path, format=...) for other names."
+        raise fail("X", f"be a file with a suffix of {sorted(_FORMATS)}", suffix, remedy)
+    if _FORMATS[suffix] == "csv":
+        return CsvStream(path)
+    return ArrowStream(_read(lambda: dataset.dataset(path, format=_FORMATS[suffix])))
+
+
+class Collection:
+    """A table of dask with its target, which is a column or an array with the rows of the table.
+
+    Parameters
+    ----------
+    X : dask.dataframe.DataFrame or dask.array.Array
+    y : dask collection, default=None
+        If both are DataFrames or columns of them, y becomes a column of X: dask may read two
+        collections in different partitions. None if the target is a column, or if there is none.
+    target : str, default=None
+        Name of the column of the target.
+    """
+
+    def __init__(self, X: Any, y: Any = None, target: str | None = None) -> None:
+        if not hasattr(type(X), "ndim") or X.ndim != 2:
+            rule = "be a dask DataFrame or a dask array with two dimensions"
+            remedy = "Use X.to_dataframe() for a bag, X.to_frame() or X[:, None] for a column."
+            raise fail("X", rule, type(X).__name__, remedy)
+        if y is not None and not is_collection(y):
+            raise fail("y", "be a dask collection, as X is", type(y).__name__)
+        if y is not None and hasattr(type(X), "columns") and hasattr(type(y), "map_partitions"):
+            X, y, target = _joined(X, y), None, _TARGET
+        self.X, self.y, self.target = X, y, target
+
+    def with_target(self, y: Any, target: str | None) -> Collection:
+        """Return the table with its target, which is given in one of two ways."""
+        if (y is None) == (target is None):
+            remedy = 'Give y, or the name of a column: fit(X, target="name").'
+            raise fail("y", "be given either as a collection or as a column", None, remedy)
+        return Collection(self.X, y, target)
+
+    @property
+    def names(self) -> list[str] | None:
+        """Names of the columns; None for an array."""
+        return list(self.X.columns) if hasattr(self.X, "columns") else None
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return len(self.X.columns) if hasattr(self.X, "columns") else int(self.X.shape[1])
+
+    def only(self, columns: list[str] | None) -> Collection:
+        """Return the same rows with some columns, or with all of them for None."""
+        return self if columns is None else Collection(self.X[columns], self.y, self.target)
+
+    def partitions(self) -> list[tuple[Any, Any]]:
+        """Return pairs of delayed partitions of X, with all columns, and of y or None."""
+        tables = delayed_parts(self.X)
+        targets = [None] * len(tables) if self.y is None else delayed_parts(self._aligned_y())
+        if len(targets) != len(tables):
+            raise fail("y", "have as many partitions as X", len(targets), _AS_COLUMN)
+        return list(zip(tables, targets, strict=True))
+
+    def entries(self, column: str) -> list[Any]:
+        """Return a column, computed, one array for each of `partitions`.
+
+        Of the column alone dask may read other partitions than of all columns.
+        """
+        import dask
+
+        take = dask.delayed(operator.getitem, pure=False)
+        parts = [take(part, column) for part, _ in self.partitions()]
+        return list(computed(lambda: dask.compute(*parts)))
+
+    def _aligned_y(self) -> Any:
+        """Return y in the chunks of X, if both are arrays."""
+        if hasattr(self.y, "chunks") and hasattr(self.X, "chunks"):
+            return self.y.rechunk((self.X.chunks[0], *self.y.chunks[1:]))
+        return self.y
+
+    @cached_property
+    def n(self) -> int:
+        """The number of rows; it is computed unless the chunks of an array are known."""
+        if hasattr(self.X, "chunks") and not np.isnan(self.X.shape[0]):
+            return int(self.X.shape[0])
+        import dask
+
+        sizes = [dask.delayed(len)(part) for part in delayed_parts(self.X)]
+        return int(sum(computed(lambda: dask.compute(*sizes))))
+
+
+def computed(call: Callable[[], Any]) -> Any:
+    """Return what a computation returns. Errors of the user's graph are not shown."""
+    remedy = "Its own error is not shown, because it may quote a cell: X.compute() shows it."
+    return converted(call, "X", "be a collection that can be computed without an error", remedy)
+
+
+def _joined(X: Any, y: Any) -> Any:
+    """Return X with y as a further column, row by row."""
+    from dask import dataframe
+
+    if y.npartitions != X.npartitions:
+        raise fail("y", "have the partitions of X", y.npartitions, _AS_COLUMN)
+    if y.ndim == 2:
+        if len(y.columns) != 1:
+            raise fail("y", "have one column", len(y.columns), "One target is fitted at a time.")
+        y = y[y.columns[0]]
+    meta = _with_target(X._meta, y._meta)
+    return dataframe.map_partitions(_with_target, X, y, meta=meta, align_dataframes=False)
+
+
+def _with_target(table: Any, y: Any) -> Any:
+    if len(table) != len(y):
+        rule = "have as many entries as X has rows, in each batch or partition"
+        raise fail("y", rule, remedy=_AS_COLUMN)
+    return table.assign(**{_TARGET: y.array})
+
+
+def predictions(
+    predict: Callable[[Any], Any], data: Collection, columns: list[str] | None, example: Any
+) -> Any:
+    """Return a dask array of the predictions for all rows; ``example`` are those for one row."""
+    import dask
+    from dask import array
+
+    def of_part(table: Any) -> Any:
+        return predict(table) if len(table) else example[:0]
+
+    task = dask.delayed(of_part, pure=False)
+    known = getattr(data.X, "chunks", None)
+    parts = [table for table, _ in data.only(columns).partitions()]
+    sizes = known[0] if known else [np.nan] * len(parts)
+    arrays = [
+        array.from_delayed(task(part), shape=(size, *example.shape[1:]), dtype=example.dtype)
+        for part, size in zip(parts, sizes, strict=True)
+    ]
+    return array.concatenate(arrays, allow_unknown_chunksizes=True)
+
+
+def is_collection(X: Any) -> bool:
+    """Return whether ``X`` is a collection of dask."""
+    return "dask" in sys.modules and hasattr(type(X), "__dask_graph__")
+
+
+def delayed_parts(X: Any) -> list[Any]:
+    """Return the delayed partitions of a collection, with all columns each."""
+    if hasattr(X, "chunks") and X.ndim == 2:
+        X = X.rechunk({1: -1})
+    parts = X.to_delayed()
+    return list(np.ravel(parts)) if isinstance(parts, np.ndarray) else list(parts)
+
+
+def opened(X: Any) -> Any:
+    """Return a table in memory as a DataFrame or an array, any other as a `Stream` or `Collection`.
+
+    Parameters
+    ----------
+    X : object
+        What the user gives: see the user guide on tables.
+
+    Raises
+    ------
+    ValueError
+        For objects that can be read only once, unless they are streams of Arrow: these are read
+        into memory, if they are small enough.
+    """
+    X = native(X)
+    kind = type(X)
+    if is_collection(X):
+        return Collection(X)
+    if issubclass(kind, str | os.PathLike):
+        return _stream_at(os.fspath(X))
+    pyarrow = sys.modules.get("pyarrow.dataset")  # if there is a dataset, it was imported
+    if pyarrow is not None and issubclass(kind, pyarrow.Dataset):
+        for part in getattr(X, "children", [X]):
+            own = getattr(getattr(part, "format", None), "default_extname", "")
+            if own in ("csv", "json"):  # one record could change the inferred types of all
+                remedy = "Give the path of the CSV files, or convert them to Parquet."
+                raise fail("X", "be a dataset whose files state their types", own, remedy)
+        return ArrowStream(X)
+    if hasattr(kind, "__arrow_c_stream__") or hasattr(kind, "__array__"):
+        return in_memory(X)
+    if kind.__module__.partition(".")[0] == "pyarrow" and not hasattr(kind, "to_pandas"):
+        remedy = "Give the path of the file, or pyarrow.dataset.dataset(path)."
+        raise fail("X", "be a path or a dataset of pyarrow", kind.__name__, remedy)
+    if issubclass(kind, Iterator):
+        remedy = "Give a path, or a function that returns a new iterator for every pass."
+        raise fail("X", "be readable several times", kind.__name__, remedy)
+    if callable(X) and not hasattr(kind, "columns"):
+        return FactoryStream(X)
+    return in_memory(X)

@@ -31,7 +31,6 @@ SKOPS_TYPES = (
     "skdp.linear_model._objective.clipping.ClippingBounds",
     "skdp.linear_model._objective.profiles.JointProfile",
     "skdp.linear_model._objective.profiles.RecordLoss",
-    "skdp.linear_model._objective.profiles.ReleasedProfile",
     "skdp.linear_model._objective.profiles.SoftmaxRecord",
     "skdp.linear_model._shared.design.Design",
     "skdp.linear_model._shared.design.Group",

@@ -33,7 +33,6 @@ from skdp.linear_model._objective.perturbation import (
 from skdp.linear_model._objective.profiles import (
     JointProfile,
     RecordLoss,
-    ReleasedProfile,
     SoftmaxRecord,
     greatest_shift,
     rough_shifts,
@@ -361,6 +360,7 @@ class GaussianFamily:
     usual_q: float | None = None
     grid: ClassVar[FloatArray] = GAUSSIAN_GRID
     is_rough: ClassVar[bool] = True
+    counts_weights: ClassVar[bool] = True  # smaller weights of long rows reduce the noise
 
     @property
     def is_shaped(self) -> bool:
@@ -376,11 +376,6 @@ class GaussianFamily:
         if task.n_classes > 1:
             return 1.0
         return 1.25 if task.scaled else 2.0
-
-    @property
-    def counts_weights(self) -> bool:
-        """Whether smaller weights of long rows reduce the noise."""
-        return True
 
     def shaped(self, task: ModelTask, importance: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the relative variance of each group, twice: as the shape and as the noise."""
@@ -418,29 +413,25 @@ class GaussianFamily:
         """Return Gaussian noise for the weighted rows, calibrated by the joint profile."""
         loss, design = task.of_record(choice.loss), task.design
         leverage = min(self.leverage(task, choice), choice.leverage)
-        shift = self._shift(task, loss, leverage, task.n_models)
+        asked = self._epsilon(task), task.delta, task.neighbors, task.n_models
+        shift = float(greatest_shift(loss, leverage, *asked))
         if shift == 0:
             rule = "be large enough that the curvature spends less than epsilon"
             raise fail("q", rule, choice.q, "Give a q nearer to 1.")
         reach = choice.reach(design, leverage)
         deviation = loss.slope_bound * reach * np.sqrt(choice.shape) / shift * ROUND_UP
-        profile = JointProfile(loss, shift, leverage, task.neighbors)
+        profile = JointProfile(loss, shift, leverage, task.neighbors, task.hidden)
         kind = "elliptic" if self.elliptic else "isotropic"
         guarantee = Guarantee(
             self._epsilon(task), task.delta, task.neighbors, f"{kind} Gaussian noise on gradients"
         )
         deviation = np.tile(per_coordinate(design, deviation), task.n_classes)
         noise = GaussianNoise(len(deviation), deviation, guarantee)
-        released = ReleasedProfile(profile, task.hidden)
-        return Calibrated(noise, leverage, ((ProfileLoss(released), task.n_models),))
+        return Calibrated(noise, leverage, ((ProfileLoss(profile), task.n_models),))
 
     @staticmethod
     def _epsilon(task: ModelTask) -> float:
         return task.epsilon * task.n_models
-
-    def _shift(self, task: ModelTask, loss: Bounded, leverage: float, models: int) -> float:
-        asked = self._epsilon(task), task.delta, task.neighbors, models
-        return float(greatest_shift(loss, leverage, *asked))
 
 
 Family = KNormFamily | GaussianFamily

@@ -124,7 +124,6 @@ class Reference:
         return Population(*rows.T)
 
     def _row(self, group: Group, signal: float, filled: float) -> tuple[float, ...]:
-        """Return the attributes of `Population` for one group."""
         if group.kind == "intercept":
             return 1.0, self.intercept, 1.0, 1.0, 1.0
         if group.kind == "levels":
@@ -205,7 +204,6 @@ class ModelTask(Task):
 
     @cached_property
     def population(self) -> Population:
-        """The reference population."""
         filled = FILLED if self.n_classes == 1 else FILLED_JOINT
         return self.reference.population(self.design, self.weight, filled)
 
@@ -291,7 +289,6 @@ class KNormFamily:
 
     @property
     def is_shaped(self) -> bool:
-        """Whether the rules choose the ball."""
         return self.ball is None
 
     def handicap(self, task: ModelTask) -> float:
@@ -336,7 +333,6 @@ class KNormFamily:
         return greatest_leverage(joint, choice.q, task.epsilon, task.neighbors)
 
     def calibrated(self, task: ModelTask, choice: Candidate) -> Calibrated:
-        """Return K-norm noise for the weighted rows, and the leverage."""
         loss, ball = choice.loss, choice.shape
         leverage = min(self.leverage(task, choice), choice.leverage)
         radius = task.moved * size_of_slopes(loss) * choice.reach(task.design, leverage)

@@ -75,12 +75,10 @@ class RecordLoss:
 
     @property
     def slope_bound(self) -> float:
-        """The bound c."""
         return self.loss.slope_bound
 
     @property
     def one_sided(self) -> bool:
-        """Whether the slope of each row has a constant sign."""
         return is_one_sided(self.loss)
 
     @property

@@ -95,7 +95,6 @@ class CertifiedGradient:
 
     @property
     def norm(self) -> float:
-        """Upper bound on the norm of the exact gradient."""
         return (math.hypot(*self.value.tolist()) + self.error) * SLACK
 
 
@@ -333,7 +332,6 @@ def _total(
 def _exact_penalty(
     coordinates: Coordinates, ridge: FloatArray, theta: FloatArray
 ) -> list[Fraction]:
-    """Return the gradient of the penalty."""
     exact = [Fraction(t) for t in theta.tolist()]
     found, design = exact.copy(), coordinates.design
     for block, penalty in zip(design.blocks, design.penalties, strict=True):

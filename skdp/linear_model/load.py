@@ -74,8 +74,7 @@ _CLASSES = {
     "skdp.linear_model._inference.table": "Inference",
     "skdp.linear_model._moments.moments": "Moments",
     "skdp.linear_model._objective.clipping": "ClippingBounds",
-    "skdp.linear_model._objective.profiles": "JointProfile RecordLoss ReleasedProfile"
-    " SoftmaxRecord",
+    "skdp.linear_model._objective.profiles": "JointProfile RecordLoss SoftmaxRecord",
     "skdp.linear_model._shared.design": "Design Group Roughness",
     "skdp.linear_model._shared.task": "Progress Stage",
     "skdp.linear_model.coordinate_descent": "DPCoordinateDescentClassifier"

@@ -83,6 +83,10 @@ def test_clones_and_pickled_models_predict_the_same(case):
         np.testing.assert_array_equal(model.predict(X), other.predict(X))
         assert other.guarantee_ == model.guarantee_
         assert repr(other) == repr(model)
+        assert type(other.noise_) is type(model.noise_)
+        if estimator in DESCENTS:
+            assert other.noise_.law == model.noise_.law
+            assert [p.n_pass for p in other.history_] == [p.n_pass for p in model.history_]
     assert not hasattr(clone(model), "coef_")
 
 
@@ -108,11 +112,13 @@ def test_a_pipeline_with_the_encoder_is_the_same_model(case):
     estimator, domain, X, y = case
     whole = estimator(domain=domain, random_state=4).fit(X, y)
     encoded = estimator(domain=domain.encoded, random_state=4)
-    piped = make_pipeline(domain.encoder(), encoded).fit(X, y)
+    encoder = domain.encoder().set_output(transform="pandas")
+    piped = make_pipeline(encoder, encoded).fit(X, y)
     np.testing.assert_allclose(piped.predict(X) == whole.predict(X), True)
     np.testing.assert_allclose(encoded._encoded_coef, whole._encoded_coef, rtol=1e-12)
     np.testing.assert_allclose(encoded._encoded_intercept, whole._encoded_intercept, rtol=1e-12)
     assert encoded.guarantee_ == whole.guarantee_
+    assert encoded.feature_names_in_.tolist() == list(encoder.get_feature_names_out())
 
 
 def indicators(X, domain):

@@ -2,21 +2,20 @@
 
 import numpy as np
 import pytest
-from poor_tables import TABLES, fit_quietly
+from poor_tables import TABLES, both, fit_quietly
 
-from skdp import Domain, DPHuberRegressor, DPLogisticRegression, PrivacyLeakWarning
+from skdp import (
+    Domain,
+    DPCoordinateDescentClassifier,
+    DPHuberRegressor,
+    DPLogisticRegression,
+    PrivacyLeakWarning,
+)
 from skdp.geometry import LpBall
 
 RELATIONS = ["replace_one", "add_remove"]
+OBJECTIVES = DPLogisticRegression, DPHuberRegressor
 MECHANISMS = ["auto", "l1", "l2", "linf", "hull"]
-
-
-def both(domain, **parameters):
-    """A classifier and a regressor on the same columns, with their targets' ends."""
-    labelled = DPLogisticRegression(classes=["no", "yes"], domain=domain, **parameters)
-    columns = domain._columns, domain._names
-    bounded = Domain._build(*columns, Domain.unit_box(1, (-5.0, 5.0))._target, domain.radius)
-    return [(labelled, ["no", "yes"]), (DPHuberRegressor(domain=bounded, **parameters), [-5.0, 5])]
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -28,19 +27,20 @@ def test_poor_data_are_fitted(name, neighbors):
     for intercept in (True, False):
         for mechanism in MECHANISMS:
             parameters = {"neighbors": neighbors, "mechanism": mechanism, "random_state": 0}
-            for model, ends in both(domain, fit_intercept=intercept, **parameters):
+            for model, ends in both(*OBJECTIVES, domain, fit_intercept=intercept, **parameters):
                 y = np.resize(ends, len(X))
                 fit_quietly(model, X, y)
                 assert model.noise_.dim == domain.n_encoded + intercept
                 assert set(model.predict(X)) <= set(ends) or isinstance(model, DPHuberRegressor)
 
 
+@pytest.mark.parametrize("estimator", [DPLogisticRegression, DPCoordinateDescentClassifier])
 @pytest.mark.parametrize("label", ["no", "yes"])
-def test_one_class_in_the_data_is_fitted_when_two_are_declared(label):
+def test_one_class_in_the_data_is_fitted_when_two_are_declared(label, estimator):
     """The model predicts the label it saw, and knows both."""
     X = np.linspace(-1, 1, 2000)[:, None]
     domain = Domain.unit_box(1)
-    model = DPLogisticRegression(classes=["no", "yes"], domain=domain, random_state=0)
+    model = estimator(classes=["no", "yes"], domain=domain, random_state=0)
     fit_quietly(model, X, np.full(len(X), label))
     assert model.classes_.tolist() == ["no", "yes"]
     assert set(model.predict(X)) == {label}
@@ -108,7 +108,7 @@ def test_every_epsilon_is_fitted(n, epsilon, neighbors):
     y = np.where(X @ [2.0, -1.0, 0.5] > 0, 5.0, -5.0)
     for seed in range(5):
         parameters = {"epsilon": epsilon, "neighbors": neighbors, "random_state": seed}
-        for model, ends in both(Domain.unit_box(3), **parameters):
+        for model, ends in both(*OBJECTIVES, Domain.unit_box(3), **parameters):
             fit_quietly(model, X, y if ends[0] != "no" else np.where(y > 0, "yes", "no"))
 
 

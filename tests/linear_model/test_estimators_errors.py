@@ -30,22 +30,24 @@ class Rough(LpBall):
     exact = False
 
 
-# Parameter, bad values, and what the error must say.
-PARAMETERS = [
+# Parameter, bad values, and what the error must say. First those of all estimators.
+SHARED = [
     ("epsilon", [0, -1, NAN, INF, "1", None, True, 1 + 0j], "epsilon must be a finite number > 0"),
     ("delta", [-0.1, 1, NAN, "0", None], r"delta must be a number in \[0, 1\)"),
     ("neighbors", ["replace", "add-remove", None, 1], "'add_remove', 'replace_one'"),
     ("n_public", [0, 1.5, -3, "10", NAN, INF, True], "n_public must be a whole number >= 1"),
+    ("domain", [{"a": (0, 1)}, "box", 3], r"domain must be a Domain or None.*domain=Domain\("),
+    ("domain", [Domain.unit_box(2, (0.0, 1.0))], "have the domain's 2 columns, got 3"),
+    ("ledger", [1.0, {}, "ledger"], r"ledger must be a Ledger or None.*Write Ledger\("),
+    ("random_state", ["0", -1, 1.5, [1], True], "random_state must be"),
+]
+PARAMETERS = [
     ("q", [0, 1, 1.5, -0.1, NAN, "x", None], r'q must be a number in \(0, 1\).*"auto"'),
     ("regularization", [-1, NAN, INF, "x", None], r"regularization must be .*\[0, inf\).*auto"),
     ("mechanism", ["gauss", "L1", ""], "mechanism must be one of .*'auto', .*'hull', 'l1', 'l2'"),
     ("mechanism", [None, 3, object(), KNorm], "mechanism must .* norm ball.*'hull', 'l1', 'l2'"),
     ("mechanism", [LpBall(3), KNorm(LpBall(5)), LpBall(1)], "have a ball of 4 dimensions"),
     ("mechanism", [Rough(4), KNorm(Rough(4))], "be sampled exactly"),
-    ("domain", [{"a": (0, 1)}, "box", 3], r"domain must be a Domain or None.*domain=Domain\("),
-    ("domain", [Domain.unit_box(2, (0.0, 1.0))], "have the domain's 2 columns, got 3"),
-    ("ledger", [1.0, {}, "ledger"], r"ledger must be a Ledger or None.*Write Ledger\("),
-    ("random_state", ["0", -1, 1.5, [1], True], "random_state must be"),
 ]
 CLASSIFIER = [
     ("classes", [5, "ab", [0, 0, 1], [0, "a"], [[0, 1]], {0, 1}, [0, NAN]], "of distinct labels"),
@@ -94,6 +96,12 @@ CLASSIFIERS = [DPLogisticRegression, DPCoordinateDescentClassifier]
 REGRESSORS = [DPHuberRegressor, DPLinearRegression, DPCoordinateDescentRegressor]
 BOTH = pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHuberRegressor])
 ALL = pytest.mark.parametrize("estimator", [*CLASSIFIERS, *REGRESSORS])
+
+
+@ALL
+@pytest.mark.parametrize(("parameter", "text"), each(SHARED))
+def test_bad_parameters_of_all_estimators_are_named(estimator, parameter, text):
+    refuses(model_of(estimator, **parameter), X, Y, ValueError, text)
 
 
 @BOTH
@@ -267,32 +275,23 @@ def test_a_frame_with_the_wrong_columns_is_told_which(columns, named):
         DPLogisticRegression(domain=domain).fit(frame[columns], [0, 1])
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        DPCoordinateDescentClassifier,
-        DPCoordinateDescentRegressor,
-        DPHuberRegressor,
-        DPLinearRegression,
-        DPLogisticRegression,
-    ],
-)
+@ALL
 @pytest.mark.parametrize("scale", [0.5, 100.0])
-def test_a_fit_without_a_domain_warns_whatever_the_data_are(kind, scale):
+def test_a_fit_without_a_domain_warns_whatever_the_data_are(estimator, scale):
     """The text is the same for data inside and outside of [-1, 1]; nothing depends on them."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-scale, scale, (60, 2))
-    is_classifier = hasattr(kind, "predict_proba")
+    is_classifier = estimator in CLASSIFIERS
     y = rng.integers(0, 2, 60) if is_classifier else X[:, 0]
     labels = {"classes": [0, 1]} if is_classifier else {}
     with pytest.warns(UndeclaredDomainWarning, match="clipped to \\[-1, 1\\]") as caught:
-        kind(random_state=0, **labels).fit(X, y)
+        estimator(random_state=0, **labels).fit(X, y)
     assert len(caught) == 1
     assert caught[0].filename == __file__
     domain = Domain.unit_box(2) if is_classifier else Domain.unit_box(2, target=(-1, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        kind(domain=domain, random_state=0, **labels).fit(X, y)
+        estimator(domain=domain, random_state=0, **labels).fit(X, y)
 
 
 def test_a_warning_that_is_an_error_spends_nothing():

@@ -18,12 +18,22 @@ TABLES = {
 }
 
 
+def both(classifier, regressor, domain, **parameters):
+    """A classifier and a regressor on the same columns, with their targets' ends."""
+    labelled = classifier(classes=["no", "yes"], domain=domain, **parameters)
+    columns = domain._columns, domain._names
+    bounded = Domain._build(*columns, Domain.unit_box(1, (-5.0, 5.0))._target, domain.radius)
+    return [(labelled, ["no", "yes"]), (regressor(domain=bounded, **parameters), [-5.0, 5.0])]
+
+
 def fit_quietly(model, X, y):
-    """Fit with every warning an error."""
+    """Fit with every warning an error; what is found is finite, also after each pass."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit(X, y)
-    assert np.isfinite(model.coef_).all()
-    assert np.isfinite(model.intercept_).all()
-    assert np.isfinite(model.noise_.covariance()).all()
+    passes = getattr(model, "history_", ())
+    found = [part for p in passes for part in (p.coef, p.intercept)]
+    if not passes:
+        found.append(model.noise_.covariance())
+    assert all(np.isfinite(own).all() for own in (model.coef_, model.intercept_, *found))
     return model

@@ -10,7 +10,7 @@ import numpy as np
 from skdp import Domain
 from skdp.linear_model._descent.gradients import (
     Gradients,
-    ResidualSlope,
+    clipped_residual,
     keep_scaled,
     logistic_slope,
 )
@@ -21,7 +21,7 @@ from skdp.rows import MemoryRows
 ONE = 2**GRAM_BITS
 STEP = 2.0**-NUMBER_BITS
 MIXED = Domain({"a": (-1, 1), "b": (-1, 1), "job": ["x", "y", "z"]})
-SLOPES = {"logistic": logistic_slope, "residual": ResidualSlope(0.3)}
+SLOPES = {"logistic": logistic_slope, "residual": clipped_residual(0.3)}
 
 
 def plain(blocks, bound=None):

@@ -22,7 +22,7 @@ from skdp._draws import gumbels
 from skdp.domain import Domain
 from skdp.linear_model._descent.gradients import (
     Gradients,
-    ResidualSlope,
+    clipped_residual,
     keep_scaled,
     logistic_slope,
     residual,
@@ -178,7 +178,6 @@ class Descent:
     def _move(
         self, theta: FloatArray, block: int, place: slice, gradient: FloatArray
     ) -> FloatArray:
-        """Move some coordinates, and return the change."""
         if self.classes:
             # A common move of all classes would change no prediction.
             gradient = gradient - gradient.mean(axis=-1, keepdims=True)
@@ -217,7 +216,6 @@ class _Release:
         self._passes = self._drawn()
 
     def renew(self) -> None:
-        """Use new noise for every coordinate."""
         self._grains = next(self._passes)
 
     def _drawn(self) -> Iterator[list[int]]:
@@ -275,7 +273,6 @@ class CoordinateDescent:
     asked: Any
 
     def check(self, delta: float) -> None:
-        """Raise an error unless the parameters are valid."""
         asked, limits = self.asked, (_LEAST, _MOST, "both")
         if asked.penalty is not None:
             check_choice("penalty", asked.penalty, PENALTIES, "None stands for no penalty.")
@@ -414,12 +411,11 @@ class CoordinateDescent:
             ends = plan.task.blocks.domain.decode_target([-1.0, 1.0])
             return float(clip) * 2 / float(ends[1] - ends[0]), residual
         bound = residual_bound(plan, scaling) if is_auto(clip) else WHOLE_RANGE
-        return bound, ResidualSlope(bound)
+        return bound, clipped_residual(bound)
 
     def _watch(
         self, plan: DescentPlan, scaling: Scaling, model: int, history: list[Progress]
     ) -> Watch:
-        """Return the function that is called after every pass of a model."""
         task, n_passes, callback = plan.task, plan.task.passes, self.asked.callback
 
         def watch(done: int, theta: FloatArray) -> bool:
@@ -430,14 +426,18 @@ class CoordinateDescent:
             history.append(progress)
             if self.asked.verbose:
                 progress.show()
-            return callback is not None and _called(callback, progress)
+            try:
+                return callback is not None and bool(callback(progress))
+            except BaseException as error:
+                note = "The callback had seen the coefficients after every pass up to this one."
+                error.add_note(note)
+                raise
 
         return watch
 
     # The start
 
     def _start(self, plan: DescentPlan, scaling: Scaling, model: int) -> FloatArray:
-        """Return the initial coordinates, (dim, *classes)."""
         blocks = plan.task.blocks
         shape = (blocks.dim, *plan.task.classes)
         if self.asked.start is None:
@@ -450,7 +450,6 @@ class CoordinateDescent:
         return blocks.of_model(coef.T, intercept).reshape(shape)
 
     def _starts(self, task: DescentTask) -> list[Model]:
-        """Return the initial models of the encoded columns."""
         domain, each = task.blocks.domain, (task.n_models, task.n_classes)
         rule = (
             "be None or a pair of coefficients and intercept of coef_'s shape, at most 2^20 in"
@@ -492,15 +491,6 @@ def _encoded_model(blocks: Blocks, scaling: Scaling, theta: FloatArray) -> Model
     encoded, rest = scaling.scaler(blocks).undo(*models)
     encoded[:, list(blocks.numbers)] /= row_unit(blocks.domain)
     return encoded, rest
-
-
-def _called(callback: Callable[[Progress], Any], progress: Progress) -> bool:
-    """Return whether a callback ends the descent. A note on its errors says what it has seen."""
-    try:
-        return bool(callback(progress))
-    except BaseException as error:
-        error.add_note("The callback had seen the coefficients after every pass up to this one.")
-        raise
 
 
 def _check_unless_auto(value: Any, check: Any, name: str, *rules: Any) -> None:

@@ -43,6 +43,10 @@ from skdp.rows.block import CELLS, MOST_ROWS
 _FAR = 16.0
 _SQUARINGS = 5
 
+# The derivative of a loss by the predictor, divided by its bound, from predictors and targets. It
+# makes a new array and treats each record by itself, by IEEE 754 operations.
+Slope = Callable[[FloatArray, FloatArray], FloatArray]
+
 
 def logistic_slope(predictor: FloatArray, target: FloatArray) -> FloatArray:
     """Return p - y, in [-1, 1], for log-odds and targets in [0, 1].
@@ -83,7 +87,6 @@ class SoftmaxSlope:
 
     @property
     def shift(self) -> float:
-        """The constant c."""
         return 0.0 if self.power == 1 else (1 - self.normalizer) / self.n_classes
 
     @property
@@ -123,28 +126,20 @@ def _decay(u: FloatArray) -> FloatArray:
     return odds
 
 
-@dataclass(frozen=True)
-class ResidualSlope:
-    """Residuals divided by a bound and clipped to [-1, 1]: the scaled derivative of Huber's loss.
-
-    Parameters
-    ----------
-    bound : float > 0
-        Bound on the residual, in units of the scaled target.
-    """
-
-    bound: float
-
-    def __call__(self, predictor: FloatArray, target: FloatArray) -> FloatArray:
-        """Return the derivatives in [-1, 1], (n,)."""
-        slopes = residual(predictor, target)
-        slopes /= self.bound
-        return np.clip(slopes, -1.0, 1.0, out=slopes)
-
-
 def residual(predictor: FloatArray, target: FloatArray) -> FloatArray:
     """Return the derivative of the squared loss, which is unbounded, (n,)."""
     return np.asarray(predictor - target)
+
+
+def clipped_residual(bound: float) -> Slope:
+    """Return the scaled derivative of Huber's loss: residuals over a bound > 0, in [-1, 1]."""
+
+    def slope(predictor: FloatArray, target: FloatArray) -> FloatArray:
+        slopes = residual(predictor, target)
+        slopes /= bound
+        return np.clip(slopes, -1.0, 1.0, out=slopes)
+
+    return slope
 
 
 # Weights are multiples of its inverse.
@@ -288,7 +283,6 @@ class ScaledRows:
         return found if table is None else table.T @ found
 
     def all_sums(self, rows: slice, slopes: FloatArray) -> FloatArray:
-        """Return the sums for all coordinates, (dim,)."""
         some = max(1, CELLS // max(1, len(slopes)))
         strips = range(0, len(self.numbers), some)
         numbers = [self.numbers[j : j + some, rows] @ slopes for j in strips]
@@ -343,11 +337,6 @@ Exact = NDArray[Any]
 # Number of blocks whose slopes are computed at once: few calls, and arrays that fit in the cache.
 SLOPE_BLOCKS = 4
 _NUMBERS = count()
-
-
-# The derivative of a loss by the predictor, divided by its bound, from predictors and targets. It
-# makes a new array and treats each record by itself, by IEEE 754 operations.
-Slope = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 def keep_scaled(rows: Rows, blocks: Blocks, scaling: Scaling) -> Kept:

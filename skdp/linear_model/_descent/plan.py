@@ -116,17 +116,14 @@ class DescentPlan:
 
     @property
     def losses(self) -> Any:
-        """Privacy losses with counts; may be empty."""
         return self.noise.guarantee.losses
 
     @property
     def delta(self) -> float:
-        """The delta that all releases spend."""
         return self.noise.guarantee.delta
 
     @property
     def mechanism(self) -> str:
-        """The sentence of a guarantee."""
         scaled = ""
         if self.stage:
             own = f", {type(self.stage.norm).__name__}" if self.stage.norm is not None else ""
@@ -136,13 +133,11 @@ class DescentPlan:
 
     @property
     def steps(self) -> int:
-        """Number of noisy gradients of all models."""
         blocks = 1 if self.choice else len(self.task.blocks)
         return self.task.n_models * self.task.passes * blocks
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """The stages of the fit."""
         law, steps = law_of(self.noise), self.steps
         own = math.sqrt(float(np.mean(self.deviations**2)))
         parts = [("gradients", law, steps, own)]
@@ -176,7 +171,6 @@ class DescentPlan:
         return self.ratio * math.sqrt(self.noise.var())
 
     def stage_published(self) -> Publication:
-        """Return how the sums of the scaling stage are published."""
         stage = self.stage
         assert stage is not None
         if stage.norm is not None:
@@ -184,7 +178,6 @@ class DescentPlan:
         return self.noise.publication_for(self.ratio * stage.planned.units, self._together)
 
     def release_stage(self, exact: NDArray[Any], rng: Generator) -> FloatArray:
-        """Release the exact sums of the scaling stage."""
         stage = self.stage
         assert stage is not None
         if stage.norm is not None:
@@ -282,7 +275,6 @@ class DescentTask(Task):
 
     @property
     def passes(self) -> int:
-        """Number of passes, or of greedy steps."""
         if self.n_passes is not None:
             return self.n_passes
         if self.order == "greedy":
@@ -297,7 +289,6 @@ class DescentTask(Task):
 
 
 def more(information: float, power: float) -> float:
-    """Return a power of the information relative to the usual information."""
     return float((information / USUAL_INFORMATION) ** power)
 
 
@@ -332,7 +323,6 @@ def _radius(usual: float, information: float) -> float:
 
 
 def plan_descent(task: DescentTask, stage: DescentStage | None) -> DescentPlan:
-    """Choose the releases, and calibrate their noise."""
     if stage is not None:
         plan = _planned(task, stage)
         if task.share or plan.stage_deviation <= MOST_STAGE_NOISE * task.size:
@@ -436,7 +426,6 @@ SQUARED = Kind(True, 1.0, 1.0, score=0.5, signal=0.2, level_signal=0.1, intercep
 
 
 def joint_kind(slope: SoftmaxSlope) -> Kind:
-    """Return the joint loss of several classes."""
     k, a = slope.n_classes, slope.normalizer
     step = min(k / 2, MOST_STEP)
     return Kind(False, a / 2, a * (1 - 1 / k) / k, 1 / a, SIGNAL, LEVEL_SIGNAL, 0.5, step)

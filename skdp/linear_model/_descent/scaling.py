@@ -52,7 +52,6 @@ class Blocks(RowLayout):
 
     @cached_property
     def places(self) -> tuple[slice, ...]:
-        """The coordinates of each block."""
         stops = np.cumsum(self.sizes)
         return tuple(slice(int(e) - s, int(e)) for e, s in zip(stops, self.sizes, strict=True))
 
@@ -81,12 +80,10 @@ class Blocks(RowLayout):
 
     @property
     def first_levels(self) -> int:
-        """The first block of levels."""
         return int(self.intercept) + len(self.numbers)
 
     @property
     def dim(self) -> int:
-        """Number of coordinates."""
         return sum(self.sizes)
 
     def __len__(self) -> int:
@@ -94,7 +91,6 @@ class Blocks(RowLayout):
 
     @cached_property
     def number_places(self) -> slice:
-        """Coordinates of the numbers."""
         return slice(int(self.intercept), self.first_levels)
 
     @cached_property
@@ -194,7 +190,6 @@ class Scaling:
 
 
 def usual_square(blocks: Blocks) -> float:
-    """Return the assumed variance of an encoded number."""
     # The squared numbers of a ball have a sum of at most 1.
     usual = DESCENT.usual
     return min(usual, 0.3 / len(blocks.numbers)) if blocks.domain.is_ball else usual
@@ -260,12 +255,10 @@ class DescentStage:
 
     @property
     def sums(self) -> ColumnSums:
-        """The sums in their order."""
         return self.planned.sums
 
     @property
     def dim(self) -> int:
-        """Number of sums."""
         return self.sums.dim
 
     @property

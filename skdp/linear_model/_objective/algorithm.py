@@ -81,18 +81,15 @@ class ObjectivePlan:
 
     @property
     def noise(self) -> Any:
-        """The noise of the random linear term."""
         return self.objective.noise
 
     @property
     def mechanism(self) -> str:
-        """Description for the guarantee."""
         scaled = f"{self.clipping.mechanism}, then " if self.clipping else ""
         return scaled + self.objective.mechanism
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """The stages of the fit, whose parts of the budget add up."""
         stages = self.objective.stages(self.delta)
         if not self.clipping:
             return stages
@@ -133,7 +130,6 @@ class ObjectivePerturbation:
     scales_target: bool = False
 
     def check(self, delta: float) -> None:
-        """Raise an error unless the parameters are valid."""
         remedy = 'Or give "auto".'
         if not is_auto(self.asked.q):
             check_interval("q", self.asked.q, 0.0, 1.0, closed="neither", remedy=remedy)
@@ -320,7 +316,6 @@ class ObjectivePerturbation:
         return choice.loss, choice.q, choice.ridge, choice.family.calibrated(task, choice)
 
     def _families(self, task: ModelTask) -> list[Any]:
-        """Return the candidate families of noise."""
         mechanism, (knorm_q, gaussian_q) = self.asked.mechanism, self.reference.usual_q
         if is_auto(mechanism):
             gaussian = [GaussianFamily(usual_q=gaussian_q)] if task.delta > 0 else []
@@ -369,7 +364,6 @@ class ObjectivePerturbation:
 
     @property
     def _has_calibration(self) -> bool:
-        """Whether the mechanism has its own calibration."""
         mechanism = self.asked.mechanism
         if isinstance(mechanism, str):
             return mechanism in LAWS and mechanism != "laplace"

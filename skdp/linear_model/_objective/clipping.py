@@ -72,13 +72,11 @@ class ClippingBounds:
 
     @classmethod
     def whole(cls, design: Design) -> ClippingBounds:
-        """Return the bounds of the domain."""
         columns = design.domain.number_index
         return cls(columns, np.full(len(columns), -1.0), np.ones(len(columns)))
 
     @cached_property
     def is_whole(self) -> bool:
-        """Whether the bounds of the numbers are those of the domain."""
         return bool((self.lower == -1).all() and (self.upper == 1).all())
 
     @cached_property
@@ -116,7 +114,6 @@ class ClippingBounds:
         return np.column_stack([self.lower * half + centre, self.upper * half + centre])
 
     def target_in_units(self, domain: Domain) -> tuple[float, float]:
-        """Return the bounds of a regression target in its own units."""
         lower, upper = domain.decode_target(np.array(self.target)).tolist()
         return lower, upper
 
@@ -137,7 +134,6 @@ class ClippingStage(ScalingStage):
 
     @property
     def mechanism(self) -> str:
-        """Description for the guarantee."""
         return f"estimated clipping bounds {self.description}"
 
     @property

@@ -33,7 +33,6 @@ from skdp.linear_model._objective.perturbation import (
 from skdp.linear_model._objective.profiles import (
     JointProfile,
     RecordLoss,
-    ReleasedProfile,
     SoftmaxRecord,
     greatest_shift,
     rough_shifts,
@@ -125,7 +124,6 @@ class Reference:
         return Population(*rows.T)
 
     def _row(self, group: Group, signal: float, filled: float) -> tuple[float, ...]:
-        """Return the attributes of `Population` for one group."""
         if group.kind == "intercept":
             return 1.0, self.intercept, 1.0, 1.0, 1.0
         if group.kind == "levels":
@@ -206,7 +204,6 @@ class ModelTask(Task):
 
     @cached_property
     def population(self) -> Population:
-        """The reference population."""
         filled = FILLED if self.n_classes == 1 else FILLED_JOINT
         return self.reference.population(self.design, self.weight, filled)
 
@@ -292,7 +289,6 @@ class KNormFamily:
 
     @property
     def is_shaped(self) -> bool:
-        """Whether the rules choose the ball."""
         return self.ball is None
 
     def handicap(self, task: ModelTask) -> float:
@@ -337,7 +333,6 @@ class KNormFamily:
         return greatest_leverage(joint, choice.q, task.epsilon, task.neighbors)
 
     def calibrated(self, task: ModelTask, choice: Candidate) -> Calibrated:
-        """Return K-norm noise for the weighted rows, and the leverage."""
         loss, ball = choice.loss, choice.shape
         leverage = min(self.leverage(task, choice), choice.leverage)
         radius = task.moved * size_of_slopes(loss) * choice.reach(task.design, leverage)
@@ -361,6 +356,7 @@ class GaussianFamily:
     usual_q: float | None = None
     grid: ClassVar[FloatArray] = GAUSSIAN_GRID
     is_rough: ClassVar[bool] = True
+    counts_weights: ClassVar[bool] = True  # smaller weights of long rows reduce the noise
 
     @property
     def is_shaped(self) -> bool:
@@ -376,11 +372,6 @@ class GaussianFamily:
         if task.n_classes > 1:
             return 1.0
         return 1.25 if task.scaled else 2.0
-
-    @property
-    def counts_weights(self) -> bool:
-        """Whether smaller weights of long rows reduce the noise."""
-        return True
 
     def shaped(self, task: ModelTask, importance: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the relative variance of each group, twice: as the shape and as the noise."""
@@ -418,29 +409,25 @@ class GaussianFamily:
         """Return Gaussian noise for the weighted rows, calibrated by the joint profile."""
         loss, design = task.of_record(choice.loss), task.design
         leverage = min(self.leverage(task, choice), choice.leverage)
-        shift = self._shift(task, loss, leverage, task.n_models)
+        asked = self._epsilon(task), task.delta, task.neighbors, task.n_models
+        shift = float(greatest_shift(loss, leverage, *asked))
         if shift == 0:
             rule = "be large enough that the curvature spends less than epsilon"
             raise fail("q", rule, choice.q, "Give a q nearer to 1.")
         reach = choice.reach(design, leverage)
         deviation = loss.slope_bound * reach * np.sqrt(choice.shape) / shift * ROUND_UP
-        profile = JointProfile(loss, shift, leverage, task.neighbors)
+        profile = JointProfile(loss, shift, leverage, task.neighbors, task.hidden)
         kind = "elliptic" if self.elliptic else "isotropic"
         guarantee = Guarantee(
             self._epsilon(task), task.delta, task.neighbors, f"{kind} Gaussian noise on gradients"
         )
         deviation = np.tile(per_coordinate(design, deviation), task.n_classes)
         noise = GaussianNoise(len(deviation), deviation, guarantee)
-        released = ReleasedProfile(profile, task.hidden)
-        return Calibrated(noise, leverage, ((ProfileLoss(released), task.n_models),))
+        return Calibrated(noise, leverage, ((ProfileLoss(profile), task.n_models),))
 
     @staticmethod
     def _epsilon(task: ModelTask) -> float:
         return task.epsilon * task.n_models
-
-    def _shift(self, task: ModelTask, loss: Bounded, leverage: float, models: int) -> float:
-        asked = self._epsilon(task), task.delta, task.neighbors, models
-        return float(greatest_shift(loss, leverage, *asked))
 
 
 Family = KNormFamily | GaussianFamily

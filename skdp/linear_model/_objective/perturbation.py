@@ -108,7 +108,6 @@ def leverage_apart(loss: Bounded, q: float, epsilon: float) -> float:
 
 
 def leverages_apart(loss: Bounded, shares: Iterable[float], epsilon: float) -> tuple[float, ...]:
-    """Return `leverage_apart` for several q."""
     curvature = greatest_curvature(loss)
     if not curvature > 0:
         return tuple(math.inf for _ in shares)
@@ -173,12 +172,10 @@ class Perturbation:
 
     @property
     def output_epsilon(self) -> float:
-        """The part of ``epsilon`` that is spent on hiding the solver's inexactness."""
         return output_epsilon(self.epsilon, self.models)
 
     @property
     def n_classes(self) -> int:
-        """Number of classes of a joint model, or 1."""
         return count_predictors(self.loss)
 
     @cached_property
@@ -188,7 +185,6 @@ class Perturbation:
 
     @property
     def mechanism(self) -> str:
-        """Description for the guarantee."""
         return (
             f"objective perturbation of {self.loss!r}, q = {self.q:g},"
             f" {type(self.noise).__name__} in {len(self.ridges)} dimensions"

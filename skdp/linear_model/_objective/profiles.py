@@ -29,6 +29,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -73,12 +74,10 @@ class RecordLoss:
 
     @property
     def slope_bound(self) -> float:
-        """The bound c."""
         return self.loss.slope_bound
 
     @property
     def one_sided(self) -> bool:
-        """Whether the slope of each row has a constant sign."""
         return is_one_sided(self.loss)
 
     @property
@@ -296,17 +295,30 @@ class JointProfile:
     """An upper bound on the profile delta(epsilon) of one Gaussian objective perturbation.
 
     ``shift`` is mu, the greatest length of a record's gradient in units of the noise; ``leverage``
-    is L, the bound that the weights enforce.
+    is L, the bound that the weights enforce; ``hidden`` is the epsilon that hides the inexactness
+    of the solver. By Theorem 4 of docs/proofs/objective_perturbation.md, applied to
+    (epsilon, delta), delta(epsilon) <= e^(hidden / 2) delta_exact(epsilon - hidden).
     """
 
     loss: Bounded
     shift: float
     leverage: float
     neighbors: str = "add_remove"
+    hidden: float = 0.0
 
     def __call__(self, epsilon: FloatArray | float) -> FloatArray:
         """Return an upper bound on log delta for epsilon >= 0, of its shape."""
-        eps = np.asarray(epsilon, dtype=float)
+        eps, hidden = np.asarray(epsilon, dtype=float), self.hidden
+        if not hidden:
+            return self._exact(eps)
+        shifted = hidden / 2 + self._exact(np.maximum(eps - hidden, 0.0))
+        # e^hidden p' + delta is at most e^epsilon p' + delta + e^hidden - e^epsilon.
+        excess = np.exp(np.minimum(eps, hidden)) * np.expm1(np.maximum(hidden - eps, 0.0))
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.minimum(0.0, np.logaddexp(shifted, np.log(excess))))
+
+    def _exact(self, eps: FloatArray) -> FloatArray:
+        """Return an upper bound on log delta of the exact minimiser."""
         if self.neighbors == "add_remove":
             return np.minimum(0.0, np.maximum(self._removed(eps), self._added(eps)))
         if eps.size <= _SEARCHED:
@@ -318,7 +330,7 @@ class JointProfile:
     def _removed(self, epsilon: FloatArray) -> FloatArray:
         if isinstance(self.loss, RecordLoss):
             return self.loss.removed(self.shift, self.leverage, epsilon)
-        return _worst_cells(self.loss, self.shift, self.leverage).log_delta(epsilon)
+        return _worst_removed(self.loss, self.shift, self.leverage, epsilon)
 
     def _replaced(self, epsilon: FloatArray, split: FloatArray) -> FloatArray:
         """Return the log of delta_2(a) + e^a delta_1(epsilon - a), a bound for 0 <= a <= epsilon.
@@ -348,27 +360,6 @@ class JointProfile:
         return np.asarray(center[..., 0])
 
 
-@dataclass(frozen=True)
-class ReleasedProfile:
-    """The profile of a release that spends ``hidden`` epsilon on the solver's inexactness.
-
-    By Theorem 4 of docs/proofs/objective_perturbation.md, applied to (epsilon, delta),
-    delta(epsilon) <= e^(hidden / 2) delta_p(epsilon - hidden).
-    """
-
-    profile: JointProfile
-    hidden: float
-
-    def __call__(self, epsilon: FloatArray | float) -> FloatArray:
-        """Return log delta for epsilon >= 0, of its shape."""
-        eps = np.asarray(epsilon, dtype=float)
-        shifted = self.hidden / 2 + self.profile(np.maximum(eps - self.hidden, 0.0))
-        # e^hidden p' + delta is at most e^epsilon p' + delta + e^hidden - e^epsilon.
-        excess = np.exp(np.minimum(eps, self.hidden)) * np.expm1(np.maximum(self.hidden - eps, 0.0))
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.minimum(0.0, np.logaddexp(shifted, np.log(excess))))
-
-
 @remembered(maxsize=64)
 def _cells(loss: Bounded) -> tuple[FloatArray, FloatArray]:
     """Return the upper ends of cells of slopes, as shares of the bound, and their curvatures."""
@@ -394,31 +385,23 @@ def _cells_of(
     return shift * high, costs
 
 
-@dataclass(frozen=True, eq=False)
-class _WorstCells:
-    """The greatest delta_m(epsilon - k) over pairs (m, k) of a shift and a cost, (cells,) each.
-
-    ``shifts`` increases. The position of the greatest delta then does not decrease with epsilon
-    (docs/proofs/gaussian_objective.md). So ``first`` and ``last``, which bound it at the points of
-    ``grid`` and beyond its ends, bound it between these points.
-    """
-
-    shifts: FloatArray
-    costs: FloatArray
-    grid: FloatArray
-    first: NDArray[np.intp]
-    last: NDArray[np.intp]
-
-    def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """Return the log of the greatest delta, of the shape of ``epsilon`` >= 0."""
-        values = epsilon.ravel()
-        k = np.searchsorted(self.grid, values, side="right")
-        found, *_ = _over(self.shifts, self.costs, values, self.first[k], self.last[k + 1])
-        return np.asarray(np.minimum(0.0, found.reshape(epsilon.shape) + math.log(_SLACK)))
+def _worst_removed(loss: Bounded, shift: float, leverage: float, epsilon: FloatArray) -> FloatArray:
+    """Return the log of the greatest delta_m(epsilon - k) over the cells, of epsilon's shape."""
+    shifts, costs, grid, first, last = _worst_cells(loss, shift, leverage)
+    values = epsilon.ravel()
+    k = np.searchsorted(grid, values, side="right")
+    found, *_ = _over(shifts, costs, values, first[k], last[k + 1])
+    return np.asarray(np.minimum(0.0, found.reshape(epsilon.shape) + math.log(_SLACK)))
 
 
 @remembered(maxsize=256)
-def _worst_cells(loss: Bounded, shift: float, leverage: float) -> _WorstCells:
+def _worst_cells(loss: Bounded, shift: float, leverage: float) -> tuple[NDArray[Any], ...]:
+    """Return shifts and costs, (cells,), a grid, and bounds on the positions of the worst cells.
+
+    The shifts increase. The position of the greatest delta then does not decrease with epsilon
+    (docs/proofs/gaussian_objective.md). So its first and last possible positions at the points of
+    the grid, and beyond its ends, bound it between these points.
+    """
     shifts, costs = _cells_of(loss, shift, leverage)
     size, n = float(costs.max()) + shift + shift**2, 2**_LEVELS - 1
     grid = size * np.append(0.0, np.geomspace(1e-3, 1e3, n - 1))
@@ -430,7 +413,7 @@ def _worst_cells(loss: Bounded, shift: float, leverage: float) -> _WorstCells:
         at = np.arange(step, n + 1, 2 * step)
         between = first[at - step], last[at + step]
         _, first[at], last[at] = _over(shifts, costs, grid[at - 1], *between)
-    return _WorstCells(shifts, costs, grid, first, last)
+    return shifts, costs, grid, first, last
 
 
 def _over(

@@ -190,7 +190,6 @@ def usual_knots(task: ModelTask) -> int:
 
 
 def usual_normalizer(task: ModelTask) -> float:
-    """Return the normalizer of the loss of several classes."""
     found = NORMALIZER_RISE * (math.log2(task.weight) - NORMALIZER_FROM)
     return min(max(found, LEAST_NORMALIZER), 1.0)
 

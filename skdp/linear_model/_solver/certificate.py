@@ -56,6 +56,7 @@ rounding; TINY covers underflow. Rounding must be to nearest, the default of the
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -74,7 +75,7 @@ from skdp.linear_model._solver.design_rows import (
     Terms,
     sums_over,
 )
-from skdp.linear_model._solver.problem import CompiledSums, Objective, euclidean, power_above
+from skdp.linear_model._solver.problem import Objective, euclidean, power_above
 from skdp.linear_model.losses import AnyLoss, Softmax, shares, slopes_of
 from skdp.rows.block import MOST_ROWS, block_rows
 
@@ -94,7 +95,6 @@ class CertifiedGradient:
 
     @property
     def norm(self) -> float:
-        """Upper bound on the norm of the exact gradient."""
         return (math.hypot(*self.value.tolist()) + self.error) * SLACK
 
 
@@ -110,11 +110,8 @@ def certified_gradient(
     models = objective.models_of(theta)
     split = [_SplitTerms.of(coordinates, own) for own in models]
     grid = power_above(c * SLACK) * 2.0**-20
-    own = objective.loss, objective.label, objective.smoothness
-    compiled = None if local else objective.compiled(split[0].high, split[0].low, grid)
-    part = _Part(*own, coordinates, split, grid, local, compiled)
     # The rows are counted during the same reading as the sums.
-    sums, error, blocks, n = objective.rows.sum(part)
+    sums, error, blocks, n = objective.rows.sum(_summing(objective, split, grid, local))
     ridge, linear_term = map(objective.models_of, (objective.ridge, objective.linear_term))
     parts = zip(models, ridge, linear_term, sums, strict=True)
     value = np.concatenate([_total(coordinates, *of_model, grid=grid) for of_model in parts])
@@ -208,76 +205,73 @@ class _SplitTerms:
         return cls(high, low, _rest_of_predictor(len(terms.slopes) + 17 * len(tables), size))
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """Exact sums and those of the rests for each model, the error of the slopes, 1 and the rows."""
+def _summing(
+    objective: Objective, split: list[_SplitTerms], grid: float, local: bool
+) -> Callable[[DesignRows], tuple[Any, float, int, int]]:
+    """Return the function from rows to the sums of step 3, the error of the slopes, 1 and n.
 
-    loss: AnyLoss
-    label: int | None
-    smoothness: float
-    coordinates: Coordinates
-    terms: list[_SplitTerms]
-    grid: float
-    local: bool
-    compiled: CompiledSums | None
+    The sums are those of leading parts, in their units, and those of the rests, for each model.
+    """
+    # The function is sent to workers: it must not hold the rows.
+    loss, label, smoothness = objective.loss, objective.label, objective.smoothness
+    coordinates, own_error = objective.coordinates, _own_error(objective.loss)
+    compiled = None if local else objective.compiled(split[0].high, split[0].low, grid)
+    most = max(own.error for own in split)
 
-    def __call__(self, rows: DesignRows) -> tuple[Any, float, int, int]:
-        y = target_of(rows.target, self.label)
-        found = None if self.compiled is None else self.compiled(rows, y)
-        if found is None:
-            pairs, error = self._plain(rows, y)
-        else:
+    def in_units(exact: Sums) -> tuple[Any, ...]:
+        levels = tuple(_integers(own / grid) for own in exact.levels)
+        return _integers(exact.numbers / (grid * STEP)), _integers(exact.total / grid), levels
+
+    def summed(rows: DesignRows) -> tuple[Any, float, int, int]:
+        y = target_of(rows.target, label)
+        found = None if compiled is None else compiled(rows, y)
+        if found is not None:
             exact, rest, weights, sizes = found
             # The error of a slope is at most own + smoothness * dz, of step 2.
-            own = self._own_error + self.smoothness * self.terms[0].error
-            pairs, error = [(exact, rest)], own * weights + self.smoothness * UNIT * sizes
-        whole = tuple((tuple(self._integers(exact)), tuple(rest)) for exact, rest in pairs)
-        return whole, error, 1, len(rows)
+            error = (own_error + smoothness * most) * weights + smoothness * UNIT * sizes
+            return ((in_units(exact), tuple(rest)),), error, 1, len(rows)
+        numbers, levels = rows.numbers.astype(np.float64), rows.levels
+        z = np.array([own.high.of(numbers, levels) + own.low.of(numbers, levels) for own in split])
+        slopes, dz = slopes_of(loss, z, y), UNIT * np.abs(z).max(axis=0) + most
+        moved = _moved_slopes(loss, smoothness, z, y, dz, slopes[0] if local else None)
+        sums = []
+        for slope in slopes:
+            parts = _split(rows.weighted(slope), grid)
+            exact, rest = (sums_over(rows, numbers, part, coordinates) for part in parts)
+            sums.append((in_units(exact), tuple(rest)))
+        return tuple(sums), float(rows.weighted(own_error + moved).sum()), 1, len(rows)
 
-    def _integers(self, exact: Sums) -> Sums:
-        """Return the sums of leading parts in their units."""
-        return Sums(
-            _integers(exact.numbers / (self.grid * STEP)),
-            _integers(exact.total / self.grid),
-            tuple(_integers(own / self.grid) for own in exact.levels),
-        )
+    return summed
 
-    def _plain(self, rows: DesignRows, y: FloatArray) -> tuple[list[tuple[Sums, Sums]], float]:
-        """Return the sums for each model, and the error, by arrays."""
-        numbers = rows.numbers.astype(np.float64)
-        z = np.array(
-            [own.high.of(numbers, rows.levels) + own.low.of(numbers, rows.levels)
-             for own in self.terms]
-        )  # fmt: skip
-        slopes = slopes_of(self.loss, z, y)
-        error = rows.weighted(self._slope_error(z, y, slopes))
-        split = [_split(rows.weighted(slope), self.grid) for slope in slopes]
-        sums = [
-            tuple(sums_over(rows, numbers, part, self.coordinates) for part in pair)
-            for pair in split
-        ]
-        return sums, float(error.sum())  # type: ignore[return-value]
 
-    @property
-    def _own_error(self) -> float:
-        """The error of a slope at an exact predictor; the sum over the classes of a softmax."""
-        if isinstance(self.loss, Softmax):
-            return (2 * self.loss.n_classes + SLOPE_ULPS) * 2 * UNIT
-        return SLOPE_ULPS * math.ulp(self.loss.slope_bound)
+def _own_error(loss: AnyLoss) -> float:
+    """Return the error of a slope at an exact predictor; the sum over the classes of a softmax."""
+    if isinstance(loss, Softmax):
+        return (2 * loss.n_classes + SLOPE_ULPS) * 2 * UNIT
+    return SLOPE_ULPS * math.ulp(loss.slope_bound)
 
-    def _slope_error(self, z: FloatArray, y: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Return the bound of step 2 on the sum of the errors of a row's slopes."""
-        dz = UNIT * np.abs(z).max(axis=0) + max(own.error for own in self.terms)
-        if isinstance(self.loss, Softmax):
-            return np.asarray(self._own_error + self.loss.normalizer * _moved_shares(z, dz))
-        moved = self.smoothness * dz
-        if self.local:
-            (z,), (slope,) = z, slopes
-            # 3 dz, because z + 3 dz is rounded: by at most u |z| + 3 u dz <= 2 dz.
-            rise = self.loss.slope(z + 3 * dz, y) - slope
-            fall = slope - self.loss.slope(z - 3 * dz, y)
-            moved = np.minimum(moved, np.maximum(np.maximum(rise, fall), 0.0))
-        return np.asarray(self._own_error + moved)
+
+def _moved_slopes(
+    loss: AnyLoss,
+    smoothness: float,
+    z: FloatArray,
+    y: FloatArray,
+    dz: FloatArray,
+    slope: FloatArray | None,
+) -> FloatArray:
+    """Return the bound of step 2 on the changes of a row's slopes if predictors change by dz.
+
+    With the ``slope`` at z it is also at most the slope's own change; not for a softmax.
+    """
+    if isinstance(loss, Softmax):
+        return loss.normalizer * _moved_shares(z, dz)
+    moved = smoothness * dz
+    if slope is None:
+        return moved
+    # 3 dz, because z + 3 dz is rounded: by at most u |z| + 3 u dz <= 2 dz.
+    rise = loss.slope(z[0] + 3 * dz, y) - slope
+    fall = slope - loss.slope(z[0] - 3 * dz, y)
+    return np.minimum(moved, np.maximum(np.maximum(rise, fall), 0.0))
 
 
 def _moved_shares(z: FloatArray, dz: FloatArray) -> FloatArray:
@@ -338,7 +332,6 @@ def _total(
 def _exact_penalty(
     coordinates: Coordinates, ridge: FloatArray, theta: FloatArray
 ) -> list[Fraction]:
-    """Return the gradient of the penalty."""
     exact = [Fraction(t) for t in theta.tolist()]
     found, design = exact.copy(), coordinates.design
     for block, penalty in zip(design.blocks, design.penalties, strict=True):

@@ -68,11 +68,9 @@ class DesignRows:
         return size_of_arrays(self)
 
     def weighted(self, values: FloatArray) -> FloatArray:
-        """Return the products of the weights and of values."""
         return values if self.weight is None else self.weight * values
 
     def chosen(self, rows: NDArray[np.intp] | slice) -> DesignRows:
-        """Return some of the rows."""
         weight = None if self.weight is None else self.weight[rows]
         # Compiled functions exist for arrays whose entries lie next to each other.
         numbers, levels = (
@@ -111,7 +109,6 @@ class Terms(NamedTuple):
         return found
 
     def single(self) -> Terms:
-        """Return the predictor in single precision."""
         tables = tuple(table.astype(np.float32) for table in self.tables)
         return Terms(self.slopes.astype(np.float32), self.constant, tables)
 
@@ -144,7 +141,6 @@ class Coordinates:
 
     @property
     def dim(self) -> int:
-        """Number of coordinates."""
         return self.design.dim
 
     @cached_property
@@ -178,7 +174,6 @@ class Coordinates:
         return np.asarray((own - (1 / size if self.design.intercept else 0.0)).T)
 
     def terms(self, theta: FloatArray) -> Terms:
-        """Return the predictor of coordinates theta."""
         tables = tuple(
             np.append(0.0, theta[block]) if table is None else table @ theta[block]
             for block, table in zip(self.design.blocks, self.design.tables, strict=True)
@@ -326,7 +321,6 @@ class Curves:
 
     @cached_property
     def design(self) -> Design:
-        """The design with curves."""
         domain = self.origin.domain.additive(knots=self.knots, degree=self.degree)
         return Design(domain, self.origin.intercept)
 
@@ -365,7 +359,6 @@ class Curves:
 
     @cached_property
     def _kind(self) -> np.dtype[Any]:
-        """Smallest unsigned integer type of all positions."""
         return np.min_scalar_type(max(Coordinates(self.design).positions))
 
     @cached_property

@@ -104,12 +104,10 @@ class Objective:
 
     @property
     def dim(self) -> int:
-        """Number of coordinates of theta."""
         return self.coordinates.dim * self.n_models
 
     @property
     def n_models(self) -> int:
-        """Number of predictors of a row."""
         return count_predictors(self.loss)
 
     @property
@@ -118,7 +116,6 @@ class Objective:
         return len(pairs_of(self.coordinates, self.n_models)) > self.n_models or self.n_models == 1
 
     def models_of(self, theta: FloatArray) -> FloatArray:
-        """Return the coordinates of each predictor, (models, coordinates)."""
         return theta.reshape(self.n_models, -1)
 
     def gradient(self, theta: FloatArray, *, single: bool = False) -> FloatArray:
@@ -225,7 +222,6 @@ class Objective:
         return np.asarray(found + self.penalty(theta) + self.linear_term)
 
     def penalty(self, theta: FloatArray) -> FloatArray:
-        """Return the gradient of the penalty, (d,)."""
         penalised = self.coordinates.design.penalised
         found = np.concatenate([penalised(own) for own in self.models_of(theta)])
         return np.asarray(self.ridge * found)
@@ -239,17 +235,14 @@ class Objective:
 
     @property
     def cells(self) -> int:
-        """Number of cells of the table."""
         return self.n * self.coordinates.design.domain.n_columns
 
     @cached_property
     def is_compiled(self) -> bool:
-        """Whether compiled functions are used."""
         return is_compiled(self.loss, self.cells)
 
     @cached_property
     def smoothness(self) -> float:
-        """Bound on the curvature of the loss."""
         return greatest_curvature(self.loss)
 
 
@@ -349,7 +342,6 @@ def _chooser(stride: int) -> Callable[[DesignRows], list[DesignRows]]:
 
 
 def euclidean(v: FloatArray) -> float:
-    """Return |v|_2."""
     return float(norm(v))
 
 
@@ -452,7 +444,6 @@ def curvature_sums(
 
 
 def _gram(numbers: NDArray[np.float32], second: FloatArray, dtype: Any) -> FloatArray:
-    """Return the weighted Gram matrix of (1, numbers), from products in a precision."""
     narrow = narrow_gram(numbers, weight=second)
     if narrow is not None:
         return narrow

@@ -109,7 +109,6 @@ class _Metric:
         self.use(objective.hessian(theta))
 
     def use(self, found: Hessian) -> None:
-        """Take a Hessian and delete the steps."""
         self.pairs.clear()
         self.unit = 1.0
         self.core, matrices, self.diagonal = found

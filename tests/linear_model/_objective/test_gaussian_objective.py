@@ -2,7 +2,7 @@
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -16,8 +16,8 @@ from skdp.linear_model._objective import profiles as gaussian_objective
 from skdp.linear_model._objective.perturbation import leverage_apart, leverages_apart
 from skdp.linear_model._objective.profiles import (
     JointProfile,
-    ReleasedProfile,
     _worst_cells,
+    _worst_removed,
     corners,
     greatest_shift,
     rough_shifts,
@@ -177,10 +177,11 @@ def test_the_worst_cells_are_the_greatest_of_all(loss, shift):
     """At epsilons within the grid and beyond its end."""
     rng = np.random.default_rng(0)
     for leverage in (0.0, 0.05, 1.0, 40.0):
-        cells = _worst_cells(loss, shift, leverage)
-        epsilon = np.append(rng.uniform(0, 8, 300), [0.0, 1e-9, 50.0, 2 * cells.grid[-1]])
-        whole = log_delta(cells.shifts, epsilon[:, None] - cells.costs).max(axis=1)
-        np.testing.assert_allclose(cells.log_delta(epsilon), whole, rtol=1e-9, atol=2e-10)
+        shifts, costs, grid, *_ = _worst_cells(loss, shift, leverage)
+        epsilon = np.append(rng.uniform(0, 8, 300), [0.0, 1e-9, 50.0, 2 * grid[-1]])
+        whole = log_delta(shifts, epsilon[:, None] - costs).max(axis=1)
+        found = _worst_removed(loss, shift, leverage, epsilon)
+        np.testing.assert_allclose(found, whole, rtol=1e-9, atol=2e-10)
 
 
 @EACH_LOSS
@@ -268,7 +269,7 @@ def test_a_profile_falls_and_takes_any_shape():
 
 def test_hiding_the_solver_moves_the_profile_by_what_the_theorem_says():
     inner = JointProfile(Logistic(), 0.3, 0.5)
-    outer = ReleasedProfile(inner, 0.01)
+    outer = replace(inner, hidden=0.01)
     assert float(outer(1.01)) == pytest.approx(float(inner(1.0)) + 0.005, abs=1e-12)
     at_zero = math.exp(inner(0.0) + 0.005) + math.expm1(0.01)
     assert float(outer(0.0)) == pytest.approx(math.log(at_zero), abs=1e-12)

@@ -25,7 +25,12 @@ from summed_records import (
 
 import skdp.linear_model._descent.gradients as scaled_rows_module
 from skdp import Domain
-from skdp.linear_model._descent.gradients import Gradients, ResidualSlope, logistic_slope, residual
+from skdp.linear_model._descent.gradients import (
+    Gradients,
+    clipped_residual,
+    logistic_slope,
+    residual,
+)
 from skdp.linear_model._descent.scaling import Blocks, RowBound
 from skdp.rows.block import MOST_ROWS
 
@@ -112,7 +117,7 @@ def test_predictors_follow_moves_at_the_next_gradient(clips):
 
     def slope(predictor, target):
         seen.append(predictor.copy())
-        return ResidualSlope(2.0)(predictor, target)
+        return clipped_residual(2.0)(predictor, target)
 
     model = gradients(blocks, scaled(blocks, 0.1, 0.5), X, y, slope, clips)
     moves = moved(blocks, 11) + moved(blocks, 12)
@@ -141,7 +146,7 @@ def test_predictors_that_are_lost_are_computed_again_to_the_last_bit(clips):
     blocks = Blocks(MIXED, intercept=True)
     X, y = table(300)
     rows = kept(blocks, scaled(blocks, 0.1, 0.5), X, y)
-    slope, moves = ResidualSlope(2.0), [moved(blocks, seed) for seed in (11, 12)]
+    slope, moves = clipped_residual(2.0), [moved(blocks, seed) for seed in (11, 12)]
     alone = [
         sums_along(gradients(blocks, scaled(blocks, 0.1, 0.5), X, y, slope, clips), own)
         for own in moves

@@ -20,7 +20,7 @@ from skdp import (
     DPLogisticRegression,
 )
 from skdp.linear_model._descent import gradients as scaled_rows_module
-from skdp.linear_model._descent.gradients import ResidualSlope, logistic_slope, residual
+from skdp.linear_model._descent.gradients import clipped_residual, logistic_slope, residual
 from skdp.linear_model._descent.scaling import Blocks
 from skdp.linear_model._objective import perturbation as perturbation_module
 from skdp.linear_model._shared.design import Design
@@ -184,7 +184,7 @@ def test_sums_of_moments_have_the_same_bits_whatever_the_threads(n: int, d: int)
 
 KINDS = {
     "logistic": (logistic_slope, False),
-    "residual": (ResidualSlope(0.3), False),
+    "residual": (clipped_residual(0.3), False),
     "clipped": (residual, True),
 }
 

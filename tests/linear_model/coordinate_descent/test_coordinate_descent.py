@@ -1,17 +1,15 @@
 """Private coordinate descent as an estimator: poor data, starts, callbacks, noise, labels."""
 
-import warnings
-
 import numpy as np
 import pytest
 from descent_runs import undithered
+from poor_tables import TABLES, both, fit_quietly
 
 from skdp import (
     Domain,
     DPCoordinateDescentClassifier,
     DPCoordinateDescentRegressor,
     Ledger,
-    UndeclaredDomainWarning,
 )
 from skdp.linear_model import Progress
 from skdp.mechanisms.independent import RepeatedNoise
@@ -19,6 +17,8 @@ from skdp.mechanisms.independent import RepeatedNoise
 RELATIONS = ["replace_one", "add_remove"]
 # Quickly calibrated, for whatever number of releases.
 NORMAL = {"delta": 1e-6, "mechanism": "gaussian"}
+DESCENTS = DPCoordinateDescentClassifier, DPCoordinateDescentRegressor
+WIDE = Domain.unit_box(300), np.linspace(-1, 1, 900).reshape(3, 300).tolist()
 QUIET = {"epsilon": 1e9, "random_state": 0}
 
 
@@ -30,51 +30,11 @@ def case(request, people, domain, answers, pay_domain, pay):
     return DPCoordinateDescentRegressor, pay_domain, people, pay
 
 
-def both(domain, **parameters):
-    """A classifier and a regressor on the same columns, with their targets' ends."""
-    bounded = Domain._build(
-        domain._columns, domain._names, Domain.unit_box(1, (-5.0, 5.0))._target, domain.radius
-    )
-    return [
-        (
-            DPCoordinateDescentClassifier(classes=["no", "yes"], domain=domain, **parameters),
-            ["no", "yes"],
-        ),
-        (DPCoordinateDescentRegressor(domain=bounded, **parameters), [-5.0, 5.0]),
-    ]
-
-
-def fit_quietly(model, X, y):
-    """Fit with every warning an error; what is found is finite."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.simplefilter("ignore", UndeclaredDomainWarning)
-        model.fit(X, y)
-    for found in [
-        (model.coef_, model.intercept_),
-        *((p.coef, p.intercept) for p in model.history_),
-    ]:
-        assert all(np.isfinite(part).all() for part in found)
-    return model
-
-
-TABLES = {
-    "one record": (Domain.unit_box(3), [[0.1, 0.2, 0.3]]),
-    "constant columns": (Domain.unit_box(3), [[0.5, -1.0, 0.0]] * 20),
-    "all outside the domain": (Domain.unit_box(2), [[1e300, -1e300]] * 5),
-    "wide": (Domain.unit_box(300), np.linspace(-1, 1, 900).reshape(3, 300).tolist()),
-    "a ball": (Domain.l2_ball(3, 2.5), [[9.0, 0.0, 0.0], [0.1, 0.1, -0.1]] * 4),
-    "one level": (Domain({"a": ["x"], "b": (0, 2), "c": ["u", "v"]}), [["x", 1.0, "v"]] * 6),
-    "levels only": (Domain({"a": list("xyz"), "c": ["u", "v"]}), [["z", "v"], ["x", "u"]] * 3),
-    "a tiny range": (Domain.box([1e-300, 1e20], [3e-300, 2e20]), [[2e-300, 1.5e20]] * 4),
-}
-
-
 @pytest.mark.parametrize("neighbors", RELATIONS)
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", [*TABLES, "very wide"])
 def test_poor_data_are_fitted(name, neighbors):
     """However poor: with and without an intercept, a scaling stage and a delta."""
-    domain, rows = TABLES[name]
+    domain, rows = (TABLES | {"very wide": WIDE})[name]
     X = np.array(rows, dtype=object)
     settings = [
         {},
@@ -85,7 +45,7 @@ def test_poor_data_are_fitted(name, neighbors):
     ]
     for parameters in settings:
         parameters = {"n_passes": 2, "neighbors": neighbors, "random_state": 0} | parameters
-        for model, ends in both(domain, **parameters):
+        for model, ends in both(*DESCENTS, domain, **parameters):
             fit_quietly(model, X, np.resize(ends, len(X)))
             assert set(model.predict(X)) <= set(ends) or model.predict(X).dtype == float
 
@@ -105,7 +65,9 @@ def test_huge_steps_end_in_finite_models(parameters, order):
             "penalty": None,
         }
         for budget in (NORMAL, {"epsilon": 1e6}):
-            for model, ends in both(Domain.unit_box(3), random_state=0, **budget, **settings):
+            for model, ends in both(
+                *DESCENTS, Domain.unit_box(3), random_state=0, **budget, **settings
+            ):
                 fit_quietly(model, X, np.where(X[:, 0] > 0, *ends[::-1]))
 
 
@@ -122,21 +84,15 @@ def test_parameters_at_the_ends_of_their_ranges_are_fitted_quietly(order):
     ]
     X = np.linspace(-1, 1, 90).reshape(30, 3)
     for parameters in ends:
-        for model, labels in both(Domain.unit_box(3), order=order, random_state=0, **parameters):
+        for model, labels in both(
+            *DESCENTS, Domain.unit_box(3), order=order, random_state=0, **parameters
+        ):
             fit_quietly(model, X, np.resize(labels, 30))
 
 
-@pytest.mark.parametrize("label", ["no", "yes"])
-def test_one_label_in_the_data_is_fitted_when_two_are_declared(label):
-    X = np.linspace(-1, 1, 2000)[:, None]
-    model = DPCoordinateDescentClassifier(classes=["no", "yes"], **NORMAL, random_state=0)
-    fit_quietly(model, X, np.full(len(X), label))
-    assert set(model.predict(X)) == {label}
-
-
 def test_separable_data_are_separated():
-    X = np.linspace(-1, 1, 4000)[:, None]
-    model = DPCoordinateDescentClassifier(classes=[0, 1], **NORMAL, random_state=0)
+    X, domain = np.linspace(-1, 1, 4000)[:, None], Domain.unit_box(1, target=[0, 1])
+    model = DPCoordinateDescentClassifier(domain=domain, **NORMAL, random_state=0)
     assert fit_quietly(model, X, (X[:, 0] > 0).astype(int)).score(X, X[:, 0] > 0) > 0.95
 
 

@@ -19,7 +19,7 @@ from skdp.linear_model._descent import algorithm as shared
 from skdp.linear_model._descent.algorithm import Descent
 from skdp.linear_model._descent.gradients import (
     Gradients,
-    ResidualSlope,
+    clipped_residual,
     keep_scaled,
     logistic_slope,
     residual,
@@ -87,7 +87,7 @@ def test_one_record_moves_a_block_by_no_more_than_its_shift(
 ):
     """Replaced: 2 in one coordinate, or two levels by 1 each; added: one by 1. To the last bit."""
     scaling = scaling_at(centre, scale, RowBound(np.ones(5)))
-    slope = {"logistic": logistic_slope, "residual": ResidualSlope(0.3)}.get(kind, residual)
+    slope = {"logistic": logistic_slope, "residual": clipped_residual(0.3)}.get(kind, residual)
     slope = logistic_slope if kind == "clipped logistic" else slope
     clips = np.linspace(0.05, 0.8, 8) if kind.startswith("clipped") else None
     facts = (scaling, slope, clips, np.array(moves) / (1e6 if near else 1.0))

@@ -19,6 +19,7 @@ from skdp import (
 )
 from skdp.geometry import LpBall
 from skdp.mechanisms import KNorm
+from skdp.noise import Gaussian, Laplace
 
 UNCHARGED = "No budget was spent and no noise was drawn."
 NAN, INF = float("nan"), float("inf")
@@ -33,6 +34,7 @@ class Rough(LpBall):
 # Parameter, bad values, and what the error must say. First those of all estimators.
 SHARED = [
     ("epsilon", [0, -1, NAN, INF, "1", None, True, 1 + 0j], "epsilon must be a finite number > 0"),
+    ("epsilon", [11.0], r"asks for epsilon=11\.0.*left epsilon=10\.0"),
     ("delta", [-0.1, 1, NAN, "0", None], r"delta must be a number in \[0, 1\)"),
     ("neighbors", ["replace", "add-remove", None, 1], "'add_remove', 'replace_one'"),
     ("n_public", [0, 1.5, -3, "10", NAN, INF, True], "n_public must be a whole number >= 1"),
@@ -60,6 +62,62 @@ REGRESSOR = [
     ("domain", [Domain.unit_box(3)], "declare the target's bounds.*target="),
     ("domain", [Domain.unit_box(3, ["a", "b"])], "declare the target's bounds"),
 ]
+
+
+DESCENT = [
+    (
+        "penalty",
+        ["L1", "", 0, False, ["l1"]],
+        "penalty must be one of .*'elasticnet'.* None stands",
+    ),
+    (
+        "alpha",
+        [-1, NAN, INF, 1e31, "x", None],
+        r'alpha must be a number in \[0, 1e\+30\].*"auto"',
+    ),
+    ("l1_ratio", [-0.1, 1.1, NAN, "auto", None], r"l1_ratio must be a number in \[0, 1\]"),
+    ("n_passes", [0, -1, 1.5, NAN, INF, "x", None, True], 'n_passes must be a whole.*"auto"'),
+    (
+        "step_size",
+        [0, -1, NAN, 1e31, "x", None],
+        r'step_size must be .*\[1e-30, 1e\+30\].*"auto"',
+    ),
+    (
+        "clip",
+        [0, -1, NAN, 1e31, "none", True],
+        r'clip must be .*\[1e-30, 1e\+30\].*None.*"auto"',
+    ),
+    ("order", ["greed", None, 1], "order must be one of .*'cyclic', 'greedy', 'random'"),
+    ("average", ["no", None, 0, 1], "average must be True or False"),
+    (
+        "scaling_share",
+        [-0.1, 1, NAN, 1e-31, "x", None, True],
+        r'scaling_share must be .*\[1e-06, 1\).*0 uses the bounds.*"auto"',
+    ),
+    ("verbose", [-1, 0.5, "yes", None], "verbose must be a whole number >= 0"),
+    ("callback", [1, "print", [print]], "callback must be None or a function of a Progress"),
+    ("mechanism", ["gauss", "L1", "", "l2", "hull"], "must be one of .*'flipped_huber'.*'laplace'"),
+    ("mechanism", [None, 3, object(), Laplace], "mechanism must have the members of a law"),
+    ("mechanism", ["gaussian", Gaussian(), "flipped_huber", "subbotin"], "delta must be > 0.*1e-6"),
+]
+ZEROS = np.zeros(3)
+STARTS = {
+    "too few": (np.zeros(2), 0.0),
+    "too many": (np.zeros(4), 0.0),
+    "two models": (np.zeros((2, 3)), np.zeros(2)),
+    "no pair": (ZEROS,),
+    "three parts": (ZEROS, 0.0, 0.0),
+    "a number": 0,
+    "a word": "zeros",
+    "words": (["a", "b", "c"], 0.0),
+    "a dict": ({}, 0.0),
+    "complex": (ZEROS, 1j),
+    "no intercept": (ZEROS, None),
+    "NaN": (np.array([0, NAN, 0]), 0.0),
+    "inf": (ZEROS, INF),
+    "farther than any model": (ZEROS, 2.0**21),
+    "beyond floats": (np.full(3, 1e308), 1e308),
+}
 
 
 def each(table):
@@ -95,6 +153,9 @@ X, Y = np.linspace(-1, 1, 30).reshape(10, 3), np.array([0, 1] * 5)
 CLASSIFIERS = [DPLogisticRegression, DPCoordinateDescentClassifier]
 REGRESSORS = [DPHuberRegressor, DPLinearRegression, DPCoordinateDescentRegressor]
 BOTH = pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHuberRegressor])
+DESCENTS = pytest.mark.parametrize(
+    "estimator", [DPCoordinateDescentClassifier, DPCoordinateDescentRegressor]
+)
 ALL = pytest.mark.parametrize("estimator", [*CLASSIFIERS, *REGRESSORS])
 
 
@@ -118,6 +179,19 @@ def test_bad_parameters_of_the_classifier(parameter, text):
 @pytest.mark.parametrize(("parameter", "text"), each(REGRESSOR))
 def test_bad_parameters_of_the_regressor(parameter, text):
     refuses(model_of(DPHuberRegressor, **parameter), X, Y, ValueError, text)
+
+
+@DESCENTS
+@pytest.mark.parametrize(("parameter", "text"), each(DESCENT))
+def test_bad_parameters_of_descents(estimator, parameter, text):
+    refuses(model_of(estimator, **parameter), X, Y, ValueError, text)
+
+
+@DESCENTS
+@pytest.mark.parametrize("name", STARTS)
+def test_bad_starts_are_refused(estimator, name):
+    text = "start must be None or a pair.*one row per model"
+    refuses(model_of(estimator, start=STARTS[name]), X, Y, ValueError, text)
 
 
 def spoiled(value, dtype=object):
@@ -154,6 +228,13 @@ TABLES = {
 @pytest.mark.parametrize("name", TABLES)
 def test_bad_tables_are_refused(estimator, name):
     refuses(model_of(estimator), TABLES[name][0], Y, *TABLES[name][1:])
+
+
+@DESCENTS
+@pytest.mark.parametrize("share", [0, 0.3])
+def test_bad_cells_are_found_with_and_without_a_scaling_stage(estimator, share):
+    model = model_of(estimator, scaling_share=share)
+    refuses(model, spoiled(NAN, float), Y, ValueError, "column 1 must hold finite numbers")
 
 
 @ALL

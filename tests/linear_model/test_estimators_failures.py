@@ -1,6 +1,7 @@
 """A fit that fails says whether the budget was spent, and never what the data were."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -24,42 +25,27 @@ N_RECORDS = 137  # under add/remove their number is private as well
 PRIVATE = (str(NUMBER), "12345", WORD, str(N_RECORDS), str(N_RECORDS - 1))
 
 
-def classifier(**parameters):
-    return DPLogisticRegression(
-        domain=Domain({"a": (0, 1), "b": ["u", "v"]}, target=["no", "yes"]), **parameters
-    )
+def maker(estimator, target, **given):
+    """The estimator with a domain of a number and a column of levels."""
+    domain = Domain({"a": (0, 1), "b": ["u", "v"]}, target=target)
+    return partial(estimator, domain=domain, **given)
 
 
-def regressor(**parameters):
-    return DPHuberRegressor(
-        domain=Domain({"a": (0, 1), "b": ["u", "v"]}, target=(0.0, 1.0)), **parameters
-    )
-
-
-def descent_classifier(**parameters):
-    return DPCoordinateDescentClassifier(
-        domain=Domain({"a": (0, 1), "b": ["u", "v"]}, target=["no", "yes"]), **parameters
-    )
-
-
-def descent_regressor(**parameters):
-    return DPCoordinateDescentRegressor(
-        domain=Domain({"a": (0, 1), "b": ["u", "v"]}, target=(0.0, 1.0)), **parameters
-    )
-
-
-def descent_blindly(**parameters):
-    """Without a look at the data before the descent."""
-    return descent_regressor(scaling_share=0, **parameters)
-
-
-CLASSIFIERS = [classifier, descent_classifier]
-
-
-def linear(**parameters):
-    return DPLinearRegression(
-        domain=Domain({"a": (0, 1), "b": ["u", "v"]}, target=(0.0, 1.0)), **parameters
-    )
+LABELS = ["no", "yes"]
+classifier = maker(DPLogisticRegression, LABELS)
+regressor = maker(DPHuberRegressor, (0.0, 1.0))
+MAKERS = {
+    "classifier": classifier,
+    "regressor": regressor,
+    "linear": maker(DPLinearRegression, (0.0, 1.0)),
+    "descent classifier": maker(DPCoordinateDescentClassifier, LABELS),
+    "descent regressor": maker(DPCoordinateDescentRegressor, (0.0, 1.0)),
+    # Without a look at the data before the descent.
+    "descent blindly": maker(DPCoordinateDescentRegressor, (0.0, 1.0), scaling_share=0),
+}
+CLASSIFIERS = [classifier, MAKERS["descent classifier"]]
+BOTH = pytest.mark.parametrize("make", [classifier, regressor], ids=["classifier", "regressor"])
+ALL = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 
 
 def data(make):
@@ -68,12 +54,6 @@ def data(make):
     numbers = np.full(N_RECORDS, NUMBER)
     y = np.resize(["no", "yes"], N_RECORDS) if make in CLASSIFIERS else numbers
     return X, y
-
-
-BOTH = pytest.mark.parametrize("make", [classifier, regressor])
-ALL = pytest.mark.parametrize(
-    "make", [classifier, regressor, linear, descent_classifier, descent_regressor, descent_blindly]
-)
 
 
 def chain(error):

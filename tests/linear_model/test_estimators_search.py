@@ -23,11 +23,14 @@ def charges(ledger):
     return {epsilon: spent.count(epsilon) for epsilon in sorted(set(spent))}
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_grid_search_over_epsilon_charges_every_fit_once(n_jobs, people, domain, answers):
+@pytest.mark.parametrize(
+    ("estimator", "n_jobs"),
+    [(DPLogisticRegression, 1), (DPLogisticRegression, 2), (DPCoordinateDescentClassifier, 1)],
+)
+def test_a_grid_search_charges_every_fit_once(estimator, n_jobs, people, domain, answers):
     """Three folds for each of three budgets, and one more fit of the best."""
     ledger = Ledger(100.0)
-    model = DPLogisticRegression(domain=domain, ledger=ledger)
+    model = estimator(domain=domain, ledger=ledger)
     search = GridSearchCV(model, GRID, cv=3, n_jobs=n_jobs).fit(people, answers)
     best = search.best_params_["epsilon"]
     assert charges(ledger) == {e: 3 + (e == best) for e in GRID["epsilon"]}

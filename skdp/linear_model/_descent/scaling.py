@@ -276,10 +276,14 @@ class DescentStage:
         # A count is at least one standard deviation of its noise.
         own = deviation * self.planned.units[0] if self.sums.is_counted else 1.0
         seen = self.sums.estimates(released, least=max(1.0, own))
-        noise = deviation / seen.n
-        shifted = np.ones(len(seen.mean), dtype=np.bool_)
+        mean, square, noise = seen.mean.clip(-1, 1), seen.square.clip(0, 1), deviation / seen.n
+        shifted = np.ones(len(mean), dtype=np.bool_)
         shifted[:q] = blocks.intercept  # without an intercept numbers are not centred
-        centre, variance, most = _spread(seen.mean.clip(-1, 1), seen.square, noise, shifted)
+        centre = np.where(shifted, DESCENT.centre(mean, noise), 0.0)
+        variance = DESCENT.variance(square - np.where(shifted, mean, 0.0) ** 2, noise)
+        # High estimates of the mean squares about the centres.
+        about = square - 2 * centre * mean + centre**2 + CAUTION * noise
+        most = np.maximum(variance, np.minimum(about, (1 + np.abs(centre)) ** 2))
         squares = np.ones(blocks.dim)
         squares[blocks.number_places] = (most / variance)[:q] / rows.radius**2
         levels = seen.levels.clip(0) + CAUTION * noise
@@ -289,15 +293,3 @@ class DescentStage:
         scale = rows.radius * deviations[:q]
         target = float(middle), float(spread)
         return Scaling(seen.n, centre[:q], scale, squares, *target, True, rows)
-
-
-def _spread(
-    mean: FloatArray, square: FloatArray, noise: float, shifted: NDArray[np.bool_]
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return centres, variances, and high estimates of the mean squares about the centres."""
-    square = square.clip(0, 1)
-    centre = np.where(shifted, DESCENT.centre(mean, noise), 0.0)
-    variance = DESCENT.variance(square - np.where(shifted, mean, 0.0) ** 2, noise)
-    about = square - 2 * centre * mean + centre**2 + CAUTION * noise
-    most = np.maximum(variance, np.minimum(about, (1 + np.abs(centre)) ** 2))
-    return centre, variance, most

@@ -192,12 +192,11 @@ class _SplitTerms:
         grid = power_above(size) * 2.0**-32
         fine = 2 * grid * STEP
         slopes = _split(terms.slopes, grid)
-        tables = [
-            _split(table, fine) if basis is None else _split_spline(basis, theta[block], grid)
-            for table, basis, block in zip(
-                terms.tables, coordinates.design.tables, coordinates.design.blocks, strict=True
-            )
-        ]
+        tables, design = [], coordinates.design
+        for table, basis, block in zip(terms.tables, design.tables, design.blocks, strict=True):
+            parts_of = _split(table, fine) if basis is None else _split(theta[block], grid)
+            # B-splines are multiples of 2^-20: the sums of leading parts are not rounded.
+            tables.append(parts_of if basis is None else tuple(basis @ own for own in parts_of))
         near = float(_split(np.array([terms.constant]), fine)[0][0])
         rest = float(sum(parts) - Fraction(near)) if math.isfinite(near) else math.nan
         high = Terms(slopes[0], near, tuple(table[0] for table in tables))
@@ -360,18 +359,6 @@ def _whole(coordinates: Coordinates, exact: Sums, grid: float) -> FloatArray:
             shift = total * unit
             found[0, block] = [(int(c) * size - shift) / (size * unit) * grid for c in counts]
     return found
-
-
-def _split_spline(
-    basis: FloatArray, theta: FloatArray, grid: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return the leading parts and the rests of the terms of positions.
-
-    B-splines are multiples of 2^-20, so that the leading parts are sums of multiples of the grid
-    times 2^-20, without rounding.
-    """
-    high, low = _split(theta, grid)
-    return basis @ high, basis @ low
 
 
 def _spline_sums(table: FloatArray, own: NDArray[np.int64]) -> NDArray[Any]:

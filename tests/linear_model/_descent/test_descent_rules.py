@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from skdp import Domain, Spline
 from skdp.domain.splines import STIFFNESS
-from skdp.linear_model._descent import plan as descent_rules
 from skdp.linear_model._descent import plan as rules
 from skdp.linear_model._descent.algorithm import CoordinateDescent
 from skdp.linear_model._descent.plan import (
@@ -353,7 +352,7 @@ def test_residuals_are_clipped_less_the_more_is_known():
 @pytest.mark.parametrize("strength", [0.5, 30.0])
 def test_neighbouring_coefficients_of_a_spline_are_similar(monkeypatch, strength):
     """The matrix is the sum over all coefficients and differences, by its definition."""
-    monkeypatch.setattr(descent_rules, "SMOOTH", strength)
+    monkeypatch.setattr(rules, "SMOOTH", strength)
     spline = Spline(0, 1, knots=(0.1, 0.5), degree=2, missing="indicator")
     domain = Domain({"x": spline, "b": list("uv")}).interact("x", "b")
     assert roughness(Blocks(domain, True, True), None, np.ones(99)) == {}  # no neighbours

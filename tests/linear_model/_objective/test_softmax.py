@@ -11,8 +11,8 @@ from exact_gradient import dense_hessian, problem
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp, ndtr, softmax
 
-from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression
-from skdp.linear_model import SKOPS_TYPES, from_json, load_model
+from skdp import Domain, DPLogisticRegression
+from skdp.linear_model import SKOPS_TYPES, load_model
 from skdp.linear_model._objective.families import ModelTask
 from skdp.linear_model._objective.perturbation import greatest_leverage
 from skdp.linear_model._objective.profiles import JointProfile, SoftmaxRecord, greatest_shift
@@ -437,54 +437,36 @@ def test_the_loss_can_be_chosen(given):
     assert model.stages_[-1].releases == 1
 
 
-@pytest.mark.parametrize("mechanism", ["l1", "l2", "hull", "laplace"])
-def test_norm_balls_have_one_column_of_noise_for_each_class(mechanism):
+@pytest.mark.parametrize("mechanism", ["l1", "l2", "hull", "laplace", "logistic"])
+def test_norm_balls_have_joint_noise_and_other_mechanisms_separate_models(mechanism):
     X, y, domain = table()
     model = DPLogisticRegression(domain=domain, mechanism=mechanism, random_state=0).fit(X, y)
-    assert model.noise_.dim == 24
+    is_joint = mechanism != "logistic"
+    assert hasattr(model, "normalizer_") == is_joint
+    assert model.stages_[-1].releases == (1 if is_joint else 4)
+    assert model.noise_.dim == (24 if is_joint else 6)
     assert model.coef_.shape == (4, 5)
 
 
-def test_mechanisms_with_a_calibration_of_their_own_have_separate_models():
-    X, y, domain = table()
-    model = DPLogisticRegression(domain=domain, mechanism="logistic", random_state=0).fit(X, y)
-    assert not hasattr(model, "normalizer_")
-    assert model.stages_[-1].releases == 4
-
-
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    ("k", "parameters", "message"),
     [
-        ({"loss": Softmax(3)}, "loss must be for the number of labels"),
-        ({"loss": Softmax(4), "mechanism": "logistic"}, "mechanism must be a name or a norm ball"),
+        (4, {"loss": Softmax(3)}, "loss must be for the number of labels"),
+        (4, {"loss": Softmax(4), "mechanism": "logistic"}, "must be a name or a norm ball"),
+        (2, {"loss": Softmax(2)}, "more than two"),
     ],
 )
-def test_a_softmax_that_does_not_fit_is_refused_before_anything_is_spent(parameters, message):
-    X, y, domain = table()
+def test_a_softmax_that_does_not_fit_is_refused_before_anything_is_spent(k, parameters, message):
+    X, y, domain = table(k=k)
     with pytest.raises(ValueError, match=message) as caught:
         DPLogisticRegression(domain=domain, random_state=0, **parameters).fit(X, y)
     assert "No budget was spent" in "".join(caught.value.__notes__)
-
-
-def test_a_softmax_for_two_labels_is_refused():
-    X, y, _ = table()
-    domain = Domain.unit_box(5, target=[0, 1])
-    with pytest.raises(ValueError, match="more than two"):
-        DPLogisticRegression(domain=domain, loss=Softmax(2)).fit(X, y > 1)
 
 
 @pytest.mark.parametrize(("k", "a"), [(1, 1.0), (3, 0.0), (3, 1.5), (2.5, 1.0)])
 def test_a_softmax_has_at_least_two_classes_and_a_normalizer_in_the_unit_interval(k, a):
     with pytest.raises(ValueError, match=r"n_classes|normalizer"):
         Softmax(k, a)
-
-
-def test_an_exported_model_predicts_the_same():
-    X, y, domain = table()
-    for estimator in (DPLogisticRegression, DPCoordinateDescentClassifier):
-        model = estimator(domain=domain, delta=1e-5, random_state=0).fit(X, y)
-        again = from_json(model.to_json())
-        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
 @pytest.mark.parametrize("is_deleted", [False, True])
@@ -499,21 +481,16 @@ def test_a_refit_forgets_what_the_joint_model_had(is_deleted):
     np.testing.assert_array_equal(model.predict_proba(X), fresh.predict_proba(X))
 
 
-@pytest.mark.parametrize("normalizer", [0.0, -1.0, 2.0])
-def test_a_file_with_a_wrong_normalizer_is_refused(normalizer):
-    X, y, domain = table()
+@pytest.mark.parametrize(
+    ("k", "normalizer", "message"),
+    [(4, 0.0, "normalizer"), (4, -1.0, "normalizer"), (4, 2.0, "normalizer"),
+     (2, 0.5, "fewer than three labels")],
+)  # fmt: skip
+def test_a_file_with_a_wrong_normalizer_is_refused(k, normalizer, message):
+    X, y, domain = table(k=k)
     content = DPLogisticRegression(domain=domain, random_state=0).fit(X, y).to_dict()
     content["attributes"]["normalizer_"] = normalizer
-    with pytest.raises(ValueError, match="normalizer"):
-        load_model(content)
-
-
-def test_a_file_of_two_labels_with_a_normalizer_is_refused():
-    X, y, _ = table()
-    domain = Domain.unit_box(5, target=[0, 1])
-    content = DPLogisticRegression(domain=domain, random_state=0).fit(X, y > 1).to_dict()
-    content["attributes"]["normalizer_"] = 0.5
-    with pytest.raises(ValueError, match="fewer than three labels"):
+    with pytest.raises(ValueError, match=message):
         load_model(content)
 
 

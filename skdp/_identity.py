@@ -8,15 +8,16 @@ first used. Guarantees name its class among their assumptions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
-from functools import lru_cache, wraps
+from functools import cached_property, lru_cache, wraps
 from importlib import import_module
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
+from skdp._checks import fail
+
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
-T = TypeVar("T", bound=Hashable)
 
 _OURS = __name__.partition(".")[0]
 # A member that only a part has.
@@ -52,14 +53,6 @@ def remembered(maxsize: int) -> Callable[[Callable[P, R]], Remembered[P, R]]:
     return decorated
 
 
-def counted(parts: Iterable[tuple[T, int]]) -> tuple[tuple[T, int], ...]:
-    """Return the parts in their order, equal ones counted together."""
-    kept: dict[T, int] = {}
-    for part, count in parts:
-        kept[part] = kept.get(part, 0) + count
-    return tuple(kept.items())
-
-
 def is_ours(part: object) -> bool:
     """Return whether a part's own class is of this package, so that its closed forms hold."""
     return type(part).__module__.partition(".")[0] == _OURS
@@ -85,8 +78,30 @@ def relied_on(*parts: Any) -> tuple[str, ...]:
     return tuple(f"It relies on {name}, which is not part of skdp." for name in names)
 
 
-@remembered(maxsize=256)
+def require_comparable(part: Any, name: str) -> None:
+    """Raise ValueError if the ``==`` of a part of another package does not see all that it holds.
+
+    A plain subclass of a dataclass inherits such an ``==``: what is cached for one instance would
+    be taken for another one.
+    """
+    if is_ours(part) or not is_dataclass(part) or "__eq__" in vars(type(part)):
+        return
+    compared = {field.name for field in fields(part) if field.compare}
+    cached = {
+        own for own in vars(part) if isinstance(getattr(type(part), own, None), cached_property)
+    }
+    if further := sorted(vars(part).keys() - compared - cached):
+        remedy = "Make its class a frozen dataclass whose fields are all that it holds."
+        raise fail(name, "compare all its attributes by ==", further, remedy)
+
+
 def check_at_first_use(part: Any, kind: str) -> None:
     """Raise ValueError if a law, ball or loss of another package breaks a rule of its protocol."""
     if not is_ours(part):
-        import_module("skdp.testing.first_use").CHECKS[kind](part)
+        require_comparable(part, kind)
+        _check_once(part, kind)
+
+
+@remembered(maxsize=256)
+def _check_once(part: Any, kind: str) -> None:
+    import_module("skdp.testing.first_use").CHECKS[kind](part)

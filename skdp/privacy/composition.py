@@ -19,7 +19,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
 
 from skdp._checks import check_count, check_entries, check_interval, fail
-from skdp._identity import remembered
+from skdp._identity import remembered, require_comparable
 from skdp._search import passing_below_root
 from skdp.privacy.fold import SPARE_STEPS, Folded, Spread, fold, tilt
 from skdp.privacy.grid import (
@@ -111,6 +111,7 @@ class Composition:
             pair = isinstance(part, tuple | list) and len(part) == 2
             if not (pair and hasattr(part[0], "log_delta")):
                 raise fail("parts", "hold pairs of a privacy loss and a count", part)
+            require_comparable(part[0], "a privacy loss")
         merged = counted((loss, check_count("count", n)) for loss, n in parts)
         object.__setattr__(self, "parts", merged)
 

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp._checks import check_choice, check_count, check_interval, check_numbers, fail
 from skdp._codec import VERSION, document, encode, hints_of
+from skdp._identity import require_comparable
 from skdp._search import narrowed
 from skdp.privacy import profile as _profile
 from skdp.privacy.conversions import gaussian_delta, gaussian_epsilon, zcdp_delta, zcdp_epsilon
@@ -394,6 +395,8 @@ def _check_losses(value: Any) -> Losses:
     if not pairs:
         rule = "be a tuple of pairs of a privacy loss and a count"
         raise fail("losses", rule, type(value), "Write losses=((GaussianLoss(0.1), 1),), say.")
+    for loss, _ in value:
+        require_comparable(loss, "a privacy loss")
     return tuple((loss, check_count("count in losses", count)) for loss, count in value)
 
 

@@ -14,6 +14,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from inner_package import OCTAVES, SHARES, CountNoise, LevelCounts, Magnitudes, Steps, counts
 from scipy.sparse import csr_matrix
 from scipy.stats import kstest, laplace, norm
 from sklearn.pipeline import make_pipeline
@@ -26,7 +27,6 @@ from skdp import (
     Ledger,
     estimate_domain,
 )
-from skdp.bounds._counts import OCTAVES, SHARES, CountNoise, LevelCounts, Magnitudes, Steps, counts
 from skdp.bounds.estimate import Asked, BoundsPlan
 from skdp.domain.domain import subset
 from skdp.mechanisms.noise import publication

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from inner_package import CountNoise, Magnitudes, Steps, counts
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Ledger, estimate_domain
-from skdp.bounds._counts import CountNoise, Magnitudes, Steps, counts
 from skdp.bounds.estimate import Asked, BoundsPlan, Data
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows.persons import WHOLE, Persons, Shares

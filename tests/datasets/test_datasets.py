@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn.datasets
+from inner_package import declaration
 from sklearn.utils import Bunch
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, datasets
 from skdp.datasets import DataNotFound, domain_of, fetch, names
-from skdp.datasets._declared import declaration
 
 LOADERS = ["load_breast_cancer", "load_diabetes", "load_digits", "load_iris", "load_wine"]
 BUNDLED = [name.removeprefix("load_") for name in LOADERS]

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from inner_objective import greatest_leverage
 from scipy.integrate import quad
 from scipy.optimize import linprog
 from scipy.special import expit
@@ -11,7 +12,6 @@ from scipy.stats import gamma, kstest, norm
 
 from skdp import DPLinearRegression
 from skdp.geometry import Hull, LpBall, MomentBall, MomentLayout
-from skdp.linear_model._objective.perturbation import greatest_leverage
 from skdp.linear_model.losses import Logistic
 from skdp.mechanisms import KNorm, KNormNoise, Sensitivity, calibrate
 from skdp.mechanisms.independent import Independent

@@ -8,26 +8,21 @@ from pathlib import Path
 import mpmath as mp
 import numpy as np
 import pytest
+from inner_descent import BOX_RADIUS, RADIUS
+from inner_descent import algorithm_module as _descent
+from inner_descent import gradients_module as _gradients
+from inner_fits import GRAM_BITS, NUMBER_BITS, Design, Task, row_unit, whole_rows
+from inner_fits import gram_module as _gram
+from inner_moments import DESCENT, RowScaler, Scaler, moment_ball
+from inner_moments import scaled_module as _parts
+from inner_moments import stage_module as _stage
+from inner_objective import greatest_leverage, greatest_shift, leverage_apart
+from inner_objective import perturbation_module as objective
 from scipy import integrate
 from scipy.special import expit
 
 from skdp import Domain, DPLogisticRegression
 from skdp.domain.layout import encode_compactly
-from skdp.linear_model._descent import algorithm as _descent
-from skdp.linear_model._descent import gradients as _gradients
-from skdp.linear_model._descent.plan import BOX_RADIUS
-from skdp.linear_model._descent.scaling import RADIUS
-from skdp.linear_model._moments import scaled as _parts
-from skdp.linear_model._moments.rules import moment_ball
-from skdp.linear_model._objective import perturbation as objective
-from skdp.linear_model._objective.perturbation import greatest_leverage, leverage_apart
-from skdp.linear_model._objective.profiles import greatest_shift
-from skdp.linear_model._shared import gram as _gram
-from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, row_unit, whole_rows
-from skdp.linear_model._shared.task import Task
-from skdp.linear_model._standardize import stage as _stage
-from skdp.linear_model._standardize.scaler import DESCENT, RowScaler, Scaler
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.mechanisms import scales
 from skdp.mechanisms.gaussian import gaussian_scale

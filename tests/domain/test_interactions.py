@@ -7,6 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from exact_gradient import LOSSES, distance, exact_gradient, problem
+from inner_descent import Blocks, RowBound, keep_scaled, plain_scaling
+from inner_fits import Design, exact_sums
+from inner_objective import certified_gradient
+from inner_package import encode
 
 from skdp import (
     Domain,
@@ -18,17 +22,11 @@ from skdp import (
     Spline,
     from_json,
 )
-from skdp._codec import encode
 from skdp.domain.columns import Number
 from skdp.domain.domain import subset
 from skdp.domain.layout import encode_compactly
 from skdp.domain.splines import GRID, MOST_ENTRIES, MOST_POSITIONS, STEPS
 from skdp.linear_model import SKOPS_TYPES
-from skdp.linear_model._descent.gradients import keep_scaled
-from skdp.linear_model._descent.scaling import Blocks, RowBound, plain_scaling
-from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import exact_sums
-from skdp.linear_model._solver.certificate import certified_gradient
 from skdp.rows.memory import MemoryRows
 
 LEVELS = ["a", "b", "c"]

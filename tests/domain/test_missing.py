@@ -10,9 +10,9 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from inner_package import compiled_module as compiled
 from sklearn.pipeline import make_pipeline
 
-import skdp._compiled as compiled
 from skdp import (
     Domain,
     DPCoordinateDescentClassifier,

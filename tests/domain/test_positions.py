@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from inner_package import repeated, wide_rows
 
 from skdp import Domain
-from skdp._arrays import repeated, wide_rows
 from skdp.domain.columns import Levels
 from skdp.domain.layout import compact_blocks, encode_compactly, read_once
 from skdp.domain.tables import EncodedRows, as_cells

@@ -8,6 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from exact_gradient import LOSSES, distance, exact_gradient, penalised, problem
+from inner_descent import Blocks, RowBound, keep_scaled, plain_scaling
+from inner_descent import plan_module as descent_rules
+from inner_fits import Design, Task, exact_cross, exact_sums
+from inner_moments import RowScaler, ScaledMoments, Scaler, posterior
+from inner_objective import certified_gradient
+from inner_objective import problem_module as hessian
 from scipy.interpolate import BSpline
 from scipy.special import expit
 from sklearn.linear_model import LinearRegression
@@ -26,17 +32,6 @@ from skdp.domain.layout import encode_compactly
 from skdp.domain.splines import GRID, STEPS
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.linear_model import linear as moments
-from skdp.linear_model._descent import plan as descent_rules
-from skdp.linear_model._descent.gradients import keep_scaled
-from skdp.linear_model._descent.scaling import Blocks, RowBound, plain_scaling
-from skdp.linear_model._moments.postprocess import posterior
-from skdp.linear_model._moments.scaled import ScaledMoments
-from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import exact_cross, exact_sums
-from skdp.linear_model._shared.task import Task
-from skdp.linear_model._solver import problem as hessian
-from skdp.linear_model._solver.certificate import certified_gradient
-from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms import Sensitivity
 from skdp.rows.memory import MemoryRows
 

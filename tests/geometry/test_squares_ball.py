@@ -6,10 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from ball_battery import BATTERY
+from inner_moments import ColumnSums, sums_deviation, sums_noise
 from scipy.optimize import linprog
 
 from skdp.geometry.moments import SquaresBall, counted_square_gauge
-from skdp.linear_model._standardize.stage import ColumnSums, sums_deviation, sums_noise
 
 BALLS = [SquaresBall(1), SquaresBall(2), SquaresBall(1, True), SquaresBall(3, True)]
 

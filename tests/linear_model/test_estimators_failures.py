@@ -6,8 +6,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from inner_objective import NotCertified
+from inner_objective import perturbation_module as objective
 
-import skdp.linear_model._objective.perturbation as objective
 from skdp import (
     BudgetExceeded,
     Domain,
@@ -18,7 +19,6 @@ from skdp import (
     DPLogisticRegression,
     Ledger,
 )
-from skdp.linear_model._solver.solve import NotCertified
 
 NUMBER, WORD = 12345.678, "SECRET"
 N_RECORDS = 137  # under add/remove their number is private as well

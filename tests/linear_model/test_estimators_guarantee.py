@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from inner_fits import Design
 
 from skdp import (
     Domain,
@@ -14,7 +15,6 @@ from skdp import (
     UndeclaredDomainWarning,
 )
 from skdp.geometry import NormBall
-from skdp.linear_model._shared.design import Design
 
 # The release itself, in the user's units and in those of the encoded columns.
 RELEASED = {"coef_", "intercept_", "_encoded_coef", "_encoded_intercept"}

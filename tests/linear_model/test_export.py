@@ -15,6 +15,7 @@ from operator import getitem
 import numpy as np
 import pandas as pd
 import pytest
+from inner_fits import predictors
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 
@@ -34,7 +35,6 @@ from skdp import (
 from skdp.domain.columns import Number
 from skdp.geometry import LpBall
 from skdp.linear_model import SKOPS_TYPES
-from skdp.linear_model._shared.predict import predictors
 from skdp.linear_model.losses import Logistic, PseudoHuber
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.model_selection import PrivateSearchCV

@@ -6,9 +6,9 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from exact_minimiser import Minimiser, noise_scale
+from inner_objective import greatest_leverage
 
 from skdp import Domain, DPHuberRegressor
-from skdp.linear_model._objective.perturbation import greatest_leverage
 
 
 @dataclass(frozen=True)

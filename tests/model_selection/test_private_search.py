@@ -5,12 +5,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from inner_fits import base_module as base
+from inner_objective import ObjectivePerturbation
+from inner_package import UNITS, with_bar
+from inner_package import selection_module as _selection
 from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-import skdp.linear_model._shared.base as base
 import skdp.model_selection.search as module
 from skdp import (
     BudgetExceeded,
@@ -20,10 +23,7 @@ from skdp import (
     Ledger,
     PrivacyLeakWarning,
 )
-from skdp._progress import with_bar
-from skdp.linear_model._objective.algorithm import ObjectivePerturbation
-from skdp.model_selection import PrivateSearchCV, RecordScore, _selection
-from skdp.model_selection._scores import UNITS
+from skdp.model_selection import PrivateSearchCV, RecordScore
 from skdp.privacy.ledger import Budget
 
 # A ridge that leaves nothing of the coefficients, and none.

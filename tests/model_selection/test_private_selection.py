@@ -7,17 +7,19 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from inner_package import (
+    UNITS,
+    as_score,
+    bernoulli_exp,
+    parts,
+    permute_and_flip,
+    sizes,
+    uniform_below,
+)
 from scipy.integrate import quad
 from scipy.stats import chi2
 
 from skdp.model_selection import RecordScore
-from skdp.model_selection._candidates import parts, sizes
-from skdp.model_selection._scores import UNITS, as_score
-from skdp.model_selection._selection import (
-    bernoulli_exp,
-    permute_and_flip,
-    uniform_below,
-)
 
 DRAWS = 4_000
 # A chi-square test at this level fails by chance once in ten million runs.

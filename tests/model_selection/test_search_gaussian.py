@@ -6,12 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from inner_package import exponential_mechanism
+from inner_package import selection_module as _selection
 from scipy.special import softmax
 from scipy.stats import norm
 
 from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression, Ledger
-from skdp.model_selection import PrivateSearchCV, _selection
-from skdp.model_selection._selection import exponential_mechanism
+from skdp.model_selection import PrivateSearchCV
 from skdp.privacy import Guarantee, SelectionLoss
 from skdp.privacy.conversions import gaussian_delta, gaussian_mu
 from skdp.privacy.losses import FiniteLoss

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from inner_package import UNITS, as_score
 from sklearn.base import BaseEstimator
 from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 from sklearn.pipeline import Pipeline
@@ -17,7 +18,6 @@ from skdp import (
     Ledger,
 )
 from skdp.model_selection import PrivateSearchCV
-from skdp.model_selection._scores import UNITS, as_score
 
 LABELS = ["no", "yes"]
 RELATIONS = ("replace_one", "add_remove")

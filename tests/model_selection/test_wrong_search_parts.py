@@ -5,6 +5,8 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from inner_fits import row_products
+from inner_package import UNITS, _rows, as_score, private_step
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.frozen import FrozenEstimator
@@ -24,11 +26,8 @@ from skdp import (
     PrivacyLeakWarning,
 )
 from skdp.geometry import LpBall
-from skdp.linear_model._shared.predict import row_products
 from skdp.mechanisms import KNorm
 from skdp.model_selection import PrivateSearchCV, RecordScore
-from skdp.model_selection._candidates import private_step
-from skdp.model_selection._scores import UNITS, _rows, as_score
 from skdp.privacy import Guarantee
 
 BOX = Domain.box([0, 0], [10, 10], target=["no", "yes"])

@@ -12,14 +12,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from inner_fits import Stage
+from inner_package import (
+    ARRAYS,
+    TYPES,
+    FloatArray,
+    decode,
+    encode,
+    from_text,
+    hints_of,
+    to_text,
+    type_named,
+)
 from numpy.typing import NDArray
 
 from skdp import Domain, DPLinearRegression, DPLogisticRegression, Guarantee, Spline, load_model
-from skdp._arrays import FloatArray
-from skdp._codec import ARRAYS, TYPES, decode, encode, from_text, hints_of, to_text, type_named
 from skdp.domain.columns import Levels, Number
 from skdp.domain.splines import Column
-from skdp.linear_model._shared.task import Stage
 from skdp.noise import Laplace, Subbotin
 from skdp.privacy.losses import FiniteLoss, GaussianLoss, Profile, ShiftLoss
 from skdp.privacy.shift import ShiftedLaw

@@ -4,8 +4,8 @@ import sys
 
 import numpy as np
 import pytest
+from inner_package import main_module as demo
 
-from skdp import __main__ as demo
 from skdp.model_selection import EpsilonCurve
 
 

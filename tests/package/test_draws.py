@@ -7,10 +7,10 @@ import mpmath
 import numpy as np
 import pytest
 from exact_law import exact
+from inner_package import discrete_laplace, exponentials, gamma, gammas, gumbels, normals, uniforms
 from mpmath import mpf
 from scipy.stats import binom, chi2, kstest
 
-from skdp._draws import discrete_laplace, exponentials, gamma, gammas, gumbels, normals, uniforms
 from skdp.noise import (
     FlippedHuber,
     Gaussian,

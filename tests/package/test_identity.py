@@ -4,21 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from inner_package import check_at_first_use, others_in, relied_on, remembered
 
 from skdp import Domain, DPHuberRegressor
-from skdp._identity import (
-    check_at_first_use,
-    counted,
-    others_in,
-    relied_on,
-    remembered,
-)
 from skdp.geometry import LpBall, ScaledBall
 from skdp.linear_model.losses import PseudoHuber
 from skdp.mechanisms import Independent, KNorm, Sensitivity, calibrate, calibrate_releases
 from skdp.noise import Gaussian, Laplace
 from skdp.privacy import Composition, Guarantee
-from skdp.privacy.losses import GaussianLoss
+from skdp.privacy.losses import GaussianLoss, ShiftLoss, counted
 from skdp.testing.examples import Cylinder, HyperbolicSecant, LaplaceInTheBox
 
 
@@ -41,9 +35,31 @@ def test_what_has_no_hash_is_asked_for_anew(part):
     assert len(asked) == 2
 
 
-def test_equal_parts_are_counted_together():
-    pairs = [(Laplace(), 1), (Gaussian(), 2), (Laplace(), 3)]
-    assert counted(pairs) == ((Laplace(), 4), (Gaussian(), 2))
+def test_equal_losses_are_counted_together():
+    one, other = GaussianLoss(1.0), GaussianLoss(2.0)
+    assert counted([(one, 1), (other, 2), (one, 3)]) == ((one, 4), (other, 2))
+
+
+def with_a_factor(parent, *arguments):
+    """Return an instance of a plain subclass that holds more than ``==`` compares."""
+    found = type("Bent", (parent,), {"__module__": __name__})(*arguments)
+    object.__setattr__(found, "factor", 5.0)
+    return found
+
+
+def test_a_part_that_holds_more_than_it_compares_is_refused():
+    """Else what is cached for one instance would be taken for another one."""
+    model = DPHuberRegressor(loss=with_a_factor(PseudoHuber, 0.5), domain=Domain.unit_box(1))
+    for use in (
+        lambda: Independent(with_a_factor(Laplace, 1.0)),
+        lambda: Sensitivity(with_a_factor(Cylinder)),
+        lambda: ShiftLoss(with_a_factor(Laplace, 1.0), 1.0),
+        lambda: Composition([(with_a_factor(GaussianLoss, 1.0), 1)]),
+        lambda: Guarantee(3.0, losses=((with_a_factor(GaussianLoss, 1.0), 1),)),
+        lambda: model.fit([[0.5]], [0.5]),
+    ):
+        with pytest.raises(ValueError, match=r"compare all its attributes by ==.*factor"):
+            use()
 
 
 class Louder(GaussianLoss):

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 import numpy as np
 import pandas as pd
 import pytest
+from inner_package import fail
 from sklearn.pipeline import make_pipeline
 
 from skdp import (
@@ -22,7 +23,6 @@ from skdp import (
     DPLogisticRegression,
     Ledger,
 )
-from skdp._checks import fail
 from skdp.domain import domain as domain_module
 from skdp.geometry import LpBall
 from skdp.mechanisms import Independent, Sensitivity, calibrate

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from inner_package import check_interval, check_positive
 
 from skdp import (
     Domain,
@@ -14,7 +15,6 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
 )
-from skdp._checks import check_interval, check_positive
 from skdp.geometry import LpBall
 from skdp.linear_model.losses import PseudoHuber, SharpLogistic
 from skdp.mechanisms import Sensitivity

@@ -3,8 +3,7 @@
 import math
 
 import pytest
-
-from skdp._search import passing_below_root
+from inner_package import passing_below_root
 
 
 @pytest.mark.parametrize("back", [0.0, 1e-9])

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from inner_fits import Design, NumberCoder
+from inner_objective import ClippingBounds, Coordinates, finisher, row_builder
 from test_streams import BOUNDS, EXACT, FRAME, ROUNDED, N, made, target_of
 
 from skdp import (
@@ -17,10 +19,6 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
 )
-from skdp.linear_model._objective.clipping import ClippingBounds, finisher
-from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.sources import NumberCoder
-from skdp.linear_model._solver.design_rows import Coordinates, row_builder
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows import block, cluster
 from skdp.rows.cluster import ClusterRows, WorkerStates

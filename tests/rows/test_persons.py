@@ -11,6 +11,16 @@ import pytest
 import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inner_descent import (
+    Blocks,
+    Gradients,
+    blocks_apart,
+    keep_scaled,
+    logistic_slope,
+    plain_scaling,
+)
+from inner_fits import exact_gram, exact_sums
+from inner_package import UNITS, parts
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -27,12 +37,7 @@ from skdp import (
     Guarantee,
     Ledger,
 )
-from skdp.linear_model._descent.gradients import Gradients, keep_scaled, logistic_slope
-from skdp.linear_model._descent.scaling import Blocks, plain_scaling
-from skdp.linear_model._shared.gram import exact_gram, exact_sums
 from skdp.model_selection import PrivateSearchCV, RecordScore, epsilon_curve
-from skdp.model_selection._candidates import parts
-from skdp.model_selection._scores import UNITS
 from skdp.privacy import compose
 from skdp.rows import MemoryRows, tables
 from skdp.rows.persons import WHOLE, Persons, Shares, runs_of
@@ -316,7 +321,6 @@ def test_gradients_of_a_descent_are_exact_convex_combinations():
     members = Shares(Persons.of([ids]), 1).members(ids)
     domain = Domain.unit_box(2, target=[0, 1])
     blocks = Blocks(domain, True)
-    from skdp.linear_model._descent.plan import blocks_apart
 
     class Sizes:
         blocks, information = None, 66.0

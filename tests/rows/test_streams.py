@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from inner_fits import spell_levels
 
 from skdp import (
     Domain,
@@ -20,7 +21,6 @@ from skdp import (
     Ledger,
 )
 from skdp.domain.layout import encode_compactly
-from skdp.linear_model._shared.sources import spell_levels
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows import block, streamed
 from skdp.rows.tables import opened, spellings

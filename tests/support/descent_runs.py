@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
+from inner_descent import algorithm_module as _coordinate_descent
 
-from skdp.linear_model._descent import algorithm as _coordinate_descent
 from skdp.linear_model.coordinate_descent import DPCoordinateDescentClassifier
 from skdp.mechanisms.independent import RepeatedNoise
 from skdp.mechanisms.noise import Publication

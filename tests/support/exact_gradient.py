@@ -11,13 +11,12 @@ from typing import Any
 
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
+from inner_fits import Design
+from inner_objective import Coordinates, DesignRows, Objective
 from numpy.typing import NDArray
 
 from skdp import Domain, Spline
 from skdp.domain.splines import Interaction
-from skdp.linear_model._shared.design import Design
-from skdp.linear_model._solver.design_rows import Coordinates, DesignRows
-from skdp.linear_model._solver.problem import Objective
 from skdp.linear_model.losses import Logistic, Loss, PseudoHuber, SharpLogistic
 from skdp.rows import KeptBlocks
 

@@ -6,16 +6,17 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-
-from skdp import Domain
-from skdp.linear_model._descent.gradients import (
+from inner_descent import (
     Gradients,
+    RowBound,
     clipped_residual,
     keep_scaled,
     logistic_slope,
+    plain_scaling,
 )
-from skdp.linear_model._descent.scaling import RowBound, plain_scaling
-from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS
+from inner_fits import GRAM_BITS, NUMBER_BITS
+
+from skdp import Domain
 from skdp.rows import MemoryRows
 
 ONE = 2**GRAM_BITS

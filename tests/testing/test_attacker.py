@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from inner_package import _best_events, attack
+from inner_package import attacker_module as _leaves
 
 from skdp.privacy import Guarantee
-from skdp.testing import _attacker as _leaves
-from skdp.testing._attacker import _best_events, attack
 
 
 class Fitted:

@@ -8,12 +8,10 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from inner_objective import OUTPUT_SHARE, GaussianFamily, JointProfile, ModelTask, greatest_shift
 
 from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression
 from skdp.geometry import LpBall
-from skdp.linear_model._objective.families import GaussianFamily, ModelTask
-from skdp.linear_model._objective.perturbation import OUTPUT_SHARE
-from skdp.linear_model._objective.profiles import JointProfile, greatest_shift
 from skdp.linear_model.losses import Logistic, PseudoHuber
 from skdp.mechanisms import Sensitivity
 from skdp.mechanisms.gaussian import gaussian_scale

@@ -8,6 +8,10 @@ import math
 
 import numpy as np
 import pytest
+from inner_fits import GRAM_BITS, exact_gram
+from inner_fits import gram_module as _gram
+from inner_moments import NAMES as MOMENT_NAMES
+from inner_moments import RowScaler, ScaledMoments, Scaler
 
 from skdp import (
     Domain,
@@ -17,11 +21,6 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
 )
-from skdp.linear_model._moments.rules import NAMES as MOMENT_NAMES
-from skdp.linear_model._moments.scaled import ScaledMoments
-from skdp.linear_model._shared import gram as _gram
-from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram
-from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms.independent import MECHANISMS
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows import MemoryRows

@@ -4,6 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
+from inner_package import picture
+from inner_package import toy_module as _toy
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from skdp import (
@@ -15,8 +17,7 @@ from skdp import (
     PrivacyLeakWarning,
 )
 from skdp.randomness import as_generator, is_cryptographic
-from skdp.testing import _toy, check_private_estimator
-from skdp.testing._attacker import picture
+from skdp.testing import check_private_estimator
 from skdp.testing.estimator import (
     Drawn,
     NoDraws,

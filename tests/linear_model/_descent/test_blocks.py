@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inner_descent import Blocks, logistic_slope, residual
 from scipy.special import expit
 from summed_records import SLOPES, on_grid
 
 from skdp import Domain
-from skdp.linear_model._descent.gradients import logistic_slope, residual
-from skdp.linear_model._descent.scaling import Blocks
 
 MIXED = Domain(
     {"a": (0, 1), "b": list("uvw"), "c": (-5, 5), "d": ["only"], "e": ["x", "y"]}, target=(-1, 1)

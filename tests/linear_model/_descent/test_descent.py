@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from inner_descent import FARTHEST, Blocks, Descent
+from inner_fits import GRAM_BITS
 from scipy.stats import chisquare
 
 from skdp import Domain
-from skdp.linear_model._descent.algorithm import FARTHEST, Descent
-from skdp.linear_model._descent.scaling import Blocks
-from skdp.linear_model._shared.gram import GRAM_BITS
 from skdp.mechanisms.noise import Publication
 from skdp.randomness import Lattice
 

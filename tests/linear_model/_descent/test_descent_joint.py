@@ -11,18 +11,26 @@ import pytest
 from descent_runs import undithered
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inner_descent import (
+    Blocks,
+    Gradients,
+    Moves,
+    RowBound,
+    Scaling,
+    SoftmaxSlope,
+    joint_slope,
+    keep_scaled,
+    may_be_joint,
+)
+from inner_descent import algorithm_module as _algorithm
+from inner_descent import algorithm_module as _descent
+from inner_descent import gradients_module as _gradients
+from inner_fits import SUM_BITS, in_sum_units
 from scipy.special import softmax
 from scipy.stats import norm
 
 from skdp import Domain, DPCoordinateDescentClassifier
 from skdp.linear_model import SKOPS_TYPES, from_json
-from skdp.linear_model._descent import algorithm as _algorithm
-from skdp.linear_model._descent import algorithm as _descent
-from skdp.linear_model._descent import gradients as _gradients
-from skdp.linear_model._descent.gradients import Gradients, Moves, SoftmaxSlope, keep_scaled
-from skdp.linear_model._descent.plan import joint_slope, may_be_joint
-from skdp.linear_model._descent.scaling import Blocks, RowBound, Scaling
-from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units
 from skdp.linear_model.losses import Softmax
 from skdp.mechanisms.independent import Independent, RepeatedNoise
 from skdp.noise import Gaussian, Laplace

@@ -11,25 +11,28 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from skdp import Domain, Spline
-from skdp.domain.splines import STIFFNESS
-from skdp.linear_model._descent import plan as rules
-from skdp.linear_model._descent.algorithm import CoordinateDescent
-from skdp.linear_model._descent.plan import (
+from inner_descent import (
     LOGISTIC,
     SQUARED,
+    Blocks,
+    CoordinateDescent,
+    DescentStage,
     DescentTask,
+    RowBound,
     curvatures,
     penalties,
+    plain_scaling,
     plan_descent,
     residual_bound,
     roughness,
     row_lengths,
     scaling_of,
 )
-from skdp.linear_model._descent.scaling import Blocks, DescentStage, RowBound, plain_scaling
-from skdp.linear_model._shared.design import Design
+from inner_descent import plan_module as rules
+from inner_fits import Design
+
+from skdp import Domain, Spline
+from skdp.domain.splines import STIFFNESS
 from skdp.linear_model.coordinate_descent import (
     DPCoordinateDescentClassifier,
     DPCoordinateDescentRegressor,

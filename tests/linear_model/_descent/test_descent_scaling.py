@@ -10,19 +10,19 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from skdp import Domain
-from skdp.linear_model._descent import scaling as _scaling
-from skdp.linear_model._descent.gradients import keep_scaled
-from skdp.linear_model._descent.scaling import (
+from inner_descent import (
     Blocks,
     DescentStage,
     RowBound,
     Scaling,
+    keep_scaled,
     plain_scaling,
     usual_square,
 )
-from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS
+from inner_descent import scaling_module as _scaling
+from inner_fits import GRAM_BITS, NUMBER_BITS
+
+from skdp import Domain
 from skdp.rows import MemoryRows
 
 UNIT = 2**GRAM_BITS

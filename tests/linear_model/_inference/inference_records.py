@@ -9,20 +9,20 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-
-from skdp import Domain, Spline
-from skdp.linear_model._inference.plan import InferencePlan, at_bounds, plan_inference
-from skdp.linear_model._inference.release import (
+from inner_fits import Design, Task, exact_cross, exact_gram, exact_sum, exact_sums
+from inner_inference import (
+    InferencePlan,
     Influences,
     ScoreRows,
     Scores,
+    at_bounds,
     exact_squares,
+    plan_inference,
     with_residuals,
 )
-from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import exact_cross, exact_gram, exact_sum, exact_sums
-from skdp.linear_model._shared.task import Task
-from skdp.linear_model._standardize.scaler import Scaler
+from inner_moments import Scaler
+
+from skdp import Domain, Spline
 from skdp.mechanisms import GaussianNoise, KNormNoise
 from skdp.mechanisms.matrix import MatrixGaussianNoise
 from skdp.rows import MemoryRows

@@ -8,10 +8,10 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from inner_inference import digits
 
 from skdp import Domain, DPLinearRegression
 from skdp.linear_model import CoefficientTable, Inference
-from skdp.linear_model._inference.table import digits
 
 NUMBERS = ["coef", "std_error", "sampling_error", "privacy_error", "z", "p_value", "lower", "upper"]
 

@@ -5,22 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from inner_inference import Inference, NoisyEquations, estimate, narrowed, user_units, widened
+from inner_package import FloatArray, decode, encode
 from scipy.stats import chi2, f, kstest, norm, t
 from sklearn.exceptions import NotFittedError
 
 from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression
-from skdp._arrays import FloatArray
-from skdp._codec import decode, encode
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.linear_model import SKOPS_TYPES, from_json, load_model
-from skdp.linear_model._inference.estimate import (
-    NoisyEquations,
-    estimate,
-    narrowed,
-    user_units,
-    widened,
-)
-from skdp.linear_model._inference.table import Inference
 from skdp.mechanisms import MatrixLaplace, Sensitivity, calibrate
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from inner_inference import NoisyEquations, estimate, with_bending
 from scipy.special import expit
 
 from skdp import Domain, DPCoordinateDescentRegressor, DPHuberRegressor, DPLogisticRegression
-from skdp.linear_model._inference.estimate import NoisyEquations, estimate
-from skdp.linear_model._inference.release import with_bending
 from skdp.model_selection import PrivateSearchCV
 
 N = 20_000

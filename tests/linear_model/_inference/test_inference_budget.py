@@ -8,6 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from inner_fits import Design, Stage
+from inner_inference import plan_module as limits_module
+from inner_inference import release_module
+from inner_moments import stage_module as scaling_module
 
 from skdp import (
     BudgetExceeded,
@@ -20,11 +24,6 @@ from skdp import (
     Ledger,
     from_json,
 )
-from skdp.linear_model._inference import plan as limits_module
-from skdp.linear_model._inference import release as release_module
-from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.task import Stage
-from skdp.linear_model._standardize import stage as scaling_module
 from skdp.mechanisms import KNormNoise, MatrixLaplaceNoise
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.randomness import Lattice

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from inner_inference import release_module as release
 from scipy.stats import binom
 
 from skdp import Domain, DPLinearRegression, DPLogisticRegression
-from skdp.linear_model._inference import release
 
 FITS, ROWS = 200, 4000
 TRUE = np.array([0.3, 0.8, -0.5, 0.4])

@@ -11,10 +11,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from inference_records import NAMES, Releases, domain_of, records, share_of
+from inner_fits import exact_both, exact_cross, exact_statistic
+from inner_inference import MOST_POWER, _longest, curvature_layout, few_bits
 
-from skdp.linear_model._inference.plan import _longest, curvature_layout
-from skdp.linear_model._inference.release import MOST_POWER, few_bits
-from skdp.linear_model._shared.gram import exact_both, exact_cross, exact_statistic
 from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixLaplaceNoise
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.rows import block

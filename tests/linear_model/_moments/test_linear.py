@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from inner_fits import Records
 from sklearn.linear_model import LinearRegression
 
 from skdp import Domain, DPLinearRegression, Ledger
-from skdp.linear_model._shared.task import Records
 from skdp.mechanisms.knorm import KNormNoise
 from skdp.rows import MemoryRows
 

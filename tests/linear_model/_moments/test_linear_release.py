@@ -5,14 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from inner_fits import Design, Task, exact_gram, release_exact
+from inner_moments import plan_moments
 from scipy.stats import beta, chi2, gamma, kstest, laplace
 
 from skdp import Domain, DPLinearRegression
 from skdp.geometry.moments import MomentLayout
-from skdp.linear_model._moments.rules import plan_moments
-from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import exact_gram, release_exact
-from skdp.linear_model._shared.task import Task
 from skdp.mechanisms import KNormNoise
 from skdp.rows import MemoryRows
 

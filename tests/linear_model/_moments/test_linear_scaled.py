@@ -6,15 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inner_fits import GRAM_BITS, NUMBER_BITS, Design, Task, exact_gram, exact_sums
+from inner_moments import RowScaler, ScaledMoments, Scaler
+from inner_moments import rules_module as rules
 from sklearn.linear_model import LinearRegression
 
 from skdp import Domain, DPLinearRegression, Ledger
-from skdp.linear_model._moments import rules
-from skdp.linear_model._moments.scaled import ScaledMoments
-from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_sums
-from skdp.linear_model._shared.task import Task
-from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms import GaussianNoise, MatrixGaussianNoise
 from skdp.privacy.normal import log_delta
 from skdp.rows import MemoryRows

@@ -7,23 +7,22 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-
-from skdp import Domain, DPLinearRegression, Ledger
-from skdp.linear_model._moments import rules
-from skdp.linear_model._moments.moments import MomentPlan
-from skdp.linear_model._moments.scaled import (
+from inner_fits import Design, Task, exact_both, exact_cross, exact_gram, exact_statistic
+from inner_moments import (
+    ColumnSums,
     EpsilonShares,
+    MomentPlan,
+    RowScaler,
     ScaledMoments,
+    Scaler,
     _gaussian,
     first_units,
     greatest_square,
     lengths,
 )
-from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import exact_both, exact_cross, exact_gram, exact_statistic
-from skdp.linear_model._shared.task import Task
-from skdp.linear_model._standardize.scaler import RowScaler, Scaler
-from skdp.linear_model._standardize.stage import ColumnSums
+from inner_moments import rules_module as rules
+
+from skdp import Domain, DPLinearRegression, Ledger
 from skdp.mechanisms import GaussianNoise, KNormNoise
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.rows import MemoryRows

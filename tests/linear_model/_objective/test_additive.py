@@ -7,17 +7,22 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
+from inner_fits import NUMBER_BITS, Design
+from inner_moments import CLIPPING, ColumnSums, sums_noise
+from inner_objective import (
+    ClippingBounds,
+    Coordinates,
+    Curves,
+    DesignRows,
+    finisher,
+    greatest_leverage,
+    weigher,
+    weighted_length,
+)
+from inner_objective import clipping_module as clipping
 from scipy.special import expit, logit
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Ledger, Spline
-from skdp.linear_model._objective import clipping
-from skdp.linear_model._objective.clipping import ClippingBounds, finisher
-from skdp.linear_model._objective.perturbation import greatest_leverage, weighted_length
-from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import NUMBER_BITS
-from skdp.linear_model._solver.design_rows import Coordinates, Curves, DesignRows, weigher
-from skdp.linear_model._standardize.scaler import CLIPPING
-from skdp.linear_model._standardize.stage import ColumnSums, sums_noise
 from skdp.linear_model.losses import Logistic
 
 SPLINES = [

@@ -8,20 +8,20 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from scipy.special import expit
-from scipy.stats import norm
-
-from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Guarantee, Ledger
-from skdp.linear_model._objective import profiles as gaussian_objective
-from skdp.linear_model._objective.perturbation import leverage_apart
-from skdp.linear_model._objective.profiles import (
+from inner_objective import (
     JointProfile,
     _worst_cells,
     _worst_removed,
     corners,
     greatest_shift,
+    leverage_apart,
     rough_shifts,
 )
+from inner_objective import profiles_module as gaussian_objective
+from scipy.special import expit
+from scipy.stats import norm
+
+from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Guarantee, Ledger
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.sensitivity import ROUND_UP

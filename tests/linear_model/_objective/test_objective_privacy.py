@@ -11,18 +11,13 @@ import numpy as np
 import pytest
 from exact_gradient import on_grid, problem
 from exact_minimiser import Minimiser, noise_scale
+from inner_fits import Design
+from inner_objective import Perturbation, greatest_leverage, leverage_apart, shift_share
 from scipy import integrate
 from scipy.special import expit, logit
 
 from skdp import Domain, DPLogisticRegression
 from skdp.geometry import LpBall
-from skdp.linear_model._objective.perturbation import (
-    Perturbation,
-    greatest_leverage,
-    leverage_apart,
-    shift_share,
-)
-from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic, _power
 from skdp.mechanisms import KNorm, Sensitivity
 from skdp.rows import block as block_module

@@ -7,20 +7,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from exact_minimiser import Weighted, noise_scale
+from inner_fits import Design
+from inner_objective import (
+    JointProfile,
+    ModelTask,
+    RecordLoss,
+    greatest_leverage,
+    greatest_shift,
+    lines_above,
+    log_delta_of_line,
+    shift_share,
+)
 from scipy import integrate
 from scipy.special import expit, logit
 from scipy.stats import norm
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression
-from skdp.linear_model._objective.families import ModelTask
-from skdp.linear_model._objective.perturbation import greatest_leverage, shift_share
-from skdp.linear_model._objective.profiles import (
-    JointProfile,
-    RecordLoss,
-    greatest_shift,
-    lines_above,
-)
-from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 
 LOSSES = [Logistic(), SharpLogistic(0.75), PseudoHuber(0.3), PseudoHuber(2.0)]
@@ -185,7 +187,6 @@ def test_lines_are_above_the_cost_of_the_curvature(loss, rank):
 @pytest.mark.parametrize("sides", [1, 2])
 def test_the_closed_form_is_the_mean(sides):
     """E (e^l - e^epsilon)_+ by quadrature, for lines that rise and fall."""
-    from skdp.linear_model._objective.profiles import log_delta_of_line
 
     for slope, height, shift, epsilon in itertools.product(
         (-0.6, 0.0, 0.3), (0.0, 0.4, 0.9), (0.2, 0.7), (0.1, 0.5, 2.0)

@@ -4,24 +4,23 @@ import dataclasses
 
 import numpy as np
 import pytest
-
-from skdp import Domain, DPHuberRegressor, DPLogisticRegression
-from skdp.geometry import LpBall
-from skdp.linear_model._objective import families
-from skdp.linear_model._objective import rules as _rules
-from skdp.linear_model._objective.families import (
+from inner_fits import Design, Task
+from inner_objective import (
     Q_GRID,
     GaussianFamily,
     KNormFamily,
     ModelTask,
+    choose,
     cluster,
+    greatest_leverage,
+    greatest_shift,
     rough_leverage,
 )
-from skdp.linear_model._objective.perturbation import greatest_leverage
-from skdp.linear_model._objective.profiles import greatest_shift
-from skdp.linear_model._objective.rules import choose
-from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.task import Task
+from inner_objective import families_module as families
+from inner_objective import rules_module as _rules
+
+from skdp import Domain, DPHuberRegressor, DPLogisticRegression
+from skdp.geometry import LpBall
 from skdp.linear_model.logistic import CANDIDATES
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 

@@ -8,19 +8,22 @@ import mpmath
 import numpy as np
 import pytest
 from exact_gradient import dense_hessian, problem
+from inner_fits import Design, Task
+from inner_objective import (
+    JointProfile,
+    ModelTask,
+    Objective,
+    SoftmaxRecord,
+    certified_gradient,
+    greatest_leverage,
+    greatest_shift,
+    minimise,
+)
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp, ndtr, softmax
 
 from skdp import Domain, DPLogisticRegression
 from skdp.linear_model import SKOPS_TYPES, load_model
-from skdp.linear_model._objective.families import ModelTask
-from skdp.linear_model._objective.perturbation import greatest_leverage
-from skdp.linear_model._objective.profiles import JointProfile, SoftmaxRecord, greatest_shift
-from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.task import Task
-from skdp.linear_model._solver.certificate import certified_gradient
-from skdp.linear_model._solver.problem import Objective
-from skdp.linear_model._solver.solve import minimise
 from skdp.linear_model.losses import Logistic, Softmax, size_of_slopes
 from skdp.mechanisms.noise import variances
 

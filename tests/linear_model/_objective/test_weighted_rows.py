@@ -5,18 +5,19 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import expit, logit
-
-from skdp import Domain, DPHuberRegressor, DPLogisticRegression
-from skdp.geometry import LpBall
-from skdp.linear_model._objective.perturbation import (
+from inner_fits import Design
+from inner_objective import (
+    JointProfile,
     greatest_leverage,
+    greatest_shift,
     leverage_apart,
     weighted_length,
     weighted_radius,
 )
-from skdp.linear_model._objective.profiles import JointProfile, greatest_shift
-from skdp.linear_model._shared.design import Design
+from scipy.special import expit, logit
+
+from skdp import Domain, DPHuberRegressor, DPLogisticRegression
+from skdp.geometry import LpBall
 from skdp.linear_model.losses import Logistic, PseudoHuber
 from skdp.privacy.normal import log_delta
 

@@ -9,6 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from exact_minimiser import Weighted, noise_scale
+from inner_descent import Blocks, Gradients, logistic_slope
+from inner_fits import Design
+from inner_objective import (
+    ClippingBounds,
+    Coordinates,
+    finisher,
+    greatest_leverage,
+    row_builder,
+    weigher,
+)
 from sklearn.linear_model import LogisticRegression
 from summed_records import MIXED, ONE, kept, moved, scaled, table
 
@@ -22,12 +32,6 @@ from skdp import (
     from_json,
     load_model,
 )
-from skdp.linear_model._descent.gradients import Gradients, logistic_slope
-from skdp.linear_model._descent.scaling import Blocks
-from skdp.linear_model._objective.clipping import ClippingBounds, finisher
-from skdp.linear_model._objective.perturbation import greatest_leverage
-from skdp.linear_model._shared.design import Design
-from skdp.linear_model._solver.design_rows import Coordinates, row_builder, weigher
 from skdp.linear_model.losses import Logistic, SharpLogistic
 from skdp.linear_model.validation import label_weights
 from skdp.model_selection import PrivateSearchCV

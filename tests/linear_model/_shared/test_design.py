@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inner_fits import LISTABLE, Design
+from inner_objective import DesignRows
 
 from skdp import Domain
 from skdp.geometry import LpBall, MappedBall, NormBall
-from skdp.linear_model._shared.design import LISTABLE, Design
-from skdp.linear_model._solver.design_rows import DesignRows
 
 SETTINGS = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 ROUNDING = 1 + 1e-11

@@ -7,14 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-
-import skdp.rows.block as block_module
-import skdp.rows.sums as sums_module
-from skdp import Domain
-from skdp._compiled import load_kernels
-from skdp.geometry.moments import MomentLayout
-from skdp.linear_model._descent.gradients import SLOPE_BLOCKS
-from skdp.linear_model._shared.gram import (
+from inner_descent import SLOPE_BLOCKS
+from inner_fits import (
     GRAM_BITS,
     NUMBER_BITS,
     exact_cross,
@@ -23,6 +17,12 @@ from skdp.linear_model._shared.gram import (
     exact_sums,
     row_unit,
 )
+from inner_package import load_kernels
+
+import skdp.rows.block as block_module
+import skdp.rows.sums as sums_module
+from skdp import Domain
+from skdp.geometry.moments import MomentLayout
 from skdp.rows import MemoryRows
 
 COLUMNS = {"a": (0, 3), "job": ["x", "y", "z"], "b": (-1, 1), "sex": ["f", "m"]}

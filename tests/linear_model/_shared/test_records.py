@@ -11,6 +11,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inner_descent import (
+    SLOPE_BLOCKS,
+    Blocks,
+    Gradients,
+    Moves,
+    gradients_module,
+    logistic_slope,
+    residual,
+)
+from inner_fits import NUMBER_BITS
 from summed_records import (
     MIXED,
     ONE,
@@ -26,17 +36,7 @@ from summed_records import (
     table,
 )
 
-import skdp.linear_model._descent.gradients as gradients_module
 from skdp import Domain
-from skdp.linear_model._descent.gradients import (
-    SLOPE_BLOCKS,
-    Gradients,
-    Moves,
-    logistic_slope,
-    residual,
-)
-from skdp.linear_model._descent.scaling import Blocks
-from skdp.linear_model._shared.gram import NUMBER_BITS
 from skdp.rows.block import MOST_ROWS
 from skdp.rows.sums import FOLD, Total
 

@@ -8,6 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from inner_descent import Blocks, Gradients, RowBound, clipped_residual, logistic_slope, residual
+from inner_descent import gradients_module as scaled_rows_module
 from summed_records import (
     MIXED,
     ONE,
@@ -23,15 +25,7 @@ from summed_records import (
     table,
 )
 
-import skdp.linear_model._descent.gradients as scaled_rows_module
 from skdp import Domain
-from skdp.linear_model._descent.gradients import (
-    Gradients,
-    clipped_residual,
-    logistic_slope,
-    residual,
-)
-from skdp.linear_model._descent.scaling import Blocks, RowBound
 from skdp.rows.block import MOST_ROWS
 
 # Numbers, weights, levels

@@ -8,6 +8,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from exact_gradient import Problem, problem
+from inner_descent import Blocks, clipped_residual, logistic_slope, residual
+from inner_descent import gradients_module as scaled_rows_module
+from inner_fits import Design, exact_cross, exact_gram, exact_sums
+from inner_objective import (
+    Coordinates,
+    certified_gradient,
+    minimise,
+    perturbation_module,
+    row_builder,
+)
 from summed_records import MIXED, gradients, moved, scaled, sums_along
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -19,15 +29,6 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
 )
-from skdp.linear_model._descent import gradients as scaled_rows_module
-from skdp.linear_model._descent.gradients import clipped_residual, logistic_slope, residual
-from skdp.linear_model._descent.scaling import Blocks
-from skdp.linear_model._objective import perturbation as perturbation_module
-from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import exact_cross, exact_gram, exact_sums
-from skdp.linear_model._solver.certificate import certified_gradient
-from skdp.linear_model._solver.design_rows import Coordinates, row_builder
-from skdp.linear_model._solver.solve import minimise
 from skdp.linear_model.losses import Logistic
 from skdp.rows import MemoryRows
 from skdp.rows import block as block_module

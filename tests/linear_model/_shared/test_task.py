@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-from skdp.linear_model._shared.task import Task, removed_and_added
+from inner_fits import Task, removed_and_added
 
 
 def delta_between(p, q, epsilon):

@@ -22,18 +22,18 @@ from exact_gradient import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inner_objective import (
+    CertifiedGradient,
+    attainable_tolerance,
+    certified_gradient,
+    is_compiled,
+    row_builder,
+)
+from inner_objective import certificate_module as _certificate
 from scipy.special import softmax
 
 from skdp import Spline
 from skdp.domain.splines import Interaction
-from skdp.linear_model._solver import certificate as _certificate
-from skdp.linear_model._solver.certificate import (
-    CertifiedGradient,
-    attainable_tolerance,
-    certified_gradient,
-)
-from skdp.linear_model._solver.design_rows import row_builder
-from skdp.linear_model._solver.problem import is_compiled
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic, Softmax
 from skdp.rows import KeptBlocks, MemoryRows
 from skdp.rows.block import MOST_ROWS

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from inner_fits import Design
+from inner_objective import CompiledSums, Coordinates, DesignRows, is_compiled, sums_over, weigher
+from inner_objective import clipping_module as clipping
+from inner_package import compiled_module as compiled
 
-import skdp._compiled as compiled
 from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression
 from skdp.domain.layout import encode_compactly
-from skdp.linear_model._objective import clipping
-from skdp.linear_model._shared.design import Design
-from skdp.linear_model._solver.design_rows import Coordinates, DesignRows, sums_over, weigher
-from skdp.linear_model._solver.problem import CompiledSums, is_compiled
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 
 kernels = pytest.importorskip("skdp._kernels")

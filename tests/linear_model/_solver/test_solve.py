@@ -20,13 +20,19 @@ from exact_gradient import (
     on_grid,
     problem,
 )
+from inner_objective import (
+    SAMPLE_CELLS,
+    SINGLE,
+    DesignRows,
+    NotCertified,
+    attainable_tolerance,
+    certified_gradient,
+    minimise,
+    sample_of,
+)
+from inner_objective import solve_module as _solve
 from scipy.optimize import approx_fprime, minimize
 
-from skdp.linear_model._solver import solve as _solve
-from skdp.linear_model._solver.certificate import attainable_tolerance, certified_gradient
-from skdp.linear_model._solver.design_rows import DesignRows
-from skdp.linear_model._solver.problem import SAMPLE_CELLS, SINGLE, sample_of
-from skdp.linear_model._solver.solve import NotCertified, minimise
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.rows import KeptBlocks
 

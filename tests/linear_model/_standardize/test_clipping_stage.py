@@ -9,15 +9,13 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from inner_fits import Design, Task
+from inner_moments import scaler_module as _rules
+from inner_objective import ClippingBounds, Coordinates, DesignRows, finisher, plan_clipping
+from inner_objective import clipping_module as _clipping
 from scipy.special import expit
 
 from skdp import Domain, DPLogisticRegression, Ledger
-from skdp.linear_model._objective import clipping as _clipping
-from skdp.linear_model._objective.clipping import ClippingBounds, finisher, plan_clipping
-from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.task import Task
-from skdp.linear_model._solver.design_rows import Coordinates, DesignRows
-from skdp.linear_model._standardize import scaler as _rules
 from skdp.mechanisms.noise import Publication
 from skdp.privacy import compose
 from skdp.randomness import Lattice

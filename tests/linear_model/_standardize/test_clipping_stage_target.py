@@ -8,14 +8,11 @@ from itertools import product
 import numpy as np
 import pytest
 from exact_minimiser import Minimiser, noise_scale
+from inner_fits import Design, Task
+from inner_objective import ClippingBounds, Coordinates, finisher, greatest_leverage, plan_clipping
 from test_clipping_stage import exact_of, state_of
 
 from skdp import Domain, DPHuberRegressor, Ledger
-from skdp.linear_model._objective.clipping import ClippingBounds, finisher, plan_clipping
-from skdp.linear_model._objective.perturbation import greatest_leverage
-from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.task import Task
-from skdp.linear_model._solver.design_rows import Coordinates
 from skdp.linear_model.losses import PseudoHuber
 
 RELATIONS = ["replace_one", "add_remove"]

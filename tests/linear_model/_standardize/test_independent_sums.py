@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-from skdp.linear_model._standardize import stage as module
-from skdp.linear_model._standardize.stage import ColumnSums, independent
+from inner_moments import ColumnSums, independent
+from inner_moments import stage_module as module
 
 
 def sums_of(k, n, levels=0):

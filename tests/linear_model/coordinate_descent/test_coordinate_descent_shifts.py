@@ -11,23 +11,25 @@ import pytest
 from descent_runs import fitted
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import chisquare
-
-from skdp import Domain
-from skdp.linear_model._descent import algorithm as _descent
-from skdp.linear_model._descent import algorithm as shared
-from skdp.linear_model._descent.algorithm import Descent
-from skdp.linear_model._descent.gradients import (
+from inner_descent import (
+    Blocks,
+    Descent,
+    DescentPlan,
+    DescentStage,
     Gradients,
+    RowBound,
+    Scaling,
     clipped_residual,
     keep_scaled,
     logistic_slope,
     residual,
 )
-from skdp.linear_model._descent.plan import DescentPlan
-from skdp.linear_model._descent.scaling import Blocks, DescentStage, RowBound, Scaling
-from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import GRAM_BITS
+from inner_descent import algorithm_module as _descent
+from inner_descent import algorithm_module as shared
+from inner_fits import GRAM_BITS, Design
+from scipy.stats import chisquare
+
+from skdp import Domain
 from skdp.linear_model.coordinate_descent import (
     DPCoordinateDescentClassifier,
     DPCoordinateDescentRegressor,

@@ -6,8 +6,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 from exact_profile import Bare, exact_delta
+from inner_package import last_passing
 
-from skdp._search import last_passing
 from skdp.mechanisms.independent import calibrate_releases
 from skdp.mechanisms.scales import greatest_slope, least_scale
 from skdp.noise.laws import (

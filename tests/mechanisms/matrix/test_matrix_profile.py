@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 import pytest
+from inner_package import wishart
 from scipy.stats import gamma, kstest
 from test_matrix_laplace import OWN, log_density
 
-from skdp._draws import wishart
 from skdp.mechanisms.matrix import (
     LEAST_NORM,
     MOST_NORM,

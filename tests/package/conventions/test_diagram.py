@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from inner_package import DOCUMENTATION
 from public_estimators import all_estimators
 from sklearn.pipeline import make_pipeline
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Ledger
-from skdp._sklearn import DOCUMENTATION
 
 ROOT = next(folder for folder in Path(__file__).parents if (folder / "pyproject.toml").exists())
 

@@ -1,0 +1,30 @@
+"""Inner parts of inference that tests look at: a move changes a line here."""
+
+# ruff: noqa: F401
+from skdp.linear_model._inference import plan as plan_module
+from skdp.linear_model._inference import release as release_module
+from skdp.linear_model._inference.estimate import (
+    NoisyEquations,
+    estimate,
+    narrowed,
+    user_units,
+    widened,
+)
+from skdp.linear_model._inference.plan import (
+    InferencePlan,
+    _longest,
+    at_bounds,
+    curvature_layout,
+    plan_inference,
+)
+from skdp.linear_model._inference.release import (
+    MOST_POWER,
+    Influences,
+    ScoreRows,
+    Scores,
+    exact_squares,
+    few_bits,
+    with_bending,
+    with_residuals,
+)
+from skdp.linear_model._inference.table import Inference, digits

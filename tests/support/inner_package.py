@@ -1,0 +1,37 @@
+"""Inner parts of the rest of the package that tests look at: a move changes a line here."""
+
+# ruff: noqa: F401
+from skdp import __main__ as main_module
+from skdp import _compiled as compiled_module
+from skdp._arrays import FloatArray, repeated, wide_rows
+from skdp._checks import check_interval, check_positive, fail
+from skdp._codec import ARRAYS, TYPES, decode, encode, from_text, hints_of, to_text, type_named
+from skdp._compiled import load_kernels
+from skdp._draws import (
+    discrete_laplace,
+    exponentials,
+    gamma,
+    gammas,
+    gumbels,
+    normals,
+    uniforms,
+    wishart,
+)
+from skdp._identity import check_at_first_use, others_in, relied_on, remembered
+from skdp._progress import with_bar
+from skdp._search import last_passing, passing_below_root
+from skdp._sklearn import DOCUMENTATION
+from skdp.bounds._counts import OCTAVES, SHARES, CountNoise, LevelCounts, Magnitudes, Steps, counts
+from skdp.datasets._declared import declaration
+from skdp.model_selection import _selection as selection_module
+from skdp.model_selection._candidates import parts, private_step, sizes
+from skdp.model_selection._scores import UNITS, _rows, as_score
+from skdp.model_selection._selection import (
+    bernoulli_exp,
+    exponential_mechanism,
+    permute_and_flip,
+    uniform_below,
+)
+from skdp.testing import _attacker as attacker_module
+from skdp.testing import _toy as toy_module
+from skdp.testing._attacker import _best_events, attack, picture

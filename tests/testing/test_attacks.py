@@ -8,7 +8,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from inner_objective import OUTPUT_SHARE, GaussianFamily, JointProfile, ModelTask, greatest_shift
+from inner_objective import OUTPUT_SHARE, JointProfile, greatest_shift
 
 from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression
 from skdp.geometry import LpBall
@@ -190,29 +190,6 @@ def test_a_polygon_that_ends_below_zero_keeps_its_profile():
         masses = _grid.upper(half, step, -math.ceil(1 / step), 1)
         beyond = np.maximum(-np.expm1(np.minimum(epsilon - masses.losses, 0.0)), 0.0)
         assert masses.infinity_mass + masses.masses @ beyond >= 0.5 * (1 - 1e-12)
-
-
-def test_a_loss_that_changes_is_calibrated_anew():
-    """One object, more curved at its second fit: what was found for the first does not hold."""
-
-    class Changing:
-        slope_bound, blunt = 1.0, True
-
-        def curvature_bound(self, low, high):
-            return 1 - np.asarray(low, dtype=float) * self.blunt
-
-    facts = {"n": None, "size": 1.0, "epsilon": 1.0, "delta": 1e-5, "neighbors": "add_remove"}
-    asked = ModelTask(design=None, reference=None, **facts)
-    loss, sharp = Changing(), Changing()
-    sharp.blunt = False
-    first = GaussianFamily()._shift(asked, loss, 0.8, 1)
-    early = JointProfile(loss, 0.1, 0.8)(1.0)
-    loss.blunt = False
-    assert GaussianFamily()._shift(asked, loss, 0.8, 1) == greatest_shift(
-        sharp, 0.8, 1.0, 1e-5, "add_remove"
-    )
-    assert first > 2 * GaussianFamily()._shift(asked, loss, 0.8, 1)
-    assert JointProfile(loss, 0.1, 0.8)(1.0) == JointProfile(sharp, 0.1, 0.8)(1.0) > early
 
 
 @pytest.mark.parametrize("size", [5, 9, 40, 1000])

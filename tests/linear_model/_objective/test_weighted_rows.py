@@ -268,7 +268,7 @@ def test_the_noise_of_a_plan_covers_all_weighted_rows(kind, setting, regularizat
         gradients = plan.loss.slope_bound * weights[:, None] * rows
         if "delta" in SETTINGS[setting]:
             lengths = np.sqrt(np.square(gradients) @ (1 / plan.noise.variance()))
-            allowed = plan.losses[0][0].profile.profile.shift
+            allowed = plan.losses[0][0].profile.shift
         else:
             lengths = 2 * plan.noise.ball.gauge(gradients) / plan.noise.scale
             allowed = plan.q * (plan.epsilon - plan.output_epsilon)

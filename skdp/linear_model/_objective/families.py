@@ -409,8 +409,7 @@ class GaussianFamily:
         """Return Gaussian noise for the weighted rows, calibrated by the joint profile."""
         loss, design = task.of_record(choice.loss), task.design
         leverage = min(self.leverage(task, choice), choice.leverage)
-        asked = self._epsilon(task), task.delta, task.neighbors, task.n_models
-        shift = float(greatest_shift(loss, leverage, *asked))
+        shift = self._shift(task, loss, leverage, task.n_models)
         if shift == 0:
             rule = "be large enough that the curvature spends less than epsilon"
             raise fail("q", rule, choice.q, "Give a q nearer to 1.")
@@ -428,6 +427,10 @@ class GaussianFamily:
     @staticmethod
     def _epsilon(task: ModelTask) -> float:
         return task.epsilon * task.n_models
+
+    def _shift(self, task: ModelTask, loss: Bounded, leverage: float, models: int) -> float:
+        asked = self._epsilon(task), task.delta, task.neighbors, models
+        return float(greatest_shift(loss, leverage, *asked))
 
 
 Family = KNormFamily | GaussianFamily

@@ -21,6 +21,7 @@ from skdp.linear_model._objective.perturbation import (
     Perturbation,
     greatest_leverage,
     leverage_apart,
+    leverages_apart,
     shift_share,
     weighted_length,
     weighted_radius,

@@ -235,7 +235,7 @@ def reach(model: Any) -> float:
     """Return the greatest length of a weighted row over that of the longest row."""
     whole = model.loss_.slope_bound * math.sqrt((1 / model.noise_.variance()).sum())
     ((loss, _),) = model.guarantee_.losses
-    return float(loss.profile.profile.shift / whole)
+    return float(loss.profile.shift / whole)
 
 
 def populations(repeats: int) -> None:

@@ -25,6 +25,7 @@ from skdp.linear_model._objective.perturbation import (
     counts_weights,
     greatest_leverage,
     leverage_apart,
+    leverages_apart,
     room,
     weighted_length,
     weighted_radius,
@@ -390,7 +391,7 @@ class GaussianFamily:
         """Return c / mu, and the leverages; mu is approximate for more than one q."""
         # The curvature of several models is treated as that of one model: an approximation.
         joint = task.of_record(loss)
-        whole = tuple(leverage_apart(joint, q, self._epsilon(task)) for q in grid.tolist())
+        whole = leverages_apart(joint, grid, self._epsilon(task))
         asked = self._epsilon(task), task.delta, task.neighbors
         if len(whole) > 1:
             shift = rough_shifts(joint, whole, *asked)
@@ -398,7 +399,7 @@ class GaussianFamily:
             shift = np.array([greatest_shift(joint, whole[0], *asked)])
         with np.errstate(divide="ignore"):
             scale = loss.slope_bound * math.sqrt(task.n_models) / shift
-        return scale, np.array([leverage_apart(joint, q, task.epsilon) for q in grid.tolist()])
+        return scale, np.array(leverages_apart(joint, grid, task.epsilon))
 
     def leverage(self, task: ModelTask, choice: Candidate) -> float:
         """Return the leverage that leaves the share q of epsilon to the noise."""

@@ -21,7 +21,7 @@ inexactness of the solver.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -104,11 +104,17 @@ def greatest_leverage(loss: Bounded, q: float, epsilon: float, neighbors: str) -
 
 def leverage_apart(loss: Bounded, q: float, epsilon: float) -> float:
     """Return the greatest leverage that leaves q epsilon to any additive noise (Theorem 2)."""
-    curvature, rank = greatest_curvature(loss), rank_of(loss)
+    return leverages_apart(loss, (q,), epsilon)[0]
+
+
+def leverages_apart(loss: Bounded, shares: Iterable[float], epsilon: float) -> tuple[float, ...]:
+    # The bound is looked up once: a loss is compared by all its parameters.
+    curvature = greatest_curvature(loss)
     if not curvature > 0:
-        return math.inf
-    left = rank * math.expm1(min(epsilon * (1 - q) / rank, 700.0))
-    return left / curvature * (1 - 1e-9)
+        return tuple(math.inf for _ in shares)
+    r = rank_of(loss)
+    left = (r * math.expm1(min(epsilon * (1 - float(q)) / r, 700.0)) for q in shares)
+    return tuple(room / curvature * (1 - 1e-9) for room in left)
 
 
 def room(

@@ -15,6 +15,7 @@ from inner_objective import (
     corners,
     greatest_shift,
     leverage_apart,
+    leverages_apart,
     rough_shifts,
 )
 from inner_objective import profiles_module as gaussian_objective
@@ -401,7 +402,7 @@ def test_noise_that_may_not_be_log_concave_is_refused():
 def test_rough_shifts_are_near_the_greatest_and_are_not_used_for_privacy(loss, neighbors):
     """They compare candidates; the winner's shift is the greatest shift, which has passed."""
     for epsilon, delta in [(0.05, 1e-4), (1.0, 1e-6), (5.0, 1e-12)]:
-        leverages = tuple(leverage_apart(loss, q, epsilon) for q in (0.2, 0.5, 0.9))
+        leverages = leverages_apart(loss, (0.2, 0.5, 0.9), epsilon)
         rough = rough_shifts(loss, leverages, epsilon, delta, neighbors)
         found = [greatest_shift(loss, one, epsilon, delta, neighbors) for one in leverages]
         np.testing.assert_allclose(rough, found, rtol=0.06)

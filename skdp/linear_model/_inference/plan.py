@@ -28,7 +28,7 @@ from skdp.domain.layout import number_units
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, exact_sum, release_exact
-from skdp.linear_model._shared.task import Releases, Task
+from skdp.linear_model._shared.task import ReleasePlan, Task
 from skdp.linear_model._standardize.stage import ColumnSums, GaussianSplit, ScalingStage, sums_noise
 from skdp.mechanisms import KNorm, KNormNoise, MatrixLaplaceNoise, Sensitivity
 from skdp.mechanisms.matrix import MatrixGaussianNoise, MatrixNoise, losses_of_trace
@@ -112,7 +112,7 @@ REACH, REACH_AT, REACH_POWER, LEAST_REACH, MOST_REACH = 0.5, 60.0, 1 / 3, 0.4, 4
 
 
 @dataclass(frozen=True, eq=False)
-class InferencePlan(Releases):
+class InferencePlan(ReleasePlan):
     """The calibrated releases; public information only.
 
     Attributes

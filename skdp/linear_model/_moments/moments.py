@@ -16,14 +16,14 @@ from skdp.domain.columns import listed
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._moments.postprocess import SHRINK, NoisyMoments
 from skdp.linear_model._shared.gram import exact_gram, exact_statistic, release_exact
-from skdp.linear_model._shared.task import Releases
+from skdp.linear_model._shared.task import ReleasePlan
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms.noise import first_covariance, variances
 from skdp.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
-class MomentPlan(Releases):
+class MomentPlan(ReleasePlan):
     """A release of moments in one stage; public information only.
 
     Attributes

@@ -148,7 +148,7 @@ class Stage:
         return cls(name, law_of(noise), releases, math.sqrt(own.mean()), epsilon, delta)
 
 
-class Releases:
+class ReleasePlan:
     """A plan of releases with noise; public information only."""
 
     @property

@@ -64,7 +64,7 @@ NAMES = {
     " _log_share _share_of_each _lowered _rough _wanted _usual _step _lattice _aligned",
     "privacy/fold.py": "_DEEP _TRIES",
     "privacy/guarantee.py": "_WIDTH _INDENT _DELTAS _card _card_html _rows _profile_row _meaning"
-    " _equivalent_rows _odds_factor _up _near _digits _html_cell _table",
+    " _equivalent_rows _up _near _digits _table",
     "privacy/profile.py": "_PIECES _CORNERS",
     "privacy/ledger_rules.py": "_ASIDE _DEARER",
     "privacy/ledger_file.py": "_POINTS",

@@ -460,8 +460,8 @@ class FittedClassifier:
 @with_parameters
 class PrivateClassifier(
     ClassifierMixin,  # type: ignore[misc]
-    PrivateLinearModel,
     FittedClassifier,
+    PrivateLinearModel,
 ):
     """Base of the classifiers. The linear predictor of a model is the log-odds of its label."""
 

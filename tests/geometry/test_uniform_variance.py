@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import tracemalloc
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
-from numpy.random import Generator
+from compared_balls import Shy
 
 from skdp.geometry import (
     EncodedRowsBall,
@@ -26,25 +25,7 @@ from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 FULL = np.random.default_rng(0).normal(size=(4, 4))
 
 
-@dataclass(frozen=True)
-class Foreign:
-    """A ball of somebody else's: with its covariance, or with nothing but what it must have."""
-
-    ball: Any
-    exact: ClassVar[bool] = True
-
-    @property
-    def dim(self) -> int:
-        return int(self.ball.dim)
-
-    def gauge(self, v: Any) -> Any:
-        return self.ball.gauge(v)
-
-    def sample(self, n: int, rng: Generator) -> Any:
-        return self.ball.sample(n, rng)
-
-
-class WithCovariance(Foreign):
+class WithCovariance(Shy):
     def covariance(self) -> Any:
         return self.ball.covariance()
 
@@ -97,7 +78,7 @@ def test_variances_over_many_levels_are_integrated_as_well_as_over_few(
 
 def test_a_ball_without_variances_is_drawn_from() -> None:
     """The same draws as for the covariance; 4,096 of them are within a tenth."""
-    ball = Foreign(LpBall(3))
+    ball = Shy(LpBall(3))
     estimate = uniform_variance(ball)
     np.testing.assert_allclose(estimate, np.diag(uniform_covariance(ball)[0]), rtol=1e-12)
     np.testing.assert_allclose(estimate, LpBall(3).variance(), rtol=0.1)
@@ -114,7 +95,7 @@ def test_a_ball_without_variances_is_drawn_from() -> None:
         ShearedBall(EncodedRowsBall(3, (9_999,)), np.r_[0.0, np.full(10_002, -1e-4)]),
         EncodedRowsBall(0, tuple(range(1, 101)), intercept=False),
         RadialMomentBall(MomentLayout(150, range(150)), radius=1.0),
-        Foreign(LpBall(40_000)),
+        Shy(LpBall(40_000)),
     ],
     ids=lambda ball: type(ball).__name__,
 )

@@ -247,10 +247,6 @@ class ScalingStage:
         first = int(self.sums.is_counted)
         return self.deviations(n)[first : first + len(self.sums.columns)]
 
-    def mean_deviation(self, n: float) -> float:
-        """Return the standard deviation of the noise in the mean of the first column."""
-        return float(self.mean_deviations(n)[0])
-
     def release(self, exact: NDArray[Any], rng: Generator) -> Estimates:
         """Release the sums, and return what they estimate."""
         return self.sums.estimates(release_exact(self.noise, exact, rng))

@@ -365,7 +365,7 @@ def test_the_rules_share_gives_means_a_hundredth_of_noise_within_its_bounds(neig
         return stage_of(design, neighbors, n, share=share)
 
     def noise(stage, n):
-        return stage.mean_deviation(n)
+        return float(stage.mean_deviations(n)[0])
 
     # One with all of epsilon tells what the shares are.
     whole = noise(planned(1000, 1 - 1e-9), 1000) * 1000

@@ -60,7 +60,9 @@ _GREATEST_NUMBER = 2 / (min(RADIUS, BOX_RADIUS) * math.sqrt(DESCENT.least))
 SAID = [
     ("coordinate_descent", f"half-width ${power(round(math.log2(_descent.FARTHEST)))}$"),
     ("coordinate_descent", f"at most ${power(round(math.log2(2 * _descent.FARTHEST)))}$"),
-    ("coordinate_descent", f"below ${power(math.ceil(math.log2(_GREATEST_NUMBER)))}$"),
+    ("coordinate_descent", f"at most ${power(round(math.log2(_gradients.MOST_MOVE)))}$"),
+    ("coordinate_descent", f"Scaled numbers are at most ${_GREATEST_NUMBER:g}$"),
+    ("coordinate_descent", f"allow ${power(round(math.log2(_gradients.MOST_NUMBER)))}$"),
     ("coordinate_descent", f"at least $10^{{{round(math.log10(DESCENT.least))}}}$ (`SpreadRule`)"),
     ("coordinate_descent", f"a multiple of ${power(-NUMBER_BITS)}$"),
     ("coordinate_descent", f"a multiple of ${power(-GRAM_BITS)}$"),

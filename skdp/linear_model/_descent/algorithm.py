@@ -54,6 +54,8 @@ Watch = Callable[[int, FloatArray], bool]
 
 # Coordinates are clipped to this, so that coefficients are finite for any step size.
 FARTHEST = 2.0**20
+# Outside of these, units of gradients and their squares could be 0 or infinite.
+_LEAST_UNIT, _MOST_UNIT = 1e-60, 1e60
 # Targets of steps with a penalty Q are clipped to this: sums of infinite ones are not defined.
 _MOST_TARGET = 1e100
 # About how many numbers are drawn at once.
@@ -300,6 +302,9 @@ class CoordinateDescent:
         if isinstance(asked.clip, Real) and any(table is not None for table in blocks.tables):
             rule = 'be "auto" or None for a domain with splines'
             raise fail("clip", rule, asked.clip, "A record changes several of their coefficients.")
+        if isinstance(asked.clip, Real) and not _LEAST_UNIT <= self._clip(blocks) <= _MOST_UNIT:
+            rule = f"be {_LEAST_UNIT:g} to {_MOST_UNIT:g} times half the width of the target"
+            raise fail("clip", rule, asked.clip, "It is in units of the target. " + _AUTO)
         stage = None
         if asked.scaling_share != 0:
             stage = DescentStage(blocks, self.kind.is_regression, task.n)
@@ -396,6 +401,14 @@ class CoordinateDescent:
         )
         return descent, slope
 
+    def _clip(self, blocks: Blocks) -> float:
+        """Return the number ``clip`` in units of the gradients, for targets in [-1, 1]."""
+        clip = float(self.asked.clip)
+        if not self.kind.is_regression:
+            return clip
+        low, high = blocks.domain.decode_target([-1.0, 1.0]).tolist()
+        return clip / (high / 2 - low / 2)
+
     def _slope(self, plan: DescentPlan, scaling: Scaling) -> tuple[float, Any]:
         """Return the unit of the derivative of the loss, and the derivative.
 
@@ -405,11 +418,10 @@ class CoordinateDescent:
         if plan.task.joint:
             return 1.0, plan.task.joint
         if not self.kind.is_regression:
-            return (float(clip) if isinstance(clip, Real) else 1.0), logistic_slope
+            unit = self._clip(plan.task.blocks) if isinstance(clip, Real) else 1.0
+            return unit, logistic_slope
         if isinstance(clip, Real):
-            # ``clip`` is in the target's units. Gradients are those of targets in [-1, 1].
-            ends = plan.task.blocks.domain.decode_target([-1.0, 1.0])
-            return float(clip) * 2 / float(ends[1] - ends[0]), residual
+            return self._clip(plan.task.blocks), residual
         bound = residual_bound(plan, scaling) if is_auto(clip) else WHOLE_RANGE
         return bound, clipped_residual(bound)
 

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray, size_of_arrays
+from skdp._checks import fail
 from skdp.linear_model._descent.scaling import Blocks, Scaling
 from skdp.linear_model._shared.gram import (
     GRAM_BITS,
@@ -209,7 +210,7 @@ class ScaledRows:
     def __init__(self, blocks: Blocks, scaling: Scaling, rows: Block) -> None:
         self.blocks, self.levels, self.target = blocks, rows.levels, rows.target
         self.share = rows.share
-        # 24 bits hold a multiple of 2^-20 below 16. Greater numbers, which are at most 200 because
+        # 24 bits hold a multiple of 2^-20 below 16. Greater numbers, which are at most 100 because
         # estimated variances have a lower limit (`SpreadRule`), are rounded to a coarser grid.
         self.numbers = np.empty((len(blocks.numbers), len(rows)), dtype=np.float32)
         at = 0
@@ -336,11 +337,21 @@ Exact = NDArray[Any]
 
 # Number of blocks whose slopes are computed at once: few calls, and arrays that fit in the cache.
 SLOPE_BLOCKS = 4
+# Coordinates in the box of half-width 2^20 move by at most this, and scaled numbers are below
+# MOST_NUMBER: then no predictor is infinite or NaN (Theorem 4, (i)).
+MOST_MOVE, MOST_NUMBER = 2.0**21, 2.0**20
 _NUMBERS = count()
 
 
 def keep_scaled(rows: Rows, blocks: Blocks, scaling: Scaling) -> Kept:
     """Return the scaled rows, kept where they are; `ScaledRows` is the state of a block."""
+    with np.errstate(all="ignore"):
+        greatest = (1 + np.abs(scaling.centre)) / scaling.scale
+    if not ((scaling.scale > 0) & (greatest < MOST_NUMBER)).all():
+        raise fail("scaling", "have centres and scales that keep numbers below 2^20")
+    bound = scaling.rows.bound
+    if bound is not None and not (bound > 0 and np.isfinite(scaling.rows.precision).all()):
+        raise fail("scaling", "bound the length of rows by a number > 0", bound)
     return rows.keep(partial(ScaledRows, blocks, scaling), SLOPE_BLOCKS, caches=True)
 
 
@@ -385,12 +396,16 @@ class Gradients:
         label_weights: FloatArray | None = None,
         classes: tuple[int, ...] = (),
     ) -> None:
+        if clips is not None and not ((clips > 0) & (clips < np.inf)).all():
+            raise fail("clips", "be finite and > 0", clips.tolist())
         self.kept, self.blocks, self.label = kept, blocks, label
         self.slope, self.clips, self.label_weights = slope, clips, label_weights
         self.moves = Moves(next(_NUMBERS), [], classes)
 
     def move(self, block: int, change: FloatArray) -> None:
         """Add ``change`` to the coordinates of a block, from the next gradient on."""
+        if not np.abs(change).max() <= MOST_MOVE:  # NaN is refused, too
+            raise fail("a change", f"be at most {MOST_MOVE:g}", change.tolist())
         if change.any():
             self.moves.changes.append((block, change.copy()))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -13,16 +14,18 @@ from hypothesis import strategies as st
 from inner_descent import (
     Blocks,
     DescentStage,
+    Gradients,
     RowBound,
     Scaling,
     keep_scaled,
     plain_scaling,
+    residual,
     usual_square,
 )
 from inner_descent import scaling_module as _scaling
 from inner_fits import GRAM_BITS, NUMBER_BITS
 
-from skdp import Domain
+from skdp import Domain, DPCoordinateDescentRegressor, Ledger
 from skdp.rows import MemoryRows
 
 UNIT = 2**GRAM_BITS
@@ -224,3 +227,30 @@ def test_the_scaling_of_the_domain_bounds_every_square():
     ball = Blocks(Domain.l2_ball(5, radius=3.0), True)
     assert plain_scaling(ball, 10.0, box(ball)).scale[0] == 0.75
     assert usual_square(ball) <= 0.06
+
+
+def test_what_would_make_a_share_infinite_or_nan_is_refused():
+    """Theorem 4 (i): one NaN in a sum of integers would show which records it came from."""
+    source = MemoryRows(DOMAIN, *table([(0.1, 1.3, "x", "q", 0.3)]))
+    fine = plain_scaling(BLOCKS, 10, box())
+    for wrong in (0.0, -1.0, 1e-7, np.nan):
+        with pytest.raises(ValueError, match="scaling must have centres and scales"):
+            keep_scaled(source, BLOCKS, replace(fine, scale=np.array([1.0, wrong])))
+    kept = keep_scaled(source, BLOCKS, fine)
+    for wrong in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match="clips must be finite and > 0"):
+            Gradients(kept, BLOCKS, None, residual, np.append(np.ones(BLOCKS.dim - 1), wrong))
+    gradients = Gradients(kept, BLOCKS, None, residual, np.ones(BLOCKS.dim))
+    for wrong in (np.nan, np.inf, -(2.0**21 + 1)):
+        with pytest.raises(ValueError, match="a change must be at most"):
+            gradients.move(1, np.array([wrong]))
+
+
+@pytest.mark.parametrize(("clip", "half_width"), [(1e30, 1e-123), (1e-30, 1e300)])
+def test_a_clip_without_a_unit_is_refused_before_anything_is_spent(clip, half_width):
+    """Its square, or its inverse, would not be a float."""
+    domain = Domain({"u": ["a", "b"]}, target=(-half_width, half_width))
+    model = DPCoordinateDescentRegressor(domain=domain, delta=1e-6, clip=clip, ledger=Ledger(1.0))
+    with pytest.raises(ValueError, match=r"clip must be 1e-60 to 1e\+60 times half the width"):
+        model.fit(pd.DataFrame({"u": ["a", "b"]}), [0.0, 0.0])
+    assert not model.ledger.entries

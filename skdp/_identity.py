@@ -82,14 +82,22 @@ def require_comparable(part: Any, name: str) -> None:
     """Raise ValueError if the ``==`` of a part of another package does not see all that it holds.
 
     A plain subclass of a dataclass inherits such an ``==``: what is cached for one instance would
-    be taken for another one.
+    be taken for another one. So may a part inside the part.
     """
-    if is_ours(part) or not is_dataclass(part) or "__eq__" in vars(type(part)):
+    if isinstance(part, tuple):
+        # Of numbers there may be many.
+        for own in part if part and not isinstance(part[0], float | int) else ():
+            require_comparable(own, name)
+    if isinstance(part, type) or not is_dataclass(part):
+        return
+    kind, names = type(part), [field.name for field in fields(part)]
+    for own in names:
+        require_comparable(getattr(part, own), name)
+    by_hand = "__eq__" in vars(kind) and "__dataclass_params__" not in vars(kind)
+    if is_ours(part) or by_hand:
         return
     compared = {field.name for field in fields(part) if field.compare}
-    cached = {
-        own for own in vars(part) if isinstance(getattr(type(part), own, None), cached_property)
-    }
+    cached = {own for own in vars(part) if isinstance(getattr(kind, own, None), cached_property)}
     if further := sorted(vars(part).keys() - compared - cached):
         remedy = "Make its class a frozen dataclass whose fields are all that it holds."
         raise fail(name, "compare all its attributes by ==", further, remedy)

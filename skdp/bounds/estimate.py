@@ -35,6 +35,7 @@ from skdp.bounds._counts import (
 from skdp.domain import Domain
 from skdp.domain.tables import (
     NotNumbers,
+    as_column,
     as_table,
     in_memory,
     kind_of_dtype,
@@ -177,6 +178,7 @@ class Asked:
         shares: IntArray = np.full(n, WHOLE)
         persons: Sequence[int] | None = None
         if groups is not None:
+            groups = as_column(groups, "groups")
             known = Persons.of_table(groups, n_rows)
             codes, shares = Shares(known, 1).members(groups)
             n, persons = len(known), codes.tolist()

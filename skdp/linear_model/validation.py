@@ -129,6 +129,7 @@ def units_of(groups: Any, n: int) -> tuple[int, NDArray[np.intp] | None]:
     """Return the number of units of n rows and, for persons, the position of each row's."""
     if groups is None:
         return n, None
+    groups = as_column(groups, "groups")
     persons = Persons.of_table(groups, n)
     return len(persons), persons.codes(groups)
 

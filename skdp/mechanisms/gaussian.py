@@ -39,7 +39,8 @@ def gaussian_scale(epsilon: float, delta: float) -> float:
     Returns
     -------
     float
-        Within a few 1e-12 of the least, and never below it.
+        Never below the least, and within a few 1e-12 of it for delta <= 0.9. Nearer to 1 it is
+        greater: by 4e-8 at 1 - 1e-6, and by 2.6e-5 at 1 - 1e-9, for epsilon = 1.
 
     Raises
     ------

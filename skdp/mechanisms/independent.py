@@ -47,6 +47,7 @@ from skdp.mechanisms.scales import (
     length_of,
     losses_of,
     pure_scale,
+    scaled,
     worst_scale,
     worst_shift,
 )
@@ -483,7 +484,7 @@ def _calibrated(
             law = PLAIN["gaussian"]
     scale = scale_of(law)
     losses = (*losses_of(law, few, length, scale), *beside)
-    law = law.scaled(scale)
+    law = scaled(law, scale)
     shifts = _told(releases.shifts)
     told = f"{law!r} noise in each of {releases.count} releases with shifts {shifts}"
     if choices is not None:

@@ -319,7 +319,8 @@ class EllipticKNorm:
         around = Sensitivity(ellipsoid, neighbors=sensitivity.neighbors)
         noise = KNorm("hull").calibrate(around, epsilon=epsilon, delta=delta)
         said = f"K-norm noise on an ellipsoid around {sensitivity.ball!r}"
-        return replace(noise, guarantee=replace(noise.guarantee, mechanism=said))
+        own = relied_on(sensitivity.ball)
+        return replace(noise, guarantee=replace(noise.guarantee, mechanism=said, assumptions=own))
 
 
 def knorm_is_less(dim: int, epsilon: float, delta: float) -> bool:

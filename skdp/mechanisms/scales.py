@@ -25,7 +25,7 @@ from scipy.optimize import minimize_scalar
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_interval, check_positive, fail
-from skdp._identity import check_at_first_use
+from skdp._identity import check_at_first_use, is_ours
 from skdp._search import last_passing
 from skdp.geometry import LpBall, NormBall
 from skdp.geometry.ball import ask, known
@@ -45,7 +45,7 @@ from skdp.noise.laws import (
 )
 from skdp.privacy.composition import Composition
 from skdp.privacy.losses import GaussianLoss, PrivacyLoss, ShiftLoss
-from skdp.privacy.shift import log_delta, log_spared
+from skdp.privacy.shift import log_delta, log_spared, require_log_concave
 
 # Sizes and the number of coordinates of each, in falling order.
 Shift = tuple[tuple[float, int], ...]
@@ -235,7 +235,19 @@ def check_law(law: Any, name: str = "law") -> None:
         raise fail(name, "have the members of a law", type(law), remedy)
     if not isinstance(law, Hashable):
         raise fail(name, "be hashable", type(law), "Make it a frozen dataclass of numbers.")
+    require_log_concave(law, name)
     check_at_first_use(law, "law")
+
+
+def scaled(law: Any, s: float) -> Any:
+    """Return the law of s X; that of another package is checked at this scale."""
+    wide = law.scaled(s)
+    if not is_ours(law):
+        check_at_first_use(wide, "law")
+        tails = np.geomspace(1e-12, 0.4, 20)
+        if not np.allclose(wide.isf(tails), s * law.isf(tails), rtol=1e-6, atol=0):
+            raise fail("law", "have a scaled(s) that is the law of s X", type(law))
+    return wide
 
 
 # One coordinate

@@ -19,7 +19,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn import config_context
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import ParameterGrid
@@ -200,21 +200,32 @@ def check_candidate(model: Any) -> None:
 
 
 def _learners(step: Any, private: Any) -> Iterator[Any]:
-    """Yield the parts of a step that learn from data, except the private model."""
-    if step is private or isinstance(step, FrozenEstimator):
+    """Yield the parts of a step that learn from data, except the private model.
+
+    A subclass of scikit-learn's classes may do anything in its own ``fit``.
+    """
+    if step is private or type(step) is FrozenEstimator:
         return
     if isinstance(step, list | tuple):
         for part in step:
             yield from _learners(part, private)
-    elif isinstance(step, _COMPOSITIONS):
+    elif type(step) in _COMPOSITIONS:
         for *_, columns in getattr(step, "transformers", ()):
             if callable(columns):  # one cell may change the type of a column, and so what is read
                 yield columns
         for part in step.get_params(deep=False).values():
             yield from _learners(part, private)
-    elif hasattr(step, "fit") or hasattr(step, "fit_transform"):
-        needs_no_fit = isinstance(step, BaseEstimator) and not get_tags(step).requires_fit
-        yield from () if needs_no_fit else (step,)
+    elif (hasattr(step, "fit") or hasattr(step, "fit_transform")) and not _is_stateless(step):
+        yield step
+
+
+def _is_stateless(step: Any) -> bool:
+    """Return whether the class that defines the methods of a step says that it needs no fit."""
+    line = type(step).__mro__
+    place = {name: k for k, kind in reversed([*enumerate(line)]) for name in vars(kind)}
+    methods = [place[name] for name in ("fit", "fit_transform", "transform") if name in place]
+    says_so = place.get("__sklearn_tags__", len(line)) <= min(methods)
+    return says_so and not get_tags(step).requires_fit
 
 
 def warn_of_steps(models: Iterable[Any]) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -58,6 +58,7 @@ class CanonicalLaw(EvenLaw):
 
     tradeoff: Any
     scale: Any
+    log_concave: ClassVar[bool] = False
 
     @cached_property
     def _central_mass(self) -> float:

@@ -82,6 +82,8 @@ class EvenLaw(ABC):
     In private members x, near and far are >= 0.
     """
 
+    # Whether the density is log-concave, which calibration and the loss of a shift rely on.
+    log_concave: ClassVar[bool] = True
     # Greatest distance of a draw from a draw of the exact law, in standard deviations.
     granularity: ClassVar[float] = GRANULARITY
     # Parameters in units of the released value. The last one is the unit of private members.

@@ -42,6 +42,7 @@ class Staircase(EvenLaw):
     epsilon: float
     gamma: float | str = "variance"
     scale: float = 1.0
+    log_concave: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         epsilon = check_positive("epsilon", self.epsilon)

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skdp._arrays import FloatArray
-from skdp._checks import fail
+from skdp._checks import check_count, fail
 from skdp._codec import VERSION, document, encode
 from skdp._codec import from_text as content_of
 from skdp.privacy.grid import multiples, upper
@@ -342,7 +342,7 @@ def from_text(text: str) -> Losses:
     try:
         content = content_of("losses", text)
         found: Losses = document("losses", {"losses": Losses}, content, ("losses",))["losses"]
-        return found
+        return tuple((loss, check_count("a count", count)) for loss, count in found)
     except ValueError:
         return ()
 

@@ -21,7 +21,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_interval, check_positive, fail
 from skdp._identity import require_comparable
 from skdp.privacy import normal
-from skdp.privacy.shift import ShiftedLaw, crossing
+from skdp.privacy.shift import ShiftedLaw, crossing, require_log_concave
 from skdp.privacy.shift import log_delta as shift_log_delta
 
 Tails = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
@@ -127,6 +127,7 @@ class ShiftLoss(SymmetricLoss):
     shift: float
 
     def __post_init__(self) -> None:
+        require_log_concave(self.law)
         require_comparable(self.law, "law")
         object.__setattr__(self, "shift", check_positive("shift", self.shift))
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, roots_legendre
 
 from skdp._arrays import FloatArray
+from skdp._checks import fail
 
 _NODES, _LENGTHS = roots_legendre(8)
 # If the difference of the tails, in logs and less epsilon, is below the first share of their size,
@@ -45,6 +46,13 @@ class ShiftedLaw(Protocol):
 
     def isf(self, q: Any) -> Any:
         """Return the inverse of the probability above x."""
+
+
+def require_log_concave(law: Any, name: str = "law") -> None:
+    """Raise ValueError for a law of this package whose density is not log-concave."""
+    if not getattr(law, "log_concave", True):
+        remedy = "Canonical noise and staircases have guarantees of their own, for one release."
+        raise fail(name, "have a log-concave density", type(law), remedy)
 
 
 def log_ratio(law: ShiftedLaw, x: ArrayLike, shift: float) -> FloatArray:

@@ -32,6 +32,8 @@ _FORMATS = {
     ".ipc": "feather",
 }
 _END = object()  # None may be a batch of the user's function by mistake
+_STATED = "be a dataset whose files state their types"
+_STATE = "Give the path of the CSV files, or convert them to Parquet."
 _BATCHES = "return an iterable of DataFrames, or of pairs of a table and a target"
 # The column that a target becomes, beside those of the user.
 _TARGET = "y of fit(X, y)"
@@ -203,8 +205,8 @@ class FactoryStream:
                     yield (table, *rest) if rest else table
         finally:
             # A database takes no new query while the result of an earlier one is open.
-            if hasattr(batches, "close"):
-                batches.close()
+            if hasattr(type(batches), "close"):
+                _batch(batches.close)
 
     def _called(self) -> Iterable[Any]:
         """Return what the function returns; raise unless it is an iterable of its own."""
@@ -392,6 +394,15 @@ def delayed_parts(X: Any) -> list[Any]:
     return list(np.ravel(parts)) if isinstance(parts, np.ndarray) else list(parts)
 
 
+def _refuse_inferred(dataset: Any) -> None:
+    """Raise an error for text files: one record could change the types inferred for all."""
+    for part in getattr(dataset, "children", ()):
+        _refuse_inferred(part)
+    own = getattr(getattr(dataset, "format", None), "default_extname", "")
+    if own in ("csv", "json"):
+        raise fail("X", _STATED, own, _STATE)
+
+
 def opened(X: Any) -> Any:
     """Return a table in memory as a DataFrame or an array, any other as a `Stream` or `Collection`.
 
@@ -414,12 +425,10 @@ def opened(X: Any) -> Any:
         return _stream_at(os.fspath(X))
     pyarrow = sys.modules.get("pyarrow.dataset")  # if there is a dataset, it was imported
     if pyarrow is not None and issubclass(kind, pyarrow.Dataset):
-        for part in getattr(X, "children", [X]):
-            own = getattr(getattr(part, "format", None), "default_extname", "")
-            if own in ("csv", "json"):  # one record could change the inferred types of all
-                remedy = "Give the path of the CSV files, or convert them to Parquet."
-                raise fail("X", "be a dataset whose files state their types", own, remedy)
+        _refuse_inferred(X)
         return ArrowStream(X)
+    if kind.__module__ in ("pyarrow._csv", "pyarrow._json"):
+        raise fail("X", _STATED, kind.__name__, _STATE)
     if hasattr(kind, "__arrow_c_stream__") or hasattr(kind, "__array__"):
         return in_memory(X)
     if kind.__module__.partition(".")[0] == "pyarrow" and not hasattr(kind, "to_pandas"):

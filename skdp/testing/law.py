@@ -261,6 +261,11 @@ def check_shift(law: Any, slack: float = 1.0) -> None:
         error = np.abs(ratio[seen] - (here - there))
         allowed = slack * 3e-13 * (1 + np.abs(here) + np.abs(there))
         require(error <= allowed, name, "be logpdf(x) - logpdf(x + shift)")
+        if view.has("greatest_slope") and shift > 1e-4 * view.std():
+            most, told = float(law.greatest_slope()), view.name("greatest_slope")
+            require(0 < most < math.inf, told, "be a finite number > 0")
+            rule = "be no less than the slope of logpdf"
+            require(np.abs(ratio[seen]) <= most * shift * (1 + 1e-6) + allowed, told, rule)
         if view.has("crossing"):
             _check_crossing(law, shift)
 

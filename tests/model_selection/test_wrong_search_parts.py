@@ -77,6 +77,22 @@ class Mean(TransformerMixin):
         return X - self.mean
 
 
+class Learning(FunctionTransformer):
+    """A subclass that learns, of a class that needs no fit."""
+
+    def fit(self, X, y=None):
+        self.kw_args = {"shift": np.asarray(X).mean(axis=0)}
+        return self
+
+
+class LearningPipeline(Pipeline):
+    """A subclass that learns, of a class that fits only its steps."""
+
+    def fit(self, X, y=None, **parameters):
+        self.mean = np.asarray(X).mean(axis=0)
+        return super().fit(X, y, **parameters)
+
+
 def searching(model=None, grid=None, **options):
     grid = {"n_passes": [1, 2]} if grid is None else grid
     return PrivateSearchCV(model or descent(), grid, **options)
@@ -124,6 +140,8 @@ REFUSED = {
         STEP,
     ),
     "step that learns without a fit": (pipeline(Mean()), ANY, STEP),
+    "subclass that learns": (pipeline(Learning()), ANY, STEP),
+    "composition that learns": (pipeline(LearningPipeline([("own", stateless())])), ANY, STEP),
     "columns by their types": (
         pipeline(ColumnTransformer([("a", Normalizer(), make_column_selector())])),
         ANY,

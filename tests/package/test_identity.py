@@ -62,6 +62,26 @@ def test_a_part_that_holds_more_than_it_compares_is_refused():
             use()
 
 
+@dataclass(frozen=True)
+class Wrapped:
+    """A law of somebody else's that holds another one."""
+
+    law: object
+
+
+def test_nor_may_a_part_inside_a_part_hold_more_than_it_compares():
+    inside = Wrapped(with_a_factor(Gaussian, 1.0))
+    decorated = Huber(0.5)
+    object.__setattr__(decorated, "factor", 5.0)
+    for use in (
+        lambda: ShiftLoss(inside, 1.0),
+        lambda: Sensitivity(ScaledBall(with_a_factor(Cylinder), 2.0)),
+        lambda: check_at_first_use(decorated, "loss"),
+    ):
+        with pytest.raises(ValueError, match=r"compare all its attributes by ==.*factor"):
+            use()
+
+
 class Louder(GaussianLoss):
     """A subclass with a profile of its own."""
 

@@ -23,8 +23,9 @@ from skdp.linear_model.losses import Logistic, PseudoHuber
 from skdp.mechanisms import Auto, Independent, KNorm, Sensitivity, calibrate
 from skdp.mechanisms.independent import calibrate_releases
 from skdp.mechanisms.knorm import is_round
-from skdp.noise import Gaussian, Laplace
-from skdp.privacy import Guarantee
+from skdp.noise import CanonicalNoise, Gaussian, Laplace, Staircase, Tulap
+from skdp.privacy import Guarantee, ShiftLoss
+from skdp.privacy.tradeoff import gaussian
 
 DOMAIN = Domain.unit_box(2, target=(-1.0, 1.0))
 LABELS = Domain.unit_box(2, target=[0, 1])
@@ -111,6 +112,10 @@ LAWS = [
     (law(rvs=lambda self, size, rng: rng.laplace()), "rvs must"),
     (law(log_ratio=lambda self, x, shift: 0 * x), "log_ratio must"),
     (law(crossing=lambda self, shift, epsilon: shift + 0 * epsilon), "crossing must"),
+    *(
+        (law(greatest_slope=lambda self, told=told: told), "greatest_slope must be")
+        for told in (0.3, 0.0, -1.0, np.nan, np.inf)
+    ),
     (law(__hash__=None), "be hashable"),
     (law(Gaussian), "delta must be > 0"),
     (Laplace, "have the members of a law"),
@@ -125,6 +130,36 @@ def test_a_law_is_refused(wrong, match):
     with pytest.raises(ValueError, match=match):
         calibrate_releases(wrong, [(1.0, 3)], neighbors="replace_one", epsilon=1.0)
     refused(DPCoordinateDescentRegressor(mechanism=wrong, n_passes=1), match)
+
+
+@dataclass(frozen=True)
+class Quiet(Laplace):
+    """A law that is scaled right but for some scales."""
+
+    def scaled(self, s):
+        return Quiet((s / 4 if 3 < s < 300 else s) * self.scale)
+
+
+def test_a_law_is_checked_at_the_scale_that_is_used():
+    with pytest.raises(ValueError, match="scaled\\(s\\) that is the law of s X"):
+        calibrate_releases(Quiet(), [(1.0, 9)], neighbors="replace_one", epsilon=1.0, delta=1e-6)
+
+
+NOT_LOG_CONCAVE = [Staircase(1.0), Tulap(1.0), CanonicalNoise(gaussian(1.0))]
+
+
+@pytest.mark.parametrize("law", NOT_LOG_CONCAVE, ids=lambda law: type(law).__name__)
+def test_a_law_of_the_package_that_is_not_log_concave_is_refused(law):
+    """Thresholds are not its optimal tests: scales and bounds would be too small."""
+    for use in (
+        lambda: Independent(law),
+        lambda: ShiftLoss(law, 1.0),
+        lambda: calibrate_releases(
+            law, [(1.0, 2)], neighbors="replace_one", epsilon=0.5, delta=0.001
+        ),
+    ):
+        with pytest.raises(ValueError, match="must have a log-concave density"):
+            use()
 
 
 # Balls

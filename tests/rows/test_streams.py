@@ -147,6 +147,25 @@ def test_one_iterator_for_every_pass_is_refused(neighbors):
     assert not model.ledger.entries
 
 
+def test_an_error_when_batches_are_closed_shows_no_cell():
+    class Closing:
+        def __init__(self):
+            self.left = batches(FRAME)
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            return next(self.left)
+
+        def close(self):
+            raise RuntimeError("unread: cell 123-45-6789")
+
+    with pytest.raises(ValueError, match="a function that returns batches") as caught:
+        made(DPLinearRegression).fit(Closing, target="z")
+    assert "123" not in "".join(traceback.format_exception(caught.value))
+
+
 def test_a_function_that_yields_none_is_refused_and_does_not_end_the_table():
     """All rows after it would be left out in silence."""
     model = made(DPLinearRegression)
@@ -316,7 +335,9 @@ def test_one_record_of_a_csv_file_does_not_change_how_others_are_encoded(tmp_pat
 
 
 def test_datasets_of_texts_are_refused(tmp_path):
+    from pyarrow import csv as pa_csv
     from pyarrow import dataset
+    from pyarrow import json as pa_json
 
     FRAME.to_csv(tmp_path / "t.csv", index=False)
     csv = dataset.dataset(tmp_path / "t.csv", format="csv")
@@ -324,7 +345,9 @@ def test_datasets_of_texts_are_refused(tmp_path):
     json = dataset.dataset(tmp_path / "t.json", format="json")
     FRAME.to_parquet(tmp_path / "t.parquet")
     parquet = dataset.dataset(tmp_path / "t.parquet")
-    for source in (csv, json, dataset.dataset([csv, csv])):
+    union = dataset.dataset([csv, csv])
+    readers = pa_csv.open_csv(tmp_path / "t.csv"), pa_json.open_json(tmp_path / "t.json")
+    for source in (csv, json, union, dataset.dataset([union, union]), *readers):
         with pytest.raises(ValueError, match="whose files state their types"):
             made(DPLinearRegression).fit(source, target="z")
     one = made(DPLinearRegression).fit(parquet, target="z")

@@ -163,6 +163,25 @@ def test_tables_of_every_kind_are_those_of_pandas(name):
         assert model.feature_names_in_.tolist() == FRAME.columns.tolist()
 
 
+class Shuffled:
+    """Identifiers that come in another order at each reading, as a database may return them."""
+
+    def __init__(self):
+        self.rng = np.random.default_rng(0)
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        ids = self.rng.permutation(np.repeat(np.arange(20), N // 20))
+        return pa.chunked_array([ids]).__arrow_c_stream__(requested_schema)
+
+
+def test_identifiers_are_read_once():
+    """Else rows would have the shares of other persons: some would have a share above 1."""
+    once = Shuffled()
+    model = logistic().fit(FRAME, WORDS, groups=once)
+    first = np.random.default_rng(0).permutation(np.repeat(np.arange(20), N // 20))
+    np.testing.assert_array_equal(logistic().fit(FRAME, WORDS, groups=first).coef_, model.coef_)
+
+
 @pytest.mark.parametrize("name", COLUMNS)
 def test_targets_and_identifiers_of_every_kind_are_those_of_numpy(name):
     y, groups = COLUMNS[name](WORDS), np.repeat(["yes", "no"], N // 2)

@@ -407,7 +407,7 @@ class CoordinateDescent:
         if not self.kind.is_regression:
             return clip
         low, high = blocks.domain.decode_target([-1.0, 1.0]).tolist()
-        return clip / (high / 2 - low / 2)
+        return clip / float(high / 2 - low / 2)
 
     def _slope(self, plan: DescentPlan, scaling: Scaling) -> tuple[float, Any]:
         """Return the unit of the derivative of the loss, and the derivative.

@@ -23,6 +23,7 @@ from skdp._identity import relied_on
 from skdp._sklearn import Documented
 from skdp.domain import Domain
 from skdp.domain.domain import declare_input
+from skdp.domain.tables import as_column
 from skdp.linear_model._inference.table import FittedModel
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.predict import for_any_rows, predictors, score_by
@@ -233,6 +234,7 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         memory = partial(MemoryRows, X=X, target=encoded)
         if groups is None:
             return GivenRows(len(encoded), memory, labels, attributes)
+        groups = as_column(groups, "groups")  # a stream may have other rows at another reading
         persons = Persons.of_table(groups, len(X))
         shares = Shares(persons, int(self.rows_per_person))
         known = partial(memory, members=shares.members(groups))

@@ -295,14 +295,14 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
     >>> import numpy as np
     >>> from skdp import Domain, DPLinearRegression
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(0, 10, size=(5000, 2))
-    >>> y = 3 * X[:, 0] - X[:, 1] + rng.normal(size=5000)
+    >>> X = rng.uniform(0, 10, size=(20_000, 2))
+    >>> y = 3 * X[:, 0] - X[:, 1] + rng.normal(size=20_000)
     >>> domain = Domain.box([0, 0], [10, 10], target=(-10, 30))
     >>> model = DPLinearRegression(epsilon=1.0, domain=domain).fit(X, y)
     >>> bool(model.score(X, y) > 0.95)
     True
     >>> [(stage.name, round(stage.epsilon, 2)) for stage in model.stages_]
-    [('scaling', 0.06), ('cross', 0.24), ('moments', 0.71)]
+    [('scaling', 0.05), ('cross', 0.24), ('moments', 0.71)]
     >>> other = model.from_moments(["x0"], target="x1")  # costs nothing
     >>> other.guarantee_ is model.guarantee_
     True

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from declared import SPLINES, whole
 from exact_gradient import LOSSES, distance, exact_gradient, problem
 from inner_descent import Blocks, RowBound, keep_scaled, plain_scaling
 from inner_fits import Design, exact_sums
@@ -48,11 +49,6 @@ def apart(pair):
 
 def interaction(pair):
     return apart(pair).interact("q", "p")._layout.placed[0][0]
-
-
-def whole(values):
-    """Return all values of rows, the first one included."""
-    return np.column_stack([1 - values.sum(axis=1), values])
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=repr)
@@ -183,11 +179,14 @@ def test_invalid_interactions_are_errors(first, second, words):
         Domain.from_dict(content | {"interactions": [["a", "b"], [first, second]]})
 
 
+CODED = [apart(pair).interact("p", "q") for pair in PAIRS]
+CODED += [Domain({"w": (0, 1), "x": own, "s": LEVELS}) for own in SPLINES]
+
+
 @pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("pair", PAIRS, ids=repr)
-def test_bounds_of_the_design_hold_for_all_rows(pair, intercept):
+@pytest.mark.parametrize("domain", CODED, ids=repr)
+def test_bounds_of_the_design_hold_for_all_rows(domain, intercept):
     """No row is outside the hull, or longer or shorter than its group states."""
-    domain = apart(pair).interact("p", "q")
     design, rows = Design(domain, intercept), domain.sample(3000, random_state=2)
     matrix = design.matrix(rows, len(rows))
     assert design.hull.gauge(matrix).max() <= 1 + 1e-12

@@ -24,7 +24,6 @@ from skdp import (
 from skdp.domain.declaration import MISSING_SHARE
 from skdp.domain.domain import subset
 from skdp.domain.layout import encode_compactly, read_once
-from skdp.domain.tables import EncodedRows
 from skdp.model_selection import PrivateSearchCV
 
 
@@ -572,11 +571,3 @@ def test_levels_that_are_no_texts_in_files_of_texts(tmp_path):
         for given in (table, tmp_path / "t.csv")
     ]
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
-
-
-def test_encoded_rows_are_kept():
-    """Cells of objects are read once, and the kept rows are encoded alike."""
-    X, _ = rows_of(LABELS)
-    kept = read_once(LABELS, X)
-    assert isinstance(kept, EncodedRows)
-    same_bits(LABELS.encode(kept.taken(slice(7, 90))), LABELS.encode(X)[7:90])

@@ -146,7 +146,8 @@ class Described:
 def _declaration(
     columns: Sequence[Column], names: Sequence[str] | None, target: Target, radius: float | None
 ) -> str:
-    end = "" if target is None else f", target={_target_text(target)}"
+    shown = f"[{listed(map(repr, target))}]" if isinstance(target, tuple) else repr(target)
+    end = "" if target is None else f", target={shown}"
     if radius is not None:
         return f"Domain.l2_ball({len(columns)}, {radius!r}{end})"
     numbers = [column for column in columns if isinstance(column, Number)]
@@ -182,10 +183,6 @@ def _by_name(columns: Sequence[Column], names: Sequence[str]) -> Iterator[tuple[
     # A block of indicators stands for several names.
     every = (column for column in columns for _ in range(column.n_in))
     return zip(names, every, strict=True)
-
-
-def _target_text(target: Number | tuple[Hashable, ...]) -> str:
-    return repr(target) if isinstance(target, Number) else f"[{listed(map(repr, target))}]"
 
 
 def _pairs(domain: Any) -> list[list[str]]:

@@ -703,15 +703,8 @@ def refuse_encoded(X: Any, table: Any, domain: Any) -> None:
 
     All numbers would be clipped to bounds in other units. Recognised are arrays that an encoder
     of the same columns returned, tables with the names of the encoded columns, and arrays with as
-    many columns. Names, numbers of columns and declarations decide.
-
-    Parameters
-    ----------
-    X : object
-        What the user gave.
-    table : DataFrame or ndarray with two dimensions
-        The same cells.
-    domain : Domain
+    many columns. Names, numbers of columns and declarations decide. ``table`` has the cells of
+    ``X`` as a DataFrame or an array.
     """
     if domain.encoded._columns == domain._columns:
         return
@@ -731,26 +724,13 @@ def refuse_encoded(X: Any, table: Any, domain: Any) -> None:
 def subset(
     domain: Domain, columns: Sequence[str] | None, target: str | None
 ) -> tuple[Domain, list[int], int | None]:
-    """Return the domain of some columns and a target, and their positions.
+    """Return the domain of some columns and a target, and their positions when encoded.
 
-    Parameters
-    ----------
-    domain : Domain
-    columns : sequence of str or None
-        Declared columns; columns without names are x0, x1, ... A block of indicators can only be
-        chosen as a whole, and so can the columns of an interaction. None takes all columns but the
-        target.
-    target : str or None
-        A column of numbers without a rule for missing cells, which would be wrong values of a
-        target. None takes the target of the domain.
+    Columns without names are x0, x1, ... A block of indicators can only be chosen as a whole, and
+    so can the columns of an interaction. ``columns=None`` takes all columns but the target.
 
-    Returns
-    -------
-    Domain
-    list of int
-        Positions of the chosen columns among the encoded columns, in the domain's order.
-    int or None
-        Position of the target among the encoded columns; None for the target of the domain.
+    The target is a column of numbers without a rule for missing cells, which would be wrong values
+    of a target. None takes the target of the domain, which has no position.
     """
     names = domain._labels
     known = set(names)

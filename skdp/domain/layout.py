@@ -337,11 +337,6 @@ def encode_compactly(
     next to each other in a new array. For compiled functions so do those of DataFrames and of
     arrays with few columns. The arrays of ``room``, which the same call returned for other rows
     that nobody needs any more, are used again if they have the same length.
-
-    Raises
-    ------
-    ValueError
-        As `Domain.encode` does.
     """
     table = as_table(X, domain.names, domain.n_columns)
     if isinstance(table, EncodedRows):
@@ -413,11 +408,6 @@ def read_once(domain: Any, X: Any) -> Table:
     """Return a table that is read fast several times.
 
     Numbers stay in place, which may be a file larger than the memory. Other tables are encoded.
-
-    Raises
-    ------
-    ValueError
-        As `Domain.encode` does.
     """
     table = as_table(X, domain.names, domain.n_columns)
     if isinstance(table, EncodedRows) or table.is_plain:

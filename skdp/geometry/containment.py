@@ -224,32 +224,20 @@ def _of_itself(ball: NormBall, over: NormBall, matrix: FloatArray) -> GaugeBound
 def _known(ball: NormBall, over: NormBall, matrix: FloatArray) -> float | None:
     """Return the greatest |A u|_K over u in L if it has a closed form."""
     if isinstance(ball, LpBall) and isinstance(over, LpBall):
-        found = _between_lp(ball, over, matrix)
-        if found is not None:
-            return found
-    found = _at_faces(ball, over, matrix)
-    return _at_corners(ball, over, matrix) if found is None else found
-
-
-def _between_lp(ball: LpBall, over: LpBall, matrix: FloatArray) -> float | None:
-    matrix = matrix * over.bounding_box() / ball.bounding_box()[:, None]
-    used = matrix != 0
-    if used.sum(axis=0).max() == used.sum(axis=1).max() == 1:
-        # Hoelder's inequality, sharp: |D u|_r <= |D|_s |u|_p with 1/s = (1/r - 1/p)^+.
-        share = max(0.0, 1 / ball.p - 1 / over.p)
-        p = 1 / share if share else math.inf
-        return float(LpBall(int(used.sum()), p=p).gauge(matrix[used]))
-    if ball.p == over.p == 2:
-        return float(np.linalg.norm(matrix, 2))
-    return None
-
-
-def _at_faces(ball: NormBall, over: NormBall, matrix: FloatArray) -> float | None:
-    """Return the greatest support of L over the rows of F A, if K = {v : |F v| <= 1}."""
+        scaled = matrix * over.bounding_box() / ball.bounding_box()[:, None]
+        used = scaled != 0
+        if used.sum(axis=0).max() == used.sum(axis=1).max() == 1:
+            # Hoelder's inequality, sharp: |D u|_r <= |D|_s |u|_p with 1/s = (1/r - 1/p)^+.
+            share = max(0.0, 1 / ball.p - 1 / over.p)
+            p = 1 / share if share else math.inf
+            return float(LpBall(int(used.sum()), p=p).gauge(scaled[used]))
+        if ball.p == over.p == 2:
+            return float(np.linalg.norm(scaled, 2))
     faces, support = _faces(ball), _support(over)
-    if faces is None or support is None:
-        return None
-    return float(np.max(support(faces @ matrix)))
+    if faces is not None and support is not None:
+        return float(np.max(support(faces @ matrix)))
+    points = known(over, "extreme_points")
+    return None if points is None else float(np.max(ball.gauge(points @ matrix.T)))
 
 
 def _faces(ball: NormBall) -> FloatArray | None:
@@ -261,12 +249,6 @@ def _faces(ball: NormBall) -> FloatArray | None:
             return None
         return half_of_signs(ball.dim) / ball.bounding_box()
     return known(ball, "facets")
-
-
-def _at_corners(ball: NormBall, over: NormBall, matrix: FloatArray) -> float | None:
-    """Return the greatest gauge at the extreme points of L, or None if they are not known."""
-    points = known(over, "extreme_points")
-    return None if points is None else float(np.max(ball.gauge(points @ matrix.T)))
 
 
 def _through_the_box(ball: NormBall, over: NormBall, matrix: FloatArray) -> float:
@@ -337,18 +319,8 @@ def by_cones(
 ) -> tuple[float, float]:
     """Return bounds on the greatest norm over a body; cones with a high bound are subdivided.
 
-    Parameters
-    ----------
-    gauge : callable
-        The norm, (..., dim) to (...).
-    body : NormBall
-    support : callable
-        Its support function.
-    enough : float >= 0
-        The upper bound need not be less than this, nor the lower one greater by more than a
-        share of 1e-8.
-    most : int
-        Greatest number of cones.
+    At most about ``most`` cones are tried. The upper bound need not be less than ``enough``, nor
+    the lower one greater by more than a share of 1e-8.
     """
     # Half of the orthants, (2**(dim - 1), dim, dim): the rows are points of the body.
     axes = np.eye(body.dim)
@@ -370,8 +342,7 @@ def by_cones(
 
 def _bounds_on_cones(cones: FloatArray, at_rays: FloatArray, support: Gauge) -> FloatArray:
     """Bound the norm over the part of the body in each cone, (count,)."""
-    # u = sum_i c_i r_i with c >= 0 has norm at most sum_i c_i |r_i|, and for any w
-    # sum_i c_i <w, r_i> = <w, u> <= support(w). Take the w that is 1 at every ray.
+    # The w of each cone is the one that is 1 at every ray.
     ones = np.ones((*cones.shape[:2], 1))
     normals = np.asarray(np.linalg.solve(cones, ones)[..., 0], dtype=float)
     products = np.einsum("nij,nj->ni", cones, normals)

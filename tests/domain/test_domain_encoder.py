@@ -1,6 +1,5 @@
 """The transformer of a domain in scikit-learn's machinery."""
 
-import copy
 import pickle
 import subprocess
 import sys
@@ -27,21 +26,6 @@ def test_encoder_learns_nothing_and_needs_no_fit():
     assert encoder.n_features_in_ == 4
     assert encoder.feature_names_in_.tolist() == list(PEOPLE.names)
     assert not hasattr(Domain.unit_box(2).encoder(), "feature_names_in_")
-
-
-def test_encoder_survives_clone_and_pickle():
-    encoder = PEOPLE.encoder()
-    for twin in (clone(encoder), pickle.loads(pickle.dumps(encoder)), copy.deepcopy(encoder)):
-        assert twin.domain == PEOPLE
-        np.testing.assert_array_equal(twin.fit_transform(people()), ENCODED_PEOPLE)
-
-
-def test_encoder_gives_frames_with_names():
-    encoder = PEOPLE.encoder().set_output(transform="pandas")
-    frame = encoder.fit_transform(people().set_axis([3, 1, 4, 2]))
-    assert tuple(frame.columns) == PEOPLE.encoded_names()
-    assert frame.index.tolist() == [3, 1, 4, 2]
-    np.testing.assert_array_equal(PEOPLE.encoded.encode(frame[frame.columns[::-1]]), ENCODED_PEOPLE)
 
 
 def test_encoder_works_in_pipelines_and_column_transformers():

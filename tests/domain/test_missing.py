@@ -24,7 +24,6 @@ from skdp import (
 from skdp.domain.declaration import MISSING_SHARE
 from skdp.domain.domain import subset
 from skdp.domain.layout import encode_compactly, read_once
-from skdp.model_selection import PrivateSearchCV
 
 
 @pytest.fixture(params=[False, True], ids=["arrays", "compiled"])
@@ -511,20 +510,6 @@ def test_without_a_rule_nothing_is_spent(kind):
     assert model.ledger.entries == ()
     with pytest.raises(ValueError, match=r"'bmi'.*declare missing"):
         model.fit(X, y).predict(holed)
-
-
-def test_moments_of_some_columns():
-    X, y = rows_of(BOUNDS)
-    model = made(DPLinearRegression, epsilon=100.0).fit(X, y).from_moments(["age", "sex"])
-    assert model.coef_.shape == (3,)
-    assert model.predict(X[["age", "sex"]]).shape == (N,)
-
-
-def test_a_search():
-    X, y = rows_of(LABELS)
-    model = made(DPLogisticRegression)
-    search = PrivateSearchCV(model, {"q": [0.4, 0.6]}, random_state=0)
-    assert search.fit(X, y).predict(X).shape == (N,)
 
 
 # Streams

@@ -137,27 +137,6 @@ def test_intercept_coordinate_of_a_wide_table_has_its_density() -> None:
     assert EncodedRowsBall(*ADULT).covariance()[0, 0] == pytest.approx(variance, rel=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("ball", "plain"),
-    [
-        (EncodedRowsBall(3), LpBall(4, p=math.inf)),
-        (EncodedRowsBall(3, intercept=False), LpBall(3, p=math.inf)),
-        (EncodedRowsBall(0, (7,), intercept=False), LpBall(7, p=1)),
-        (
-            EncodedRowsBall(2, (5,), intercept=False),
-            ProductBall((LpBall(2, p=math.inf), LpBall(5, p=1))),
-        ),
-    ],
-    ids=["box", "box without intercept", "cross", "box times cross"],
-)
-def test_plain_layouts_are_plain_balls(ball: EncodedRowsBall, plain: Any) -> None:
-    v = np.random.default_rng(47).normal(size=(50, ball.dim))
-    np.testing.assert_allclose(ball.gauge(v), plain.gauge(v))
-    np.testing.assert_allclose(ball.support(v), plain.support(v))
-    np.testing.assert_allclose(ball.log_volume(), plain.log_volume(), rtol=1e-12)
-    np.testing.assert_allclose(ball.covariance(), plain.covariance(), rtol=1e-11, atol=1e-14)
-
-
 @dataclass
 class Table:
     """A stand-in for a domain: two numbers and two blocks, in the order of a user's columns."""

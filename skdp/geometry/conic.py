@@ -313,14 +313,8 @@ def _not_inside() -> ValueError:
 class ConeBody:
     """The symmetric body K = C and -C, C a compiled set.
 
-    Parameters
-    ----------
-    cone_set : ConeSet
-        C.
-    cells : tuple of Cell, or None
-        The constraints, if each can be checked without a solver.
-    even : bool
-        Whether C is -C by construction.
+    It has cells if each constraint can be checked without a solver. It is ``even`` if C is -C by
+    construction.
     """
 
     cone_set: ConeSet

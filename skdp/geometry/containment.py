@@ -328,7 +328,11 @@ def by_cones(
     at_rays, scale = gauge(cones), np.linalg.norm(cones[0], axis=0)
     seen, lower = 0, float(at_rays.max())
     while True:
-        upper = _bounds_on_cones(cones, at_rays, support)
+        # The w of each cone is the one that is 1 at every ray.
+        ones = np.ones((*cones.shape[:2], 1))
+        normals = np.asarray(np.linalg.solve(cones, ones)[..., 0], dtype=float)
+        products = np.einsum("nij,nj->ni", cones, normals)
+        upper = np.asarray(support(normals) * (at_rays / products).max(axis=1))
         goal = max(lower, enough) * (1 + GAP)
         seen += len(cones)
         if seen > most or 0 < enough * (1 + 1e-8) < lower:
@@ -336,31 +340,17 @@ def by_cones(
         wide = upper > goal
         if not wide.any():
             return lower, goal
-        cones, at_rays = _halved(cones[wide], at_rays[wide], gauge, body, scale)
+        cones, at_rays = cones[wide], at_rays[wide]
+        # Each cone is cut in two through the middle of its longest edge, in units of ``scale``.
+        first, second = np.triu_indices(cones.shape[1], 1)
+        lengths = np.linalg.norm((cones[:, first] - cones[:, second]) / scale, axis=2)
+        longest, rows = lengths.argmax(axis=1), np.arange(len(cones))
+        first, second = first[longest], second[longest]
+        middle = cones[rows, first] + cones[rows, second]
+        middle /= body.gauge(middle)[:, None]
+        cones, at_rays = np.repeat(cones[None], 2, axis=0), np.repeat(at_rays[None], 2, axis=0)
+        at_middle = gauge(middle)
+        for half, replaced in enumerate((first, second)):
+            cones[half, rows, replaced], at_rays[half, rows, replaced] = middle, at_middle
+        cones, at_rays = np.concatenate(cones), np.concatenate(at_rays)
         lower = max(lower, float(at_rays.max()))
-
-
-def _bounds_on_cones(cones: FloatArray, at_rays: FloatArray, support: Gauge) -> FloatArray:
-    """Bound the norm over the part of the body in each cone, (count,)."""
-    # The w of each cone is the one that is 1 at every ray.
-    ones = np.ones((*cones.shape[:2], 1))
-    normals = np.asarray(np.linalg.solve(cones, ones)[..., 0], dtype=float)
-    products = np.einsum("nij,nj->ni", cones, normals)
-    return np.asarray(support(normals) * (at_rays / products).max(axis=1))
-
-
-def _halved(
-    cones: FloatArray, at_rays: FloatArray, gauge: Gauge, body: NormBall, scale: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Cut each cone in two through the middle of its longest edge, in units of ``scale``."""
-    first, second = np.triu_indices(cones.shape[1], 1)
-    lengths = np.linalg.norm((cones[:, first] - cones[:, second]) / scale, axis=2)
-    longest, rows = lengths.argmax(axis=1), np.arange(len(cones))
-    first, second = first[longest], second[longest]
-    middle = cones[rows, first] + cones[rows, second]
-    middle /= body.gauge(middle)[:, None]
-    cones, at_rays = np.repeat(cones[None], 2, axis=0), np.repeat(at_rays[None], 2, axis=0)
-    at_middle = gauge(middle)
-    for half, replaced in enumerate((first, second)):
-        cones[half, rows, replaced], at_rays[half, rows, replaced] = middle, at_middle
-    return np.concatenate(cones), np.concatenate(at_rays)

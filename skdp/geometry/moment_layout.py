@@ -445,20 +445,6 @@ def greatest_sum(layout: MomentLayout) -> float:
     return float((fixed + s**2 / 2 - s * t + up * plus + (p - up) * minus).max()) * ROUND_UP
 
 
-def weights_of_orbits(layout: MomentLayout, weights: ArrayLike) -> FloatArray:
-    """Return one weight for each orbit, of weights (dim,) that are equal on each orbit."""
-    w = as_points(weights, layout.dim, "weights")
-    if w.ndim != 1 or not (np.isfinite(w) & (w >= 0)).all():
-        raise fail("weights", "be finite numbers >= 0, one for each entry")
-    first = layout.first_of_orbit
-    if not np.allclose(w, w[first][layout.orbits], rtol=1e-9, atol=0):
-        raise fail("weights", "be equal on entries with one label in orbits()")
-    # The greatest of each orbit, in case they differ by rounding.
-    tops = np.zeros(len(first))
-    np.maximum.at(tops, layout.orbits, w)
-    return tops
-
-
 # Parts that do not depend on the weights
 
 

@@ -160,15 +160,7 @@ def _corners_of(points: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class SymmetricPolytope(_HasPoints, _HasNormals):
-    """A symmetric polytope with both descriptions, one of each pair +-.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n, dim)
-        K is the hull of these and their negatives; each is a corner.
-    normals : ndarray of shape (m, dim)
-        K is where |normals v| <= 1.
-    """
+    """A symmetric polytope with its corners and its normals, one of each pair +-."""
 
     points: FloatArray
     normals: FloatArray

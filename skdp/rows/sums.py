@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache
@@ -94,20 +94,14 @@ def in_order(function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
         calls = (
             pool.submit(copy_context().run, quietly, function, item) for item in chain(first, items)
         )
-        yield from _results(calls, threads * _AHEAD)
-
-
-def _results(calls: Iterable[Future[T]], ahead: int) -> Iterator[T]:
-    """Yield the results of calls in their order; an error cancels the calls that wait."""
-    calls = iter(calls)
-    waiting = deque(islice(calls, ahead))
-    try:
-        while waiting:
-            yield waiting.popleft().result()
-            waiting.extend(islice(calls, 1))
-    finally:
-        for call in waiting:
-            call.cancel()
+        waiting = deque(islice(calls, threads * _AHEAD))
+        try:
+            while waiting:
+                yield waiting.popleft().result()
+                waiting.extend(islice(calls, 1))
+        finally:  # an error cancels the calls that wait
+            for call in waiting:
+                call.cancel()
 
 
 def quietly(function: Callable[[Any], T], item: Any) -> T:

@@ -543,16 +543,3 @@ def test_rows_that_are_not_in_memory(kind, tmp_path):
         np.testing.assert_array_equal(model.coef_, expected.coef_)
         found = model.predict(collection.drop(columns="y")).compute()
         np.testing.assert_array_equal(found, predicted)
-
-
-def test_levels_that_are_no_texts_in_files_of_texts(tmp_path):
-    """Empty cells are missing, and spelled levels are the declared ones."""
-    domain = Domain({"k": [1, 2, 3], "b": [False, True]}, missing="indicator", target=(0, 1))
-    table = pd.DataFrame({"k": [1, None, 3, 9] * 100, "b": [True, None, None, False] * 100})
-    table = table.astype({"k": "Int64", "b": "boolean"}).assign(y=0.5)
-    table.to_csv(tmp_path / "t.csv", index=False)
-    models = [
-        DPLinearRegression(domain=domain, random_state=0).fit(given, target="y")
-        for given in (table, tmp_path / "t.csv")
-    ]
-    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)

@@ -29,7 +29,6 @@ from skdp import (
     Spline,
     from_json,
 )
-from skdp.domain.layout import encode_compactly
 from skdp.domain.splines import GRID, STEPS
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.linear_model import linear as moments
@@ -67,34 +66,6 @@ def test_the_values_are_those_of_b_splines(spline):
         found = np.nan_to_num(own(near))
         encoded = domain.encode(near[:, None])[:, j - 1]
         np.testing.assert_allclose(encoded, found, atol=(k + 1) * GRID)
-
-
-@pytest.mark.parametrize("spline", SPLINES, ids=repr)
-def test_encoding_again_changes_nothing(spline):
-    domain = Domain({"w": (0, 1), "x": spline, "s": ["a", "b"]})
-    rows = domain.sample(400, random_state=0)
-    encoded = domain.encode(rows)
-    np.testing.assert_array_equal(domain.encoded.encode(encoded), encoded)
-    compact = encode_compactly(domain, rows)
-    np.testing.assert_array_equal(spline.table[compact.levels[0]], encoded[:, 1 : 1 + spline.n_out])
-    assert compact.levels[0].dtype.itemsize <= 2
-
-
-@pytest.mark.parametrize("spline", SPLINES, ids=repr)
-def test_a_domain_with_splines_is_copied_and_exported(spline):
-    domain = Domain({"w": (0, 1), "x": spline}, target=(0, 1))
-    for own in (domain, domain.encoded):
-        assert Domain.from_json(own.to_json()) == own
-        assert pickle.loads(pickle.dumps(own)) == own
-    assert "Spline(" in repr(domain)
-
-
-def test_a_row_depends_on_no_other_row():
-    domain = Domain({"x": SPLINES[4]})
-    rows = np.random.default_rng(1).uniform(-4, 6, (257, 1))
-    together = domain.encode(rows)
-    apart = np.vstack([domain.encode(row[None]) for row in rows])
-    np.testing.assert_array_equal(together, apart)
 
 
 def test_cells_outside_the_bounds_and_missing_ones():

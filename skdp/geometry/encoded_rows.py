@@ -201,9 +201,19 @@ class EncodedRowsBall:
 
     def covariance(self) -> FloatArray:
         """Return the covariance of the uniform law, (dim, dim)."""
+        # That of (u_0, blocks) with an intercept: given a = (1 + u_0) / 2 blocks are independent.
+        a, b, weights = self._nodes
+        moments = [(m, *self._moments[m]) for m in self.block_sizes]
+        means = [np.repeat(mean[:, None], m, axis=1) for m, mean, _, _ in moments]
+        centre = np.concatenate([(a - b)[:, None], *means], axis=1)
+        inner, first = np.asarray(centre.T @ (weights[:, None] * centre)), 1
+        for m, _, square, cross in moments:
+            block = np.full((m, m), weights @ cross)
+            np.fill_diagonal(block, weights @ square)
+            inner[first : first + m, first : first + m] = block
+            first += m
         out = np.eye(self.dim) / 3
         rest = np.r_[0 : int(self.intercept), self.dim - self._n_levels : self.dim]
-        inner = self._covariance_with_intercept()
         if not self.intercept:
             inner = inner[1:, 1:] * self._without_intercept
         out[np.ix_(rest, rest)] = inner
@@ -340,22 +350,6 @@ class EncodedRowsBall:
             k = np.arange(m + 1)
             terms = 2 * log_binomials(m) - gammaln(m + 1) + np.outer(log_a, k)
             out += count * logsumexp(terms + np.outer(log_b, m - k), axis=1)
-        return out
-
-    def _covariance_with_intercept(self) -> FloatArray:
-        """Return the covariance of (u_0, blocks), (1 + M, 1 + M), when there is an intercept."""
-        # Given a = (1 + u_0) / 2 the blocks are independent.
-        a, b, weights = self._nodes
-        moments = [(m, *self._moments[m]) for m in self.block_sizes]
-        means = [np.repeat(mean[:, None], m, axis=1) for m, mean, _, _ in moments]
-        centre = np.concatenate([(a - b)[:, None], *means], axis=1)
-        out = np.asarray(centre.T @ (weights[:, None] * centre))
-        first = 1
-        for m, _, square, cross in moments:
-            block = np.full((m, m), weights @ cross)
-            np.fill_diagonal(block, weights @ square)
-            out[first : first + m, first : first + m] = block
-            first += m
         return out
 
 

@@ -32,19 +32,9 @@ def outer_bounds(counts: FloatArray, deviation: float, grid: Magnitudes) -> tupl
     On each side of zero the run of neighbouring cells with the greatest excess over ``CELL``
     standard deviations a cell is found. The greatest of the two runs and of the cell of zero is
     taken, and the others if their excess is clear. Bounds are the least that hold them.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (grid.n,)
-    deviation : float > 0
-        Standard deviation of the noise in each count.
-    grid : Magnitudes
-
-    Returns
-    -------
-    pair of floats, lower < upper
-        The limits if no excess is above ``GREATEST`` standard deviations, and (0, 1), or less if
-        the limit is less, if all records seem to be zero.
+    They are the limits if no excess is above ``GREATEST`` standard deviations, and (0, 1), or less
+    if the limit is less, if all records seem to be zero. ``deviation`` is the standard deviation
+    of the noise in each count.
     """
     excess = counts / deviation - CELL
     positive, negative = _run(excess[OCTAVES + 1 :]), _run(excess[OCTAVES - 1 :: -1])
@@ -77,11 +67,6 @@ def record_count(
 
     It is the mean of the sums between the bounds of each column, with weights inverse to their
     variances.
-
-    Parameters
-    ----------
-    counts : sequence of ndarray of shape (cells,)
-    deviations, grids, bounds : sequences of the same length
     """
     sums, weights = [], []
     for own, deviation, grid, pair in zip(counts, deviations, grids, bounds, strict=True):
@@ -105,21 +90,8 @@ def inner_bounds(
     """Return narrower bounds, from noisy counts in equal steps.
 
     They are the ends of the shortest run of steps that seems to hold all but few of the records.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (grid.n,)
-    deviation : float > 0
-        Standard deviation of the noise in each count.
-    grid : Steps
-    n : float > 0
-        Number of records with a number in the column, or an estimate.
-    outside : float in (0, 1)
-        Greatest share of the records outside.
-
-    Returns
-    -------
-    pair of floats, lower < upper
+    ``n`` is the number of records with a number in the column, or an estimate, and ``outside`` the
+    greatest share of them outside.
     """
     most = min(outside * n, UNCLEAR * deviation)
     sums = np.concatenate([[0.0], np.cumsum(counts)])

@@ -47,10 +47,6 @@ class Magnitudes:
 
     The cells of positive numbers are open at the lower and closed at the upper end, and those of
     negative numbers are their mirror images. The outermost cells have all numbers beyond.
-
-    Parameters
-    ----------
-    limit : float > 0, units of the column
     """
 
     limit: float
@@ -74,14 +70,7 @@ class Magnitudes:
 
 @dataclass(frozen=True)
 class Steps:
-    """Cells of equal width between two bounds; the outer ones have all numbers beyond.
-
-    Parameters
-    ----------
-    lower, upper : float, units of the column
-    n : int
-        Number of cells.
-    """
+    """Cells of equal width between two bounds; the outer ones have all numbers beyond."""
 
     lower: float
     upper: float
@@ -107,13 +96,9 @@ def counts(grid: Magnitudes | Steps, values: FloatArray, shares: IntArray) -> In
 class CountNoise:
     """Laplace or Gaussian noise for two releases of counts of weighted columns.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        Budget of both releases together. With delta > 0 the noise of the lesser variance is taken.
-    neighbors : {"replace_one", "add_remove"}
-    weights : tuple of int >= 1
-        Factor of the counts of each column before noise is added.
+    Epsilon and delta are the budget of both releases together. With delta > 0 the noise of the
+    lesser variance is taken. Counts of each column are multiplied by its weight, a whole number,
+    before noise is added.
     """
 
     epsilon: float
@@ -191,16 +176,7 @@ class CountNoise:
 
 @dataclass(frozen=True)
 class LevelCounts:
-    """A release of the frequent strings of some columns.
-
-    Parameters
-    ----------
-    epsilon : float > 0
-    delta : float in (0, 1)
-    neighbors : {"replace_one", "add_remove"}
-    columns : int >= 1
-        Number of columns.
-    """
+    """A release of the frequent strings of so many columns, with delta > 0."""
 
     epsilon: float
     delta: float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any
@@ -126,7 +126,13 @@ class Asked:
             if name in map(found._key, found.places("levels")):
                 raise fail("other", "name only columns with declared levels", name)
         for place in found.places("bounds"):
-            found._check_rule(place)
+            # A number in place of missing ones may be out of the bounds.
+            rule, name, key = missing, "missing", found._key(place)
+            if isinstance(rule, Mapping):
+                rule, name = rule.get(key), f"missing[{key!r}]"
+            if not (rule is None or _is(rule, "indicator") or _is(rule, "middle")):
+                words = 'be "indicator" or "middle" for a column of estimated bounds'
+                raise fail(name, words, rule, "Or declare the bounds.")
         found.domain([(-1.0, 1.0)] * len(found.counted), [[NOTHING]] * len(found.places("levels")))
         return found
 
@@ -194,15 +200,6 @@ class Asked:
     def _label(self, place: int) -> str:
         return f"column {self._key(place)!r}"
 
-    def _check_rule(self, place: int) -> None:
-        """Raise an error for a number in place of missing ones: it may be out of the bounds."""
-        rule, name, key = self.missing, "missing", self._key(place)
-        if isinstance(rule, Mapping):
-            rule, name = rule.get(key), f"missing[{key!r}]"
-        if not (rule is None or _is(rule, "indicator") or _is(rule, "middle")):
-            words = 'be "indicator" or "middle" for a column of estimated bounds'
-            raise fail(name, words, rule, "Or declare the bounds.")
-
     def _number(self, table: Any, place: int, n: int) -> FloatArray:
         out, own = np.empty((n, 1)), slice(place, place + 1)
         ruled = np.array([True]) if self.is_ruled(place) else None
@@ -211,21 +208,18 @@ class Asked:
             read_numbers(table, slice(0, n), own, out, self._label, ruled)
         except NotNumbers as found:
             error = found
-        if error is not None:
-            raise NotNumbers(" ".join([str(error), *self._remedies(table, place)]))
-        return out[:, 0]
-
-    def _remedies(self, table: Any, place: int) -> list[str]:
-        """Return remedies for a column that has other cells than numbers, from its type alone."""
+        if error is None:
+            return out[:, 0]
+        # Remedies follow from the type of the column alone.
         kind, key = kind_of_dtype(table.dtype(place)), self._key(place)
         name = repr(key) if isinstance(key, str) else '"name"'
-        remedies = []
+        remedies = [str(error)]
         if kind in (None, "strings"):
             asked = f'columns={{{name}: "levels"}}'
             remedies += [f"If it holds strings, declare levels, or give {asked} with delta > 0."]
         if kind in (None, "numbers") and not self.is_ruled(place):
             remedies += [f'For missing cells give missing={{{key!r}: "indicator"}} or "middle".']
-        return remedies
+        raise NotNumbers(" ".join(remedies))
 
     def _strings(self, X: Any, place: int, persons: Sequence[int] | None) -> Counter[str]:
         """Return the number of records or persons with each string; other cells are no levels."""
@@ -235,23 +229,12 @@ class Asked:
         texts = map(str, compress(cells, kept))
         if persons is None:
             return Counter(texts)
-        return _most_frequent(zip(compress(persons, kept), texts, strict=True))
-
-
-def table_of(X: Any) -> Any:
-    """Return a table in memory as a DataFrame or an array of two dimensions, not empty."""
-    X = in_memory(X)
-    if 0 in X.shape:
-        raise fail("X", "have records and columns")
-    return X
-
-
-def _most_frequent(cells: Iterable[tuple[int, str]]) -> Counter[str]:
-    """Return for each string how many persons have it most often: one string a person."""
-    best: dict[int, tuple[int, str]] = {}
-    for (person, cell), times in Counter(cells).items():
-        best[person] = max(best.get(person, (0, "")), (times, cell))
-    return Counter(cell for _, cell in best.values())
+        # Of each person the string that it has most often.
+        best: dict[int, tuple[int, str]] = {}
+        pairs = zip(compress(persons, kept), texts, strict=True)
+        for (person, cell), times in Counter(pairs).items():
+            best[person] = max(best.get(person, (0, "")), (times, cell))
+        return Counter(cell for _, cell in best.values())
 
 
 def _target(y: Any, n: int) -> FloatArray:
@@ -522,7 +505,9 @@ def estimate_domain(
         check_ledger("ledger", ledger)
         if isinstance(groups, str):
             X, groups = without_column(X, "groups", groups, "Give an array of identifiers.")
-        X = table_of(X)
+        X = in_memory(X)
+        if 0 in X.shape:
+            raise fail("X", "have records and columns")
         asked = Asked.of(X, columns, target, other, missing, limit)
         plan = BoundsPlan.of(asked, epsilon, delta, neighbors)
         unit = "row" if groups is None else "person"

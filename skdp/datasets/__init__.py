@@ -207,19 +207,6 @@ def _text(value: Any) -> str:
     return str(value).strip(" '\"")
 
 
-def _load(name: str, as_frame: bool | None, **options: Any) -> Dataset:
-    """Return a data set from scikit-learn's ``load_<name>``, called with the options."""
-    declared, bunch = declaration(name), getattr(sklearn.datasets, f"load_{name}")(**options)
-    names = [column.name for column in declared.columns]
-    if list(bunch.feature_names) != names:
-        remedy = "Use a version of scikit-learn that this package supports."
-        raise fail(f"scikit-learn's {name}", f"have columns {names}", bunch.feature_names, remedy)
-    X, y = bunch.data, bunch.target
-    if as_frame or (as_frame is None and find_spec("pandas") is not None):
-        X = _pandas().DataFrame(X, columns=names)
-    return declared.with_data(X, y if declared.target.is_number else bunch.target_names[y])
-
-
 _AS_FRAME = """as_frame : bool or None, default=None
     Whether X is a DataFrame. None makes it one if pandas is installed."""
 _AS_FETCH = """folder, data_home, as_frame
@@ -294,7 +281,16 @@ def _loader(name: str, note: str = "", **options: Any) -> Loader:
     """Return the function ``load_<name>``; scikit-learn's function is called with the options."""
 
     def function(*, as_frame: bool | None = None) -> Dataset:
-        return _load(name, as_frame, **options)
+        declared, bunch = declaration(name), getattr(sklearn.datasets, f"load_{name}")(**options)
+        names = [column.name for column in declared.columns]
+        if list(bunch.feature_names) != names:
+            where, rule = f"scikit-learn's {name}", f"have columns {names}"
+            remedy = "Use a version of scikit-learn that this package supports."
+            raise fail(where, rule, bunch.feature_names, remedy)
+        X, y = bunch.data, bunch.target
+        if as_frame or (as_frame is None and find_spec("pandas") is not None):
+            X = _pandas().DataFrame(X, columns=names)
+        return declared.with_data(X, y if declared.target.is_number else bunch.target_names[y])
 
     return _named(function, f"load_{name}", name, _AS_FRAME, note)
 

@@ -88,15 +88,6 @@ def listed(items: Iterable[str]) -> str:
     return ", ".join(shown)
 
 
-def _common(dtype: np.dtype[Any]) -> str | None:
-    """Return the type of `_COMMON` that arrays of a type are compared as, or None."""
-    if dtype.kind in _STRINGS:
-        return dtype.kind
-    if dtype.kind in "biu":
-        return "u8" if dtype.kind == "u" else "i8"
-    return "f8" if dtype.kind == "f" and dtype.itemsize <= 8 else None
-
-
 @dataclass(frozen=True)
 class Number:
     """A number in [lower, upper], encoded as a number in [-1, 1].
@@ -222,12 +213,14 @@ class Levels:
 
     def positions_in(self, cells: NDArray[Any]) -> NDArray[Any]:
         """Return what `positions` returns for the cells of an array."""
-        common = _common(cells.dtype) if self.is_plain else None
-        if common is None:
+        kind = cells.dtype.kind
+        if not self.is_plain or kind not in "USbiuf" or (kind == "f" and cells.itemsize > 8):
             found = self.positions(cells.tolist())
+        elif kind in _STRINGS:
+            found = self._searches[kind](cells)
         else:
-            own = cells if common in _STRINGS else cells.astype(common, copy=False)
-            found = self._searches[common](own)
+            common = {"u": "u8", "f": "f8"}.get(kind, "i8")
+            found = self._searches[common](cells.astype(common, copy=False))
         if self.missing is not None and (absent := missing_in(cells)) is not None:
             found[absent] = self.n_out
         return found
@@ -274,27 +267,23 @@ class Levels:
         keys = np.array(sorted(places), dtype)
         found = np.array([places[key] for key in keys.tolist()], self.dtype)
         if dtype.kind in "iu" and int(keys[-1]) - int(keys[0]) < _DENSE:
-            return self._dense(keys, found)
+            least, unknown = int(keys[0]), int(keys[-1]) - int(keys[0]) + 1
+            table = np.full(unknown + 1, self._other, self.dtype)
+            table[[key - least for key in keys.tolist()]] = found
+
+            def dense_search(cells: NDArray[Any]) -> NDArray[Any]:
+                # Modulo 2^64, integers below the least key are large.
+                offset = (cells - keys[0]).view(np.uint64)
+                np.minimum(offset, unknown, out=offset)
+                return np.asarray(table[offset.view(np.int64)])
+
+            return dense_search
 
         def sorted_search(cells: NDArray[Any]) -> NDArray[Any]:
             at = np.minimum(np.searchsorted(keys, cells), len(keys) - 1)
             return np.where(keys[at] == cells, found[at], self.dtype.type(self._other))
 
         return sorted_search
-
-    def _dense(self, keys: NDArray[Any], found: NDArray[Any]) -> _Search:
-        """Return a function that reads positions of integers from a table."""
-        least, unknown = int(keys[0]), int(keys[-1]) - int(keys[0]) + 1
-        table = np.full(unknown + 1, self._other, self.dtype)
-        table[[key - least for key in keys.tolist()]] = found
-
-        def dense_search(cells: NDArray[Any]) -> NDArray[Any]:
-            # Modulo 2^64, integers below the least key are large.
-            offset = (cells - keys[0]).view(np.uint64)
-            np.minimum(offset, unknown, out=offset)
-            return np.asarray(table[offset.view(np.int64)])
-
-        return dense_search
 
     def _position_or(self, value: Any, other: int) -> int:
         try:

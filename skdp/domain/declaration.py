@@ -45,12 +45,8 @@ def label_of(name: str | int) -> str:
 def as_number(name: str, pair: object) -> Number:
     """Return a pair of bounds as a `Number`; ``name`` starts the error message."""
     if not isinstance(pair, tuple) or len(pair) != 2 or not all(map(_is_real, pair)):
-        raise fail(
-            name,
-            "have a pair of real numbers (lower, upper) as its bounds",
-            pair,
-            "Levels are given as a list, [first, second, ...].",
-        )
+        rule = "have a pair of real numbers (lower, upper) as its bounds"
+        raise fail(name, rule, pair, "Levels are given as a list, [first, second, ...].")
     lower, upper = map(_as_float, pair)
     if not (math.isfinite(lower) and math.isfinite(upper)):
         raise fail(name, "have finite bounds", pair, "Choose bounds from public knowledge.")
@@ -58,9 +54,8 @@ def as_number(name: str, pair: object) -> Number:
         raise fail(name, "have lower < upper", pair, "A constant column can be left out.")
     number = Number(lower, upper)
     if number.half_range < SMALLEST_HALF_RANGE:
-        raise fail(
-            name, f"have bounds at least {2 * SMALLEST_HALF_RANGE:.1g} apart", pair, "Rescale it."
-        )
+        rule = f"have bounds at least {2 * SMALLEST_HALF_RANGE:.1g} apart"
+        raise fail(name, rule, pair, "Rescale it.")
     return number
 
 
@@ -69,12 +64,8 @@ def as_levels(name: str, levels: object) -> tuple[Hashable, ...]:
     unordered = isinstance(levels, (str, bytes, Mapping, set, frozenset))
     unordered |= isinstance(levels, np.ndarray) and not levels.ndim
     if unordered or not isinstance(levels, Iterable):
-        raise fail(
-            name,
-            "be declared as a tuple of bounds or a list of levels",
-            levels,
-            "Write (lower, upper) or [first, second, ...]; the order of levels matters.",
-        )
+        remedy = "Write (lower, upper) or [first, second, ...]; the order of levels matters."
+        raise fail(name, "be declared as a tuple of bounds or a list of levels", levels, remedy)
     found = tuple(x.item() if isinstance(x, np.generic) else x for x in levels)
     if not found:
         raise fail(name, "have at least one level", levels, "Name the levels, or leave it out.")
@@ -83,16 +74,12 @@ def as_levels(name: str, levels: object) -> tuple[Hashable, ...]:
         if not isinstance(level, Hashable):
             raise fail(name, "have hashable levels", type(level), "Use strings or numbers.")
         if is_missing(level):
-            raise fail(
-                name, "have levels that are not missing values", level, "Use `other` instead."
-            )
+            rule = "have levels that are not missing values"
+            raise fail(name, rule, level, "Use `other` instead.")
         if level in seen:
-            raise fail(
-                name,
-                "have levels that differ (1, 1.0 and True are the same level)",
-                level if type(levels) is list else None,  # an array may be a private column
-                "Write each public level once, in a list.",
-            )
+            rule = "have levels that differ (1, 1.0 and True are the same level)"
+            shown = level if type(levels) is list else None  # an array may be a private column
+            raise fail(name, rule, shown, "Write each public level once, in a list.")
         seen.add(level)
     return found
 
@@ -104,10 +91,21 @@ def as_column(name: str, declared: object, other: Mapping[str, Any], key: str) -
     if isinstance(declared, Spline):
         return as_spline(name, declared)
     levels = as_levels(name, declared)
-    _refuse_range(name, levels, type(declared) is list)
+    is_shown = type(declared) is list  # an array may be private
+    are_two_numbers = len(levels) == 2 and all(map(_is_real, levels))
+    ends = sorted(map(_as_float, levels)) if are_two_numbers else [0.0, 0.0]
+    if ends[1] - ends[0] > 2:
+        # They are more likely the ends of a range than codes of levels.
+        bounds = "({:g}, {:g})".format(*ends) if is_shown else "(lower, upper)"
+        remedy = (
+            f"Write {bounds} for the numbers of a range, with round brackets."
+            " Two such levels can be declared as strings, or with a third that does not occur."
+        )
+        rule = "not have two distant numbers as its levels"
+        raise fail(name, rule, [*levels] if is_shown else None, remedy)
     fallback = other.get(key, levels[0])
     if fallback not in levels:
-        named = f" {list(levels)}" if type(declared) is list else ""  # an array may be private
+        named = f" {list(levels)}" if is_shown else ""
         raise fail(f"other[{key!r}]", f"be one of the levels{named}", fallback)
     # The declared object: 1 given for the level True is stored as True.
     return Levels(levels, levels[levels.index(fallback)])
@@ -146,20 +144,6 @@ def as_spline(name: str, declared: Spline) -> Spline:
     ruled = with_rule(name, found, declared.missing)
     assert isinstance(ruled, Spline)
     return ruled
-
-
-def _refuse_range(name: str, levels: tuple[Hashable, ...], is_shown: bool) -> None:
-    """Raise for two numbers that are more likely the ends of a range than codes of levels."""
-    if len(levels) != 2 or not all(map(_is_real, levels)):
-        return
-    lower, upper = sorted(map(_as_float, levels))
-    if upper - lower > 2:
-        ends, got = (f"({lower:g}, {upper:g})", [*levels]) if is_shown else ("(lower, upper)", None)
-        remedy = (
-            f"Write {ends} for the numbers of a range, with round brackets."
-            " Two such levels can be declared as strings, or with a third that does not occur."
-        )
-        raise fail(name, "not have two distant numbers as its levels", got, remedy)
 
 
 def as_columns(

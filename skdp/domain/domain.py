@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from functools import cached_property
-from typing import Any, NoReturn
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, reduce
+from typing import Any, NoReturn, Optional
 from weakref import ref
 
 import numpy as np
@@ -14,30 +14,30 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, fail
+from skdp._codec import VERSION, decode, document, from_text, is_plain, to_text
+from skdp._codec import encode as written
 from skdp._sklearn import Documented
 from skdp.domain import declaration as _declare
-from skdp.domain.columns import UNIT, Levels, Number
-from skdp.domain.describe import Described
-from skdp.domain.layout import (
-    BoxProjection,
-    Layout,
-    Pairs,
-    Piece,
-    ball_norm,
-    box_norm,
-    encode,
-    number_units,
-)
-from skdp.domain.splines import Column, Interaction, Spline, as_interaction
+from skdp.domain.columns import UNIT, Levels, Number, listed
+from skdp.domain.layout import BoxProjection, Layout, Pairs, Piece, encode, number_units
+from skdp.domain.splines import Column, Interaction, Spline, SplineBlock, as_interaction
 from skdp.domain.tables import as_table, read_target
 
 # Each column is an object of its own.
 _MOST_COLUMNS = 10**6
 # The arrays that encoders returned, while they exist, with their domains; by the ids of the arrays.
 _RETURNED: dict[int, tuple[Any, Any]] = {}
+# The entries of a file. A column has its name, or the names of its block, besides.
+_HINTS = {
+    "columns": list[dict[str, Any]],
+    "target": Number | tuple[Hashable, ...] | None,
+    "radius": float | None,
+    "interactions": list[tuple[str, str]],
+    "estimated": Optional["Guarantee"],  # noqa: F821 - domains do not import guarantees
+}
 
 
-class Domain(Described):
+class Domain:
     """Public declaration of the columns of a table and of its target.
 
     All bounds, scales and sensitivities of the package follow from the domain. Therefore nothing
@@ -437,10 +437,16 @@ class Domain(Described):
             Whether the encoded rows are extended by a column of ones.
         """
         p = check_interval("p", p, 1, math.inf)
-        if self._radius is not None:
-            return ball_norm(self.n_encoded, self._radius, p, intercept)
-        # All numbers are -1 or 1, and one indicator is 1 in every block that has any.
-        return box_norm(self.n_numbers + sum(map(bool, self.block_sizes)) + intercept, p)
+        if self._radius is None:
+            # All numbers are -1 or 1, and one indicator is 1 in every block that has any.
+            n_ones = self.n_numbers + sum(map(bool, self.block_sizes)) + intercept
+            return _root_up(n_ones, 1 / p) if n_ones else 0.0
+        # The l_p norm is at most d^(1/p - 1/2) times the Euclidean one if p < 2, else at most it.
+        widest = self._radius * _root_up(self.n_encoded, max(0.0, 1 / p - 0.5))
+        if not intercept or p == math.inf:
+            return max(widest, float(intercept))
+        larger, smaller = max(1.0, widest), min(1.0, widest)
+        return _up(larger * (1 + (smaller / larger) ** p) ** (1 / p))
 
     # Encoding and decoding
 
@@ -536,6 +542,121 @@ class Domain(Described):
         return DomainEncoder(self)
 
     sample = _declare.sample
+
+    # Text and files
+
+    def __repr__(self) -> str:
+        """Return the declaration in one line, and the cost of bounds that were estimated."""
+        text = _declaration(self._columns, self._names, self._target, self._radius)
+        text += "".join(f".interact({', '.join(map(repr, pair))})" for pair in _pairs(self))
+        estimated = self.estimated
+        if estimated is None:
+            return text
+        cost = f"epsilon = {estimated.epsilon:g}, delta = {estimated.delta:g}"
+        unit = " per person" if estimated.unit == "person" else ""
+        return f"{text}, estimated with {cost}{unit}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the domain as a dict of strings, numbers, bools, lists and None.
+
+        Returns
+        -------
+        dict
+            `from_dict` returns an equal domain, with levels of the same types.
+
+        Raises
+        ------
+        ValueError
+            If a level is not a string, a finite number or a bool. The message names the column.
+
+        Examples
+        --------
+        >>> from skdp import Domain
+        >>> domain = Domain({"age": (17, 90), "sex": ["Female", "Male"]}, target=[0, 1])
+        >>> for key, value in domain.to_dict().items():
+        ...     print(key, "-", value)
+        kind - Domain
+        version - 1
+        columns - [{'name': 'age', 'kind': 'Number', 'lower': 17.0, 'upper': 90.0, 'missing': None},
+            {'name': 'sex', 'kind': 'Levels', 'levels': ['Female', 'Male'], 'other': 'Female',
+             'missing': None}]
+        target - [0, 1]
+        radius - None
+        interactions - []
+        estimated - None
+        >>> Domain.from_dict(domain.to_dict()) == domain
+        True
+        """
+        labels, columns = iter(self._labels), []
+        for place, column in enumerate(self._columns):
+            names = [next(labels) for _ in range(column.n_in)]
+            label = _declare.label_of(names[0] if names else place)
+            _check_levels(label, column)
+            own = None if self._names is None else names[0] if len(names) == 1 else names
+            columns.append({"name": own, **written(label, column)})
+        _check_levels("the target", self._target)
+        return {
+            "kind": "Domain",
+            "version": VERSION,
+            "columns": columns,
+            "target": written("the target", self._target),
+            "radius": self._radius,
+            "interactions": _pairs(self),
+            "estimated": written("estimated", self.estimated),
+        }
+
+    def to_json(self) -> str:
+        """Return the domain as JSON text; see `to_dict`."""
+        return to_text(self.to_dict()) + "\n"
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Domain:
+        """Return the domain of a dict.
+
+        Parameters
+        ----------
+        content : dict
+            A result of `to_dict`.
+
+        Returns
+        -------
+        Domain
+
+        Raises
+        ------
+        ValueError
+            If an entry is unknown, missing or of another type, or the declaration is invalid.
+        """
+        name = "the domain"
+        found = document(name, _HINTS, content, ("Domain",))
+        read = [_column(place, part) for place, part in enumerate(found["columns"])]
+        columns, names = tuple(column for column, _ in read), [own for _, own in read]
+        named = None
+        if any(own is not None for own in names):
+            if None in names:
+                raise fail(name, "have a name for every column, or for none")
+            named = _declare.as_names([one for own in names for one in own or ()])
+        target, joined, radius = found["target"], found["interactions"], found["radius"]
+        if isinstance(target, Number):
+            target = _checked("the target", target)
+            if target.missing is not None:
+                raise fail("the target: missing", "be null", target.missing)
+        elif target is not None:
+            target = _declare.as_levels("the target", target)
+        if radius is None:
+            if not columns:
+                raise fail(name, "have at least one column")
+            built = cls._build(columns, named, target, None, (), found["estimated"])
+            return reduce(lambda built, pair: built.interact(*pair), joined, built)
+        ball = cls.l2_ball(max(1, len(columns)), radius)
+        if named is not None or columns != ball._columns or joined:
+            raise fail(name, "have columns with the bounds -radius and radius, without names")
+        return cls._build(columns, None, target, radius, (), found["estimated"])
+
+    @classmethod
+    def from_json(cls, text: str) -> Domain:
+        """Return the domain of JSON text; see `from_dict`."""
+        return cls.from_dict(from_text("the domain", text))
 
     @cached_property
     def _labels(self) -> tuple[str, ...]:
@@ -703,15 +824,8 @@ def refuse_encoded(X: Any, table: Any, domain: Any) -> None:
 
     All numbers would be clipped to bounds in other units. Recognised are arrays that an encoder
     of the same columns returned, tables with the names of the encoded columns, and arrays with as
-    many columns. Names, numbers of columns and declarations decide.
-
-    Parameters
-    ----------
-    X : object
-        What the user gave.
-    table : DataFrame or ndarray with two dimensions
-        The same cells.
-    domain : Domain
+    many columns. Names, numbers of columns and declarations decide. ``table`` has the cells of
+    ``X`` as a DataFrame or an array.
     """
     if domain.encoded._columns == domain._columns:
         return
@@ -731,26 +845,13 @@ def refuse_encoded(X: Any, table: Any, domain: Any) -> None:
 def subset(
     domain: Domain, columns: Sequence[str] | None, target: str | None
 ) -> tuple[Domain, list[int], int | None]:
-    """Return the domain of some columns and a target, and their positions.
+    """Return the domain of some columns and a target, and their positions when encoded.
 
-    Parameters
-    ----------
-    domain : Domain
-    columns : sequence of str or None
-        Declared columns; columns without names are x0, x1, ... A block of indicators can only be
-        chosen as a whole, and so can the columns of an interaction. None takes all columns but the
-        target.
-    target : str or None
-        A column of numbers without a rule for missing cells, which would be wrong values of a
-        target. None takes the target of the domain.
+    Columns without names are x0, x1, ... A block of indicators can only be chosen as a whole, and
+    so can the columns of an interaction. ``columns=None`` takes all columns but the target.
 
-    Returns
-    -------
-    Domain
-    list of int
-        Positions of the chosen columns among the encoded columns, in the domain's order.
-    int or None
-        Position of the target among the encoded columns; None for the target of the domain.
+    The target is a column of numbers without a rule for missing cells, which would be wrong values
+    of a target. None takes the target of the domain, which has no position.
     """
     names = domain._labels
     known = set(names)
@@ -800,3 +901,111 @@ def _target(
                 raise fail("target", rule, target, remedy)
             return column, write.start
     raise fail("target", "be a column of numbers", target, "Levels cannot be regressed on.")
+
+
+def _declaration(
+    columns: Sequence[Column],
+    names: Sequence[str] | None,
+    target: _declare.Target,
+    radius: float | None,
+) -> str:
+    shown = f"[{listed(map(repr, target))}]" if isinstance(target, tuple) else repr(target)
+    end = "" if target is None else f", target={shown}"
+    if radius is not None:
+        return f"Domain.l2_ball({len(columns)}, {radius!r}{end})"
+    numbers = [column for column in columns if isinstance(column, Number)]
+    end += _missing_text(columns, names)
+    if names is None and len(numbers) < len(columns):
+        names = [f"x{k}" for k in range(len(columns))]  # of splines; only names are shown
+    if names is None and all(number == UNIT for number in numbers):
+        return f"Domain.unit_box({len(columns)}{end})"
+    if names is None:
+        lower, upper = ([getattr(n, bound) for n in numbers] for bound in ("lower", "upper"))
+        return f"Domain.box([{listed(map(str, lower))}], [{listed(map(str, upper))}]{end})"
+    declared = [f"{name!r}: {column!r}" for name, column in _by_name(columns, names)]
+    others = [
+        f"{name!r}: {column.other!r}"
+        for name, column in _by_name(columns, names)
+        if isinstance(column, Levels) and column.other != column.levels[0]
+    ]
+    middle = f", other={{{listed(others)}}}" if others else ""
+    return f"Domain({{{listed(declared)}}}{end}{middle})"
+
+
+def _missing_text(columns: Sequence[Column], names: Sequence[str] | None) -> str:
+    pairs = enumerate(columns) if names is None else _by_name(columns, names)
+    rules = {key: rule for key, c in pairs if (rule := getattr(c, "missing", None)) is not None}
+    if not rules:
+        return ""
+    if len(rules) == len(columns) and set(rules.values()) == {"indicator"}:
+        return ", missing='indicator'"
+    return f", missing={{{listed(f'{key!r}: {rule!r}' for key, rule in rules.items())}}}"
+
+
+def _by_name(columns: Sequence[Column], names: Sequence[str]) -> Iterator[tuple[str, Column]]:
+    # A block of indicators stands for several names.
+    every = (column for column in columns for _ in range(column.n_in))
+    return zip(names, every, strict=True)
+
+
+def _pairs(domain: Any) -> list[list[str]]:
+    """Return the names of the two columns of each interaction."""
+    return [[domain._labels[place] for place in pair] for pair in domain._pairs]
+
+
+def _column(place: int, part: dict[str, Any]) -> tuple[Column, list[str] | None]:
+    """Return a column, and its names or None."""
+    given = part.get("name")
+    label = _declare.label_of(given if isinstance(given, str) else place)
+    if "name" not in part:
+        raise fail(label, "have the entry 'name'")
+    own = {key: value for key, value in part.items() if key != "name"}
+    column = _checked(label, decode(label, Column, own))
+    names = decode(f"{label}: name", str | list[str] | None, given)
+    names = [names] if isinstance(names, str) else names
+    if column.n_in != (1 if names is None else len(names)):
+        raise fail(f"{label}: name", f"be {column.n_in} names")
+    return column, names
+
+
+def _checked(label: str, column: Any) -> Any:
+    """Return a column of a file after the checks of a declaration."""
+    if isinstance(column, SplineBlock):
+        return SplineBlock(_checked(label, column.spline))
+    if isinstance(column, Interaction):
+        pair = [_checked(label, own) for own in (column.first, column.second)]
+        return as_interaction(label, pair)
+    if isinstance(column, Spline):
+        return _declare.as_spline(label, column)
+    found: Column
+    if isinstance(column, Number):
+        found = _declare.as_number(label, (column.lower, column.upper))
+    elif isinstance(column, Levels):
+        levels = [*column.levels]
+        found = _declare.as_column(label, levels, {label: column.other}, label)
+    else:
+        return column
+    rule = column.missing
+    return found if rule is None else _declare.with_rule(f"{label}: missing", found, rule)
+
+
+def _check_levels(label: str, declared: Any) -> None:
+    """Raise an error unless a file can hold the levels of a column or target."""
+    levels = getattr(declared, "levels", declared if isinstance(declared, tuple) else ())
+    for level in levels:
+        if not is_plain(level):
+            rule = "have levels that are strings, finite numbers or bools, to be exported"
+            raise fail(label, rule, level, "Declare its levels as strings.")
+
+
+# Norms are rounded up: sensitivities follow from them.
+
+
+def _root_up(count: int, exponent: float) -> float:
+    root = float(count**exponent)
+    return root if count == 1 or exponent in (0.0, 1.0) else _up(root)
+
+
+def _up(value: float) -> float:
+    # Sixteen units of rounding: more than the error of two roots, a product and 1/p.
+    return value * (1 + 2.0**-48)

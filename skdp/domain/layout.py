@@ -6,7 +6,6 @@ bounds in floating point, rounding included. A second projection changes nothing
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -337,11 +336,6 @@ def encode_compactly(
     next to each other in a new array. For compiled functions so do those of DataFrames and of
     arrays with few columns. The arrays of ``room``, which the same call returned for other rows
     that nobody needs any more, are used again if they have the same length.
-
-    Raises
-    ------
-    ValueError
-        As `Domain.encode` does.
     """
     table = as_table(X, domain.names, domain.n_columns)
     if isinstance(table, EncodedRows):
@@ -413,11 +407,6 @@ def read_once(domain: Any, X: Any) -> Table:
     """Return a table that is read fast several times.
 
     Numbers stay in place, which may be a file larger than the memory. Other tables are encoded.
-
-    Raises
-    ------
-    ValueError
-        As `Domain.encode` does.
     """
     table = as_table(X, domain.names, domain.n_columns)
     if isinstance(table, EncodedRows) or table.is_plain:
@@ -466,31 +455,3 @@ def _step(
     # The middle is 0 without rounding.
     fills[[isinstance(rule, str) for rule in rules]] = 0.0
     return replace(box, fills=fills)
-
-
-# Greatest norms of a projected row, rounded up: sensitivities follow from them
-
-
-def box_norm(n_ones: int, p: float) -> float:
-    """Return the greatest l_p norm of rows with at most ``n_ones`` entries in [-1, 1], others 0."""
-    return _root_up(n_ones, 1 / p) if n_ones else 0.0
-
-
-def ball_norm(d: int, radius: float, p: float, intercept: bool) -> float:
-    """Return the greatest l_p norm over a Euclidean ball of R^d, with or without an intercept."""
-    # The l_p norm is at most d^(1/p - 1/2) times the Euclidean one if p < 2, else at most it.
-    widest = radius * _root_up(d, max(0.0, 1 / p - 0.5))
-    if not intercept or p == math.inf:
-        return max(widest, float(intercept))
-    larger, smaller = max(1.0, widest), min(1.0, widest)
-    return _up(larger * (1 + (smaller / larger) ** p) ** (1 / p))
-
-
-def _root_up(count: int, exponent: float) -> float:
-    root = float(count**exponent)
-    return root if count == 1 or exponent in (0.0, 1.0) else _up(root)
-
-
-def _up(value: float) -> float:
-    # Sixteen units of rounding: more than the error of two roots, a product and 1/p.
-    return value * (1 + 2.0**-48)

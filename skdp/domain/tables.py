@@ -80,20 +80,10 @@ def in_memory(X: Any) -> Any:
 def as_cells(X: Any, name: str = "X", *, one_type: bool = False) -> NDArray[Any]:
     """Return the cells of ``X`` as an array of numpy's own class, without a copy if possible.
 
-    Parameters
-    ----------
-    X : array-like
-    name : str
-        Name in error messages.
-    one_type : bool, default=False
-        Whether numpy may choose the type of a list. Otherwise it becomes an array of objects, as
-        does a list of strings and anything else.
-
-    Raises
-    ------
-    ValueError
-        If ``X`` cannot be read, is sparse or masked, or has complex numbers or records.
-        The type decides: whether any entry is masked, or has an imaginary part, is private.
+    With ``one_type`` numpy may choose the type of a list. Otherwise it becomes an array of objects,
+    as does a list of strings and anything else. Sparse and masked tables, complex numbers and
+    records are errors. The type decides: whether any entry is masked, or has an imaginary part, is
+    private.
     """
     if isinstance(X, sparray | spmatrix):
         raise fail(name, "be dense and not a sparse matrix", None, f"Use {name}.toarray().")
@@ -487,6 +477,14 @@ def _check_count(found: int, declared: int) -> None:
 
 # Reading of cells
 
+_DROP = "Drop or fill the others by a public rule before this step"
+_REMEDIES = {
+    "strings": f"{_DROP}, or declare its levels: Domain({{'name': ['a', 'b']}}).",
+    "datetimes": "Give days since a public date: (x - pandas.Timestamp('2000-01-01')).dt.days.",
+    "dates": "Give days since a public date: (x - datetime.date(2000, 1, 1)).days of each date x.",
+    "durations": "Give a number of seconds: x.dt.total_seconds().",
+}
+
 
 class NotNumbers(ValueError, TypeError):
     """Error for a column of numbers with any other cell.
@@ -512,8 +510,22 @@ def read_numbers(
         return
     for k, column in enumerate(range(columns.start, columns.stop)):
         own = None if ruled is None else ruled[k : k + 1]
-        if not _read(table, rows, slice(column, column + 1), out[:, k : k + 1], own):
-            raise _not_numbers(table, column, label, own)
+        if _read(table, rows, slice(column, column + 1), out[:, k : k + 1], own):
+            continue
+        kinds = "finite numbers only: no NaN, no inf"
+        remedy = _REMEDIES.get(kind_of_dtype(table.dtype(column)) or "")
+        if own is not None and own.all():
+            kinds = "finite numbers and missing cells only: no inf"
+        elif own is not None and remedy is None:
+            rule = f'missing={{{label(column).removeprefix("column ")}: "indicator"}}'
+            missing = f"For missing cells declare {rule} in the domain"
+            remedy = f"{missing}, or a number within the bounds. {_DROP}."
+        argument = "every argument must be a real number or a string that spells a number"
+        name, rule = _label(table, column, label), f"hold {kinds}, and {argument}"
+        error = fail(name, rule, remedy=remedy or f"{_DROP}.")
+        found = NotNumbers(*error.args)
+        found.__dict__.update(error.__dict__)
+        raise found
 
 
 def _read(
@@ -601,37 +613,6 @@ def refuse_not_real(kinds: set[type]) -> None:
     for kind in kinds:
         if not issubclass(kind, _REAL_CELLS) or issubclass(kind, np.timedelta64):
             raise TypeError("not real numbers")
-
-
-_DROP = "Drop or fill the others by a public rule before this step"
-_REMEDIES = {
-    "strings": f"{_DROP}, or declare its levels: Domain({{'name': ['a', 'b']}}).",
-    "datetimes": "Give days since a public date: (x - pandas.Timestamp('2000-01-01')).dt.days.",
-    "dates": "Give days since a public date: (x - datetime.date(2000, 1, 1)).days of each date x.",
-    "durations": "Give a number of seconds: x.dt.total_seconds().",
-}
-
-
-def _not_numbers(
-    table: RawTable,
-    column: int,
-    label: Callable[[int], str],
-    ruled: NDArray[np.bool_] | None,
-) -> NotNumbers:
-    """Return the error for a cell that is not a finite number."""
-    name, kinds = _label(table, column, label), "finite numbers only: no NaN, no inf"
-    remedy = _REMEDIES.get(kind_of_dtype(table.dtype(column)) or "")
-    if ruled is not None and ruled.all():
-        kinds = "finite numbers and missing cells only: no inf"
-    elif ruled is not None and remedy is None:
-        rule = f'missing={{{label(column).removeprefix("column ")}: "indicator"}}'
-        missing = f"For missing cells declare {rule} in the domain, or a number within the bounds."
-        remedy = f"{missing} {_DROP}."
-    argument = "every argument must be a real number or a string that spells a number"
-    error = fail(name, f"hold {kinds}, and {argument}", remedy=remedy or f"{_DROP}.")
-    found = NotNumbers(*error.args)
-    found.__dict__.update(error.__dict__)
-    return found
 
 
 def _label(table: RawTable, column: int, label: Callable[[int], str]) -> str:

@@ -158,7 +158,10 @@ class MappedBall(BallImage):
         matrix, d = check_numbers("matrix", self.matrix), self.ball.dim
         if matrix.shape not in ((d,), (d, d)):
             raise fail("matrix", f"have shape ({d},) or ({d}, {d})", matrix.shape)
-        if not _is_invertible(matrix):
+        is_invertible = np.isfinite(matrix).all() and (
+            (matrix != 0).all() if matrix.ndim == 1 else np.linalg.cond(matrix) < _WORST_CONDITION
+        )
+        if not is_invertible:
             rule = f"be invertible, a full one with condition number < {_WORST_CONDITION:g}"
             raise fail("matrix", rule)
         matrix.setflags(write=False)
@@ -220,14 +223,6 @@ class MappedBall(BallImage):
     def _image(self, points: FloatArray) -> FloatArray:
         matrix = np.asarray(self.matrix)
         return np.asarray(points * matrix if matrix.ndim == 1 else points @ matrix.T)
-
-
-def _is_invertible(matrix: FloatArray) -> bool:
-    if not np.isfinite(matrix).all():
-        return False
-    if matrix.ndim == 1:
-        return bool((matrix != 0).all())
-    return bool(np.linalg.cond(matrix) < _WORST_CONDITION)
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
@@ -331,7 +326,12 @@ class _Parts:
             raise fail("balls", "have at least one ball", 0)
         if self.index is not None:
             dims = [ball.dim for ball in self.balls]
-            object.__setattr__(self, "index", _checked_index(self.index, dims))
+            index = tuple(tuple(map(int, part)) for part in self.index)
+            if [len(part) for part in index] != dims:
+                raise fail("index", f"have parts of lengths {dims}", [len(part) for part in index])
+            if sorted(chain.from_iterable(index)) != list(range(self.dim)):
+                raise fail("index", f"hold each of 0, ..., {self.dim - 1} once", index)
+            object.__setattr__(self, "index", index)
 
     @property
     def dim(self) -> int:
@@ -375,15 +375,6 @@ class _Parts:
         for place, part in zip(self.places, parts, strict=True):
             out[np.ix_(place, place)] = part
         return out
-
-
-def _checked_index(index: Index, dims: list[int]) -> Index:
-    parts = tuple(tuple(map(int, part)) for part in index)
-    if [len(part) for part in parts] != dims:
-        raise fail("index", f"have parts of lengths {dims}", [len(part) for part in parts])
-    if sorted(chain.from_iterable(parts)) != list(range(sum(dims))):
-        raise fail("index", f"hold each of 0, ..., {sum(dims) - 1} once", parts)
-    return parts
 
 
 @dataclass(frozen=True)

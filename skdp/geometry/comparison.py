@@ -15,6 +15,7 @@ import html
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaincc, gammaln
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_choice, check_positive, fail
+from skdp._checks import check_choice, check_positive, fail, optional_module
 from skdp.geometry.ball import NormBall, as_points, ask, uniform_covariance
 from skdp.geometry.combined import ScaledBall
 from skdp.geometry.containment import GaugeBounds, contains, greatest_gauge_over
@@ -132,18 +133,15 @@ class Comparison(Mapping[str, ComparedBall]):
 
     def to_frame(self) -> pd.DataFrame:
         """Return the rows as a DataFrame, indexed by name."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            remedy = "Install it with: pip install 'skdp[pandas]'"
-            raise ImportError(str(fail("pandas", "be installed for this", None, remedy))) from error
+        pandas = optional_module("pandas", "for this", "pandas")
         records = [{**asdict(row), "volume": row.volume} for row in self.rows]
-        return pd.DataFrame.from_records(records, index="name")
+        frame: pd.DataFrame = pandas.DataFrame.from_records(records, index="name")
+        return frame
 
     def __str__(self) -> str:
         cells = [HEAD, *(_cells(row) for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = ["  ".join(map(_padded, row, widths, _RIGHT)).rstrip() for row in cells]
+        lines = ["  ".join(map("{:{}{}}".format, row, _SIDES, widths)).rstrip() for row in cells]
         return "\n".join([*lines, *self._notes()])
 
     def _repr_html_(self) -> str:
@@ -163,7 +161,7 @@ class Comparison(Mapping[str, ComparedBall]):
 
 
 HEAD = ("ball", "radius", "volume", "entropy", "mean squared error", "inside", "sampler")
-_RIGHT = (False, True, True, True, True, False, False)
+_SIDES = "<>>>><<"
 
 
 def compare(
@@ -209,7 +207,24 @@ def compare(
     epsilon, named = check_positive("epsilon", epsilon), _named(balls)
     radii = {name: _radius(ball, sensitivity) for name, ball in named.items()}
     scaled = {name: ScaledBall(ball, radii[name].upper) for name, ball in named.items()}
-    rows = [_compared(name, radii[name].exact, scaled, epsilon) for name in named]
+    rows = []
+    for name, ball in scaled.items():
+        noise = ScaledBall(ball.ball, ball.factor / epsilon)
+        covariance, estimated = covariance_or_estimate(noise)
+        held = {other: contains(scaled[other], ball) for other in scaled if other != name}
+        row = ComparedBall(
+            name=name,
+            radius=ball.factor,
+            sharp=radii[name].exact,
+            log_volume=_if_known(ball.log_volume),
+            entropy=_if_known(partial(entropy, noise)),
+            mean_squared_error=float(np.trace(covariance)),
+            inside=tuple(other for other, holds in held.items() if holds),
+            undecided=tuple(other for other, holds in held.items() if holds is None),
+            exact=ball.exact,
+            estimated=estimated,
+        )
+        rows.append(row)
     return Comparison(tuple(rows), epsilon)
 
 
@@ -249,27 +264,6 @@ def _radius(ball: NormBall, sensitivity: BallSensitivity | NormBall | None) -> G
     return radius
 
 
-def _compared(
-    name: str, sharp: bool, scaled: Mapping[str, ScaledBall], epsilon: float
-) -> ComparedBall:
-    ball = scaled[name]
-    noise = ScaledBall(ball.ball, ball.factor / epsilon)
-    covariance, estimated = covariance_or_estimate(noise)
-    held = {other: contains(scaled[other], ball) for other in scaled if other != name}
-    return ComparedBall(
-        name=name,
-        radius=ball.factor,
-        sharp=sharp,
-        log_volume=_if_known(ball.log_volume),
-        entropy=_if_known(lambda: entropy(noise)),
-        mean_squared_error=float(np.trace(covariance)),
-        inside=tuple(other for other, holds in held.items() if holds),
-        undecided=tuple(other for other, holds in held.items() if holds is None),
-        exact=ball.exact,
-        estimated=estimated,
-    )
-
-
 def _if_known(number: Callable[[], float]) -> float:
     try:
         return number()
@@ -296,10 +290,6 @@ def _volume_text(log_volume: float) -> str:
 
 def _text(number: float) -> str:
     return "unknown" if math.isnan(number) else f"{number:.4g}"
-
-
-def _padded(cell: str, width: int, right: bool) -> str:
-    return cell.rjust(width) if right else cell.ljust(width)
 
 
 def _html_row(cells: Sequence[str], tag: str) -> str:

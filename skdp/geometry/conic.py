@@ -153,7 +153,11 @@ def cells_of(variable: Any, constraints: Sequence[Any]) -> tuple[Cell, ...] | No
     """
     cells = []
     for constraint in constraints:
-        if [leaf.id for leaf in constraint.variables()] != [variable.id] or _is_nested(constraint):
+        if [leaf.id for leaf in constraint.variables()] != [variable.id]:
+            return None
+        # A problem inside the constraint has hidden variables.
+        names = {type(a).__name__ for a in _tree(constraint)} if constraint.args else set()
+        if names & {"PartialProblem", "SupportFunctionAtom", "SuppFuncAtom"}:
             return None
         cell = _cell_of(variable, constraint)
         if cell is None:
@@ -180,21 +184,13 @@ def linear_rows(variable: Any, constraints: Sequence[Any]) -> tuple[FloatArray, 
     return A, b
 
 
-def _is_nested(constraint: Any) -> bool:
-    """Return whether the constraint contains a problem with hidden variables."""
-    names = {type(a).__name__ for a in _tree(constraint)} if constraint.args else set()
-    return bool(names & {"PartialProblem", "SupportFunctionAtom", "SuppFuncAtom"})
-
-
 def _tree(node: Any) -> list[Any]:
     return [node, *(leaf for arg in node.args for leaf in _tree(arg))]
 
 
 def _cell_of(variable: Any, constraint: Any) -> Cell | None:
     cp = load_cvxpy()
-
     kinds = cp.constraints
-
     if isinstance(constraint, kinds.Inequality):
         lower, upper = constraint.args
         return _inequality(variable, lower, upper)
@@ -225,7 +221,6 @@ def _inequality(variable: Any, lower: Any, upper: Any) -> Cell:
 def _norm(variable: Any, lower: Any, upper: Any) -> Cell | None:
     """Recognise a norm of an affine expression, or its square, below a bound."""
     cp = load_cvxpy()
-
     if not lower.args or not lower.args[0].is_affine() or not upper.is_affine():
         return None
     name, body = type(lower).__name__, lower.args[0]
@@ -318,14 +313,8 @@ def _not_inside() -> ValueError:
 class ConeBody:
     """The symmetric body K = C and -C, C a compiled set.
 
-    Parameters
-    ----------
-    cone_set : ConeSet
-        C.
-    cells : tuple of Cell, or None
-        The constraints, if each can be checked without a solver.
-    even : bool
-        Whether C is -C by construction.
+    It has cells if each constraint can be checked without a solver. It is ``even`` if C is -C by
+    construction.
     """
 
     cone_set: ConeSet
@@ -368,14 +357,12 @@ class ConeBody:
 
     def _block(self, v: FloatArray) -> FloatArray:
         if self.cells is None:
-            return np.array([self._solved(x) for x in v], dtype=float)
+            sides = (1,) if self.even else (1, -1)
+            factors = [max(self.cone_set.least_factor(s * x) for s in sides) for x in v]
+            return np.array(factors, dtype=float) * (1 + MARGIN)
         both = np.concatenate([v, -v])
         greatest = np.max([cell.gauge(both) for cell in self.cells], axis=0)
         return np.asarray(np.maximum(*np.split(greatest, 2)))
-
-    def _solved(self, v: FloatArray) -> float:
-        sides = (1,) if self.even else (1, -1)
-        return max(self.cone_set.least_factor(side * v) for side in sides) * (1 + MARGIN)
 
     def _support(self, w: FloatArray) -> float:
         if not w.any():
@@ -393,8 +380,15 @@ class ConeBody:
 def cone_body(variable: Any, constraints: Sequence[Any]) -> ConeBody:
     """Return the body {variable : constraints}, or raise if it is not a norm ball."""
     cone_set = compiled(variable, constraints)
-    points = check_body(cone_set)
-    _check_symmetric(cone_set, points)
+    scale = np.abs(check_body(cone_set)).max(axis=0)
+    # A symmetric set has the same width along any direction and its opposite.
+    d = cone_set.dim
+    directions = np.vstack([np.eye(d), np.random.default_rng(0).standard_normal((2 * d, d))])
+    for w in directions / scale:
+        ends = [_farthest(cone_set, s * w) for s in (1, -1)]
+        widths = [float(w @ ends[0]), float(-w @ ends[1])]
+        if abs(widths[0] - widths[1]) > _NOTICED * max(map(abs, widths)):
+            raise asymmetric(ends[int(widths[1] > widths[0])])
     return ConeBody(cone_set, cells_of(variable, constraints))
 
 
@@ -408,7 +402,6 @@ def difference_body(variable: Any, constraints: Sequence[Any]) -> ConeBody:
 def compiled(variable: Any, constraints: Sequence[Any]) -> ConeSet:
     """Check the form of a set given by cvxpy objects, and compile it."""
     cp = load_cvxpy()
-
     if not isinstance(variable, cp.Variable) or variable.ndim > 1:
         rule = "be a cvxpy Variable with one axis"
         raise fail("variable", rule, type(variable), "Use cp.Variable(dim).")
@@ -461,18 +454,6 @@ def flat(w: FloatArray, constant: float = 0.0, noticed: float = 0.0) -> ValueErr
     return fail("the set", f"have an interior, but {relation} on all of it", None, remedy)
 
 
-def _check_symmetric(cone_set: ConeSet, points: FloatArray) -> None:
-    """Raise unless the set has the same width along fixed directions and their opposites."""
-    d = cone_set.dim
-    directions = np.vstack([np.eye(d), np.random.default_rng(0).standard_normal((2 * d, d))])
-    scale = np.abs(points).max(axis=0)
-    for w in directions / scale:
-        ends = [_farthest(cone_set, s * w) for s in (1, -1)]
-        widths = [float(w @ ends[0]), float(-w @ ends[1])]
-        if abs(widths[0] - widths[1]) > _NOTICED * max(map(abs, widths)):
-            raise asymmetric(ends[int(widths[1] > widths[0])])
-
-
 def asymmetric(witness: FloatArray) -> ValueError:
     """Return an error that names a point of a set whose negative is outside."""
     shown = np.array2string(witness, precision=4, separator=", ")
@@ -513,8 +494,17 @@ def even_normals(A: FloatArray, b: ArrayLike) -> FloatArray:
     if (way := null_direction(normals)) is not None:
         shown = np.array2string(way, precision=4, separator=", ")
         raise fail("A", f"bound the set, but it reaches infinitely far along {shown}")
-    for n in _unpaired(normals):
-        _check_other_side(normals, n)
+    # Where the negative of a row is no row, it must follow from the others.
+    scaled = normals / np.abs(normals).max(axis=0)
+    distance, _ = KDTree(scaled).query(-scaled)
+    for n in normals[distance > CLOSE * np.abs(scaled).max(axis=1)]:
+        # The bound 2 makes the program bounded if the set is not.
+        rows, most = np.vstack([normals, -n]), np.append(np.ones(len(normals)), 2.0)
+        found = linprog(n, A_ub=rows, b_ub=most, bounds=(None, None))
+        if found.x is None:
+            raise fail("A", "describe a set whose symmetry a linear program can check")
+        if -n @ found.x > 1 + FARTHER:
+            raise asymmetric(found.x)
     return one_of_each_pair(normals)
 
 
@@ -577,23 +567,3 @@ def _hull_corners(points: FloatArray) -> FloatArray:
         return np.asarray(points[ConvexHull(points).vertices])
     except QhullError:  # flat; later checks name the relation
         return points
-
-
-def _unpaired(normals: FloatArray) -> FloatArray:
-    """Return the rows whose negatives are not rows."""
-    scale = np.abs(normals).max(axis=0)
-    tree = KDTree(normals / scale)
-    distance, _ = tree.query(-normals / scale)
-    return np.asarray(normals[distance > CLOSE * np.abs(normals / scale).max(axis=1)])
-
-
-def _check_other_side(normals: FloatArray, n: FloatArray) -> None:
-    """Raise unless <-n, v> <= 1 where all <normals, v> <= 1."""
-    # The bound 2 makes the program bounded if the set is not.
-    rows = np.vstack([normals, -n])
-    right = np.append(np.ones(len(normals)), 2.0)
-    found = linprog(n, A_ub=rows, b_ub=right, bounds=(None, None))
-    if found.x is None:
-        raise fail("A", "describe a set whose symmetry a linear program can check")
-    if -n @ found.x > 1 + FARTHER:
-        raise asymmetric(found.x)

@@ -224,32 +224,20 @@ def _of_itself(ball: NormBall, over: NormBall, matrix: FloatArray) -> GaugeBound
 def _known(ball: NormBall, over: NormBall, matrix: FloatArray) -> float | None:
     """Return the greatest |A u|_K over u in L if it has a closed form."""
     if isinstance(ball, LpBall) and isinstance(over, LpBall):
-        found = _between_lp(ball, over, matrix)
-        if found is not None:
-            return found
-    found = _at_faces(ball, over, matrix)
-    return _at_corners(ball, over, matrix) if found is None else found
-
-
-def _between_lp(ball: LpBall, over: LpBall, matrix: FloatArray) -> float | None:
-    matrix = matrix * over.bounding_box() / ball.bounding_box()[:, None]
-    used = matrix != 0
-    if used.sum(axis=0).max() == used.sum(axis=1).max() == 1:
-        # Hoelder's inequality, sharp: |D u|_r <= |D|_s |u|_p with 1/s = (1/r - 1/p)^+.
-        share = max(0.0, 1 / ball.p - 1 / over.p)
-        p = 1 / share if share else math.inf
-        return float(LpBall(int(used.sum()), p=p).gauge(matrix[used]))
-    if ball.p == over.p == 2:
-        return float(np.linalg.norm(matrix, 2))
-    return None
-
-
-def _at_faces(ball: NormBall, over: NormBall, matrix: FloatArray) -> float | None:
-    """Return the greatest support of L over the rows of F A, if K = {v : |F v| <= 1}."""
+        scaled = matrix * over.bounding_box() / ball.bounding_box()[:, None]
+        used = scaled != 0
+        if used.sum(axis=0).max() == used.sum(axis=1).max() == 1:
+            # Hoelder's inequality, sharp: |D u|_r <= |D|_s |u|_p with 1/s = (1/r - 1/p)^+.
+            share = max(0.0, 1 / ball.p - 1 / over.p)
+            p = 1 / share if share else math.inf
+            return float(LpBall(int(used.sum()), p=p).gauge(scaled[used]))
+        if ball.p == over.p == 2:
+            return float(np.linalg.norm(scaled, 2))
     faces, support = _faces(ball), _support(over)
-    if faces is None or support is None:
-        return None
-    return float(np.max(support(faces @ matrix)))
+    if faces is not None and support is not None:
+        return float(np.max(support(faces @ matrix)))
+    points = known(over, "extreme_points")
+    return None if points is None else float(np.max(ball.gauge(points @ matrix.T)))
 
 
 def _faces(ball: NormBall) -> FloatArray | None:
@@ -261,12 +249,6 @@ def _faces(ball: NormBall) -> FloatArray | None:
             return None
         return half_of_signs(ball.dim) / ball.bounding_box()
     return known(ball, "facets")
-
-
-def _at_corners(ball: NormBall, over: NormBall, matrix: FloatArray) -> float | None:
-    """Return the greatest gauge at the extreme points of L, or None if they are not known."""
-    points = known(over, "extreme_points")
-    return None if points is None else float(np.max(ball.gauge(points @ matrix.T)))
 
 
 def _through_the_box(ball: NormBall, over: NormBall, matrix: FloatArray) -> float:
@@ -337,18 +319,8 @@ def by_cones(
 ) -> tuple[float, float]:
     """Return bounds on the greatest norm over a body; cones with a high bound are subdivided.
 
-    Parameters
-    ----------
-    gauge : callable
-        The norm, (..., dim) to (...).
-    body : NormBall
-    support : callable
-        Its support function.
-    enough : float >= 0
-        The upper bound need not be less than this, nor the lower one greater by more than a
-        share of 1e-8.
-    most : int
-        Greatest number of cones.
+    At most about ``most`` cones are tried. The upper bound need not be less than ``enough``, nor
+    the lower one greater by more than a share of 1e-8.
     """
     # Half of the orthants, (2**(dim - 1), dim, dim): the rows are points of the body.
     axes = np.eye(body.dim)
@@ -356,7 +328,11 @@ def by_cones(
     at_rays, scale = gauge(cones), np.linalg.norm(cones[0], axis=0)
     seen, lower = 0, float(at_rays.max())
     while True:
-        upper = _bounds_on_cones(cones, at_rays, support)
+        # The w of each cone is the one that is 1 at every ray.
+        ones = np.ones((*cones.shape[:2], 1))
+        normals = np.asarray(np.linalg.solve(cones, ones)[..., 0], dtype=float)
+        products = np.einsum("nij,nj->ni", cones, normals)
+        upper = np.asarray(support(normals) * (at_rays / products).max(axis=1))
         goal = max(lower, enough) * (1 + GAP)
         seen += len(cones)
         if seen > most or 0 < enough * (1 + 1e-8) < lower:
@@ -364,32 +340,17 @@ def by_cones(
         wide = upper > goal
         if not wide.any():
             return lower, goal
-        cones, at_rays = _halved(cones[wide], at_rays[wide], gauge, body, scale)
+        cones, at_rays = cones[wide], at_rays[wide]
+        # Each cone is cut in two through the middle of its longest edge, in units of ``scale``.
+        first, second = np.triu_indices(cones.shape[1], 1)
+        lengths = np.linalg.norm((cones[:, first] - cones[:, second]) / scale, axis=2)
+        longest, rows = lengths.argmax(axis=1), np.arange(len(cones))
+        first, second = first[longest], second[longest]
+        middle = cones[rows, first] + cones[rows, second]
+        middle /= body.gauge(middle)[:, None]
+        cones, at_rays = np.repeat(cones[None], 2, axis=0), np.repeat(at_rays[None], 2, axis=0)
+        at_middle = gauge(middle)
+        for half, replaced in enumerate((first, second)):
+            cones[half, rows, replaced], at_rays[half, rows, replaced] = middle, at_middle
+        cones, at_rays = np.concatenate(cones), np.concatenate(at_rays)
         lower = max(lower, float(at_rays.max()))
-
-
-def _bounds_on_cones(cones: FloatArray, at_rays: FloatArray, support: Gauge) -> FloatArray:
-    """Bound the norm over the part of the body in each cone, (count,)."""
-    # u = sum_i c_i r_i with c >= 0 has norm at most sum_i c_i |r_i|, and for any w
-    # sum_i c_i <w, r_i> = <w, u> <= support(w). Take the w that is 1 at every ray.
-    ones = np.ones((*cones.shape[:2], 1))
-    normals = np.asarray(np.linalg.solve(cones, ones)[..., 0], dtype=float)
-    products = np.einsum("nij,nj->ni", cones, normals)
-    return np.asarray(support(normals) * (at_rays / products).max(axis=1))
-
-
-def _halved(
-    cones: FloatArray, at_rays: FloatArray, gauge: Gauge, body: NormBall, scale: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Cut each cone in two through the middle of its longest edge, in units of ``scale``."""
-    first, second = np.triu_indices(cones.shape[1], 1)
-    lengths = np.linalg.norm((cones[:, first] - cones[:, second]) / scale, axis=2)
-    longest, rows = lengths.argmax(axis=1), np.arange(len(cones))
-    first, second = first[longest], second[longest]
-    middle = cones[rows, first] + cones[rows, second]
-    middle /= body.gauge(middle)[:, None]
-    cones, at_rays = np.repeat(cones[None], 2, axis=0), np.repeat(at_rays[None], 2, axis=0)
-    at_middle = gauge(middle)
-    for half, replaced in enumerate((first, second)):
-        cones[half, rows, replaced], at_rays[half, rows, replaced] = middle, at_middle
-    return np.concatenate(cones), np.concatenate(at_rays)

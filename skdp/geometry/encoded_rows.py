@@ -168,7 +168,11 @@ class EncodedRowsBall:
 
     def sample(self, n: int, rng: Generator) -> FloatArray:
         """Return n uniform draws, (n, dim)."""
-        a, b = self._draw_shares(n, rng)
+        # a = (1 + u_0) / 2 and b = 1 - a, neither rounded to 0, u_0 as with an intercept.
+        k = np.searchsorted(self._mixture_cdf, rng.random(n), side="right")
+        shapes = np.stack([k + 1, self._n_levels - k + 1])
+        up, down = gammas(shapes, np.shape(shapes), rng)
+        a, b = up / (up + down), down / (up + down)
         numbers = rng.uniform(-1, 1, (n, self.n_numbers))
         blocks = [draw_block(m, a, b, rng) for m in self.block_sizes]
         if self.intercept:
@@ -197,9 +201,19 @@ class EncodedRowsBall:
 
     def covariance(self) -> FloatArray:
         """Return the covariance of the uniform law, (dim, dim)."""
+        # That of (u_0, blocks) with an intercept: given a = (1 + u_0) / 2 blocks are independent.
+        a, b, weights = self._nodes
+        moments = [(m, *self._moments[m]) for m in self.block_sizes]
+        means = [np.repeat(mean[:, None], m, axis=1) for m, mean, _, _ in moments]
+        centre = np.concatenate([(a - b)[:, None], *means], axis=1)
+        inner, first = np.asarray(centre.T @ (weights[:, None] * centre)), 1
+        for m, _, square, cross in moments:
+            block = np.full((m, m), weights @ cross)
+            np.fill_diagonal(block, weights @ square)
+            inner[first : first + m, first : first + m] = block
+            first += m
         out = np.eye(self.dim) / 3
         rest = np.r_[0 : int(self.intercept), self.dim - self._n_levels : self.dim]
-        inner = self._covariance_with_intercept()
         if not self.intercept:
             inner = inner[1:, 1:] * self._without_intercept
         out[np.ix_(rest, rest)] = inner
@@ -275,30 +289,23 @@ class EncodedRowsBall:
         return out
 
     @cached_property
-    def _log_coefficients(self) -> FloatArray:
-        """The log of c_0, ..., c_M; the blocks' volumes multiply to sum_k c_k a^k b^(M - k)."""
+    def _log_mixture(self) -> FloatArray:
+        """The log of the integral of each term of sum_k c_k a^k b^(M - k) over a in (0, 1)."""
+        # The product of the blocks' polynomials, whose coefficients are in logs.
         total = np.zeros(1)
         for m in self.block_sizes:
-            total = log_convolve(total, 2 * log_binomials(m) - gammaln(m + 1))
-        return total
-
-    @cached_property
-    def _log_mixture(self) -> FloatArray:
-        """The log of the integral of each term over a = 1 - b in (0, 1)."""
-        k = np.arange(self._n_levels + 1)
-        return np.asarray(self._log_coefficients + betaln(k + 1, k[::-1] + 1))
+            longer = np.full(len(total) + m, -np.inf)
+            for k, coefficient in enumerate(2 * log_binomials(m) - gammaln(m + 1)):
+                part = slice(k, k + len(total))
+                longer[part] = np.logaddexp(longer[part], total + coefficient)
+            total = longer
+        powers = np.arange(self._n_levels + 1)
+        return np.asarray(total + betaln(powers + 1, powers[::-1] + 1))
 
     @cached_property
     def _mixture_cdf(self) -> FloatArray:
         cdf = np.cumsum(softmax(self._log_mixture))
         return np.asarray(cdf / cdf[-1])
-
-    def _draw_shares(self, n: int, rng: Generator) -> tuple[FloatArray, FloatArray]:
-        """Draw a = (1 + u_0) / 2 and b = 1 - a, neither rounded to 0, u_0 as with an intercept."""
-        k = np.searchsorted(self._mixture_cdf, rng.random(n), side="right")
-        shapes = np.stack([k + 1, self._n_levels - k + 1])
-        a, b = gammas(shapes, np.shape(shapes), rng)
-        return a / (a + b), b / (a + b)
 
     @property
     def _without_intercept(self) -> float:
@@ -343,22 +350,6 @@ class EncodedRowsBall:
             k = np.arange(m + 1)
             terms = 2 * log_binomials(m) - gammaln(m + 1) + np.outer(log_a, k)
             out += count * logsumexp(terms + np.outer(log_b, m - k), axis=1)
-        return out
-
-    def _covariance_with_intercept(self) -> FloatArray:
-        """Return the covariance of (u_0, blocks), (1 + M, 1 + M), when there is an intercept."""
-        # Given a = (1 + u_0) / 2 the blocks are independent.
-        a, b, weights = self._nodes
-        moments = [(m, *self._moments[m]) for m in self.block_sizes]
-        means = [np.repeat(mean[:, None], m, axis=1) for m, mean, _, _ in moments]
-        centre = np.concatenate([(a - b)[:, None], *means], axis=1)
-        out = np.asarray(centre.T @ (weights[:, None] * centre))
-        first = 1
-        for m, _, square, cross in moments:
-            block = np.full((m, m), weights @ cross)
-            np.fill_diagonal(block, weights @ square)
-            out[first : first + m, first : first + m] = block
-            first += m
         return out
 
 
@@ -412,14 +403,6 @@ def log_binomials(m: int) -> FloatArray:
     """Return the logs of the binomial coefficients of m, (m + 1,)."""
     k = np.arange(m + 1)
     return np.asarray(gammaln(m + 1) - gammaln(k + 1) - gammaln(m - k + 1))
-
-
-def log_convolve(p: FloatArray, q: FloatArray) -> FloatArray:
-    """Return the log coefficients of the product of two polynomials, both given in logs."""
-    out = np.full(len(p) + len(q) - 1, -np.inf)
-    for k, coefficient in enumerate(q):
-        out[k : k + len(p)] = np.logaddexp(out[k : k + len(p)], p + coefficient)
-    return out
 
 
 def positive_count_law(m: int, a: FloatArray, b: FloatArray) -> FloatArray:
@@ -502,12 +485,6 @@ class SimplexBall:
     def __post_init__(self) -> None:
         object.__setattr__(self, "dim", check_count("dim", self.dim))
 
-    @cached_property
-    def _signs(self) -> FloatArray:
-        """The signs of lam, up to their order: 0 once, then + and - as in the triangulation."""
-        half = self.dim // 2
-        return np.repeat([0.0, 1.0, -1.0], [1, half, self.dim - half])
-
     def gauge(self, v: ArrayLike) -> FloatArray:
         """Return the gauge of v, (..., dim) to (...)."""
         v = as_points(v, self.dim)
@@ -526,7 +503,10 @@ class SimplexBall:
         """Return n uniform draws, (n, dim)."""
         # Exponentials over their sum are uniform weights; the one with sign 0 stays with 0.
         sizes = exponentials((n, self.dim + 1), rng)
-        weights = self._signs * (sizes / sizes.sum(axis=1, keepdims=True))
+        # The signs of lam, up to their order: 0 once, then + and - as in the triangulation.
+        half = self.dim // 2
+        signs = np.repeat([0.0, 1.0, -1.0], [1, half, self.dim - half])
+        weights = signs * (sizes / sizes.sum(axis=1, keepdims=True))
         lam = rng.permuted(weights, axis=1, out=weights)
         return np.asarray(lam[:, 1:] - lam.mean(axis=1, keepdims=True))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.random import Generator
@@ -46,6 +46,7 @@ BLOCK = 2**15
 # one percent greater.
 ROUND = {2: 30, 3: 128}
 GOLDEN = (1 + 5**0.5) / 2
+Body: TypeAlias = ConeBody | Corners | Facets | SymmetricPolytope
 KNOWN_FOR_POLYTOPES = {
     "log_volume": "That of outer_polytope() is known in few dimensions.",
     "covariance": "Estimate it from draws.",
@@ -152,8 +153,12 @@ class Hull:
         (2.0, 2.5, True)
         """
         body = cone_body(variable, constraints)
-        normals = _linear(body)
-        return cls(body) if normals is None else cls.from_halfspaces(normals, np.ones(len(normals)))
+        cells = body.cells or ()
+        normals = [cell.normals for cell in cells if isinstance(cell, HalfSpaces)]
+        if len(normals) != len(cells) or not cells:
+            return cls(body)
+        rows = np.concatenate(normals)
+        return cls.from_halfspaces(np.concatenate([rows, -rows]), np.ones(2 * len(rows)))
 
     @classmethod
     def difference_of(cls, statistics: Any) -> Hull:
@@ -285,15 +290,9 @@ def polytope_around(
     dim: int,
     directions: ArrayLike | int | None = None,
 ) -> Hull:
-    """Return a polytope around a body with given support bounds.
+    """Return a polytope around a body, from upper bounds on |<w, u>| over it; (m, dim) to (m,).
 
-    Parameters
-    ----------
-    support : callable
-        Upper bounds, (m,), on |<w, u>| over the body, for directions w of shape (m, dim).
-    dim : int
-    directions : int, array-like of shape (m, dim), or None
-        As in `Hull.outer_polytope`.
+    ``directions`` are those of `Hull.outer_polytope`.
     """
     if directions is None or isinstance(directions, int):
         # Directions are scaled to the box of the body, as coordinates have units of their own, by
@@ -328,15 +327,6 @@ def _polytope(body: SymmetricPolytope | Corners | Facets) -> Hull:
     if isinstance(body, SymmetricPolytope) and body.is_triangulated:
         return PolytopeHull(body)
     return Hull(body)
-
-
-def _linear(body: ConeBody) -> FloatArray | None:
-    """Return the normals of a body given by half-spaces only, or None."""
-    cells = [cell for cell in body.cells or () if isinstance(cell, HalfSpaces)]
-    if len(cells) != len(body.cells or ()) or not cells:
-        return None
-    normals = np.concatenate([cell.normals for cell in cells])
-    return np.concatenate([normals, -normals])
 
 
 def _rows(name: str, rows: ArrayLike, dim: int | None = None) -> FloatArray:
@@ -388,27 +378,6 @@ def _diagonals(dim: int) -> FloatArray:
 # box L falls into K is vol K / vol L. It is also the mean over U uniform on L of
 # (|U|_L / |U|_K)^d, the measure of K along a ray over that of L, which can be estimated even if no
 # point falls into K.
-
-
-class Body(Protocol):
-    """A symmetric convex body with interior."""
-
-    @property
-    def dim(self) -> int:
-        """Number of coordinates."""
-
-    @property
-    def decided(self) -> bool:
-        """Whether the gauge is exact up to rounding, without a solver's tolerance."""
-
-    def gauge(self, v: ArrayLike) -> FloatArray:
-        """Return the gauge of v, (..., dim) to (...)."""
-
-    def contains(self, v: ArrayLike) -> NDArray[np.bool_]:
-        """Return whether v is in the body, (..., dim) to (...)."""
-
-    def support(self, w: ArrayLike) -> FloatArray:
-        """Return an upper bound on <w, u>, tight to a solver's tolerance: (..., dim) to (...)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -468,22 +437,17 @@ def walk(body: Body, box: OrientedBox, n: int, rng: Generator, steps: int) -> Fl
     x = np.zeros((n, body.dim))
     for _ in range(steps if n else 0):
         way = rng.standard_normal(x.shape) * box.half_widths @ box.axes
-        x = _hit(body, x, way, rng)
+        # The chord through x lies within 2 / |way|; a miss excludes the points beyond it.
+        high = 2 / body.gauge(way)
+        low, t = -high, rng.uniform(-high, high)
+        out = ~body.contains(x + t[:, None] * way)
+        while out.any():
+            low, high = np.where(out & (t < 0), t, low), np.where(out & (t > 0), t, high)
+            t = np.where(out, rng.uniform(low, high), t)
+            out[out] = ~body.contains((x + t[:, None] * way)[out])
+        x = x + t[:, None] * way
     return x
 
 
 def _box(body: Body, axes: FloatArray) -> OrientedBox:
     return OrientedBox(axes, body.support(axes))
-
-
-def _hit(body: Body, x: FloatArray, way: FloatArray, rng: Generator) -> FloatArray:
-    """Move each row to a uniform point of the chord through it."""
-    # The chord lies within 2 / |way|; a miss excludes the points beyond it.
-    high = 2 / body.gauge(way)
-    low, t = -high, rng.uniform(-high, high)
-    out = ~body.contains(x + t[:, None] * way)
-    while out.any():
-        low, high = np.where(out & (t < 0), t, low), np.where(out & (t > 0), t, high)
-        t = np.where(out, rng.uniform(low, high), t)
-        out[out] = ~body.contains((x + t[:, None] * way)[out])
-    return np.asarray(x + t[:, None] * way)

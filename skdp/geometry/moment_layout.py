@@ -184,16 +184,12 @@ class MomentLayout:
         return np.concatenate([np.empty(0, np.intp), *own])
 
     @cached_property
-    def _squared(self) -> IntArray:
-        """Gram columns of the numbers and of curves."""
-        own = [self.block_columns[k] for k in self.curves]
-        return np.sort(np.concatenate([self.numbers, *own]))
-
-    @cached_property
     def pairs(self) -> IntArray:
         """Columns (i, j), i <= j, of each entry: (dim, 2)."""
         last = np.array([self.n_encoded + 1] * self.target_square, dtype=np.intp)
-        columns, squares = np.arange(self.n_rows), np.concatenate([self._squared, last])
+        curves = [self.block_columns[k] for k in self.curves]
+        squared = np.sort(np.concatenate([self.numbers, *curves]))
+        columns, squares = np.arange(self.n_rows), np.concatenate([squared, last])
         i, j = self._products
         features = np.arange(1, self.n_encoded + 1) if self.target else last[:0]
         first = [columns[: self.adds], np.zeros(self.n_rows - 1, np.intp), squares, i, features]
@@ -222,7 +218,9 @@ class MomentLayout:
     @cached_property
     def _products(self) -> tuple[IntArray, IntArray]:
         """Pairs i < j of features that are not in one block of indicators."""
-        columns, block = np.arange(1, self.n_encoded + 1), np.asarray(self._block_of, dtype=np.intp)
+        columns, block = np.arange(1, self.n_encoded + 1), np.full(self.n_rows, -1)
+        for k, own in enumerate(self.block_columns):
+            block[own] = k
         # For a number all features, for an indicator those outside its block.
         free = {-1, *self.curves}
         others = [columns[block[columns] != own] for own in range(len(self.blocks))]
@@ -358,14 +356,6 @@ class MomentLayout:
             sorts[columns] = 2 + len(columns)
         return np.asarray(np.unique(sorts, return_inverse=True)[1], dtype=np.intp)
 
-    @cached_property
-    def _block_of(self) -> list[int]:
-        found = [-1] * self.n_rows
-        for block, columns in enumerate(self.block_columns):
-            for j in columns:
-                found[j] = block
-        return found
-
 
 def _frozen(array: _Frozen) -> _Frozen:
     array.setflags(write=False)
@@ -407,17 +397,8 @@ class Weights:
 def greatest_squares(sorts: Sorts, weights: FloatArray) -> FloatArray:
     """Return upper bounds on sum_i weights[:, i] u_i^2 over the changes u one record can make.
 
-    Parameters
-    ----------
-    sorts : Sorts
-        Of a layout.
-    weights : array of shape (rows, orbits), >= 0
-        One for each label in ``orbits`` of the layout, in their order.
-
-    Returns
-    -------
-    array of shape (rows,)
-        It is exact under add_remove, and under replace_one without squares and blocks.
+    There is one weight >= 0 for each label in ``orbits`` of the layout, (rows, orbits). The bound
+    is exact under add_remove, and under replace_one without squares and blocks.
     """
     if sorts.adds:
         # Greatest at numbers +-1 and at one indicator in each block.
@@ -462,20 +443,6 @@ def greatest_sum(layout: MomentLayout) -> float:
     rooms = [(m + sign * (pull + s)).clip(0, None) for sign in (-1, 1)]
     plus, minus = (np.minimum(x / 3, 1) * (x - 1.5 * np.minimum(x / 3, 1)) for x in rooms)
     return float((fixed + s**2 / 2 - s * t + up * plus + (p - up) * minus).max()) * ROUND_UP
-
-
-def weights_of_orbits(layout: MomentLayout, weights: ArrayLike) -> FloatArray:
-    """Return one weight for each orbit, of weights (dim,) that are equal on each orbit."""
-    w = as_points(weights, layout.dim, "weights")
-    if w.ndim != 1 or not (np.isfinite(w) & (w >= 0)).all():
-        raise fail("weights", "be finite numbers >= 0, one for each entry")
-    first = layout.first_of_orbit
-    if not np.allclose(w, w[first][layout.orbits], rtol=1e-9, atol=0):
-        raise fail("weights", "be equal on entries with one label in orbits()")
-    # The greatest of each orbit, in case they differ by rounding.
-    tops = np.zeros(len(first))
-    np.maximum.at(tops, layout.orbits, w)
-    return tops
 
 
 # Parts that do not depend on the weights

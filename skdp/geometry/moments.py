@@ -26,7 +26,6 @@ from skdp.geometry.moment_layout import (
     greatest_squares,
     greatest_sum,
     sorts_of,
-    weights_of_orbits,
 )
 
 __all__ = ["MomentBall", "MomentLayout", "NumbersBall", "RadialMomentBall", "SquaresBall"]
@@ -235,7 +234,16 @@ class MomentBall:
         weights : array-like of shape (dim,), >= 0
             Equal on entries with one label in ``orbits()``.
         """
-        return self.greatest_square_of_orbits(weights_of_orbits(self.layout, weights))
+        w = as_points(weights, self.dim, "weights")
+        if w.ndim != 1 or not (np.isfinite(w) & (w >= 0)).all():
+            raise fail("weights", "be finite numbers >= 0, one for each entry")
+        first, orbits = self.layout.first_of_orbit, self.layout.orbits
+        if not np.allclose(w, w[first][orbits], rtol=1e-9, atol=0):
+            raise fail("weights", "be equal on entries with one label in orbits()")
+        # The greatest of each orbit, in case they differ by rounding.
+        tops = np.zeros(len(first))
+        np.maximum.at(tops, orbits, w)
+        return self.greatest_square_of_orbits(tops)
 
     def greatest_square_of_orbits(self, weights: ArrayLike) -> float:
         """Return ``greatest_square`` for one weight per label in ``orbits()``, in their order."""
@@ -564,7 +572,11 @@ class SquaresBall:
         if not self.counted:
             high = 1 - np.maximum(2 * size - 1, 0.0) ** 2
             return -high, high
-        return counted_square_ends(count, size)
+        low, high = (
+            2 * np.maximum(size - (1 - c) / 2, 0.0) ** 2 / np.maximum((1 + c) / 2, _TINY)
+            for c in (count, -count)
+        )
+        return -1 + low, 1 - high
 
     @cached_property
     def _moments(self) -> tuple[float, float, float]:
@@ -620,12 +632,3 @@ def _curved(count: FloatArray, u: FloatArray, square: FloatArray, flat: FloatArr
     # both sides at flat. Solved for t itself the equation would cancel near a corner of the hull.
     slope = np.where(active, above + beyond + 2 * short, 1.0)
     return np.where(active, flat + (short / slope * short - above / slope * beyond), flat)
-
-
-def counted_square_ends(count: FloatArray, size: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of s for which (count, size, s) is in the hull of `counted_square_gauge`."""
-    low, high = (
-        2 * np.maximum(size - (1 - c) / 2, 0.0) ** 2 / np.maximum((1 + c) / 2, _TINY)
-        for c in (count, -count)
-    )
-    return -1 + low, 1 - high

@@ -134,21 +134,17 @@ def _each(points: FloatArray, v: FloatArray) -> FloatArray:
 def polar(points: FloatArray) -> FloatArray:
     """Return the normals n of the facets |<n, v>| = 1 of conv(points, -points), one of each pair.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n, d)
-        They span R^d.
-
-    Returns
-    -------
-    ndarray of shape (m, d)
-        The greatest |<n, p>| over the points is 1 for every row n.
+    The points, (n, d), span R^d. The greatest |<n, p>| over them is 1 for every normal.
     """
     scale = np.abs(points).max(axis=0)
     if points.shape[1] == 1:
         return np.asarray(1 / scale[None, :])
     plane = _hull(points / scale).equations
-    normals = _distinct(-plane[:, :-1] / plane[:, -1:]) / scale
+    # Of normals that are the same up to rounding, one is kept.
+    found = one_of_each_pair(-plane[:, :-1] / plane[:, -1:])
+    tree = KDTree(found / np.abs(found).max(axis=0))
+    pairs = tree.query_pairs(_SAME * math.sqrt(found.shape[1]), output_type="ndarray")
+    normals = np.delete(found, pairs.max(axis=1), axis=0) / scale
     # Rounded so that no point lies outside its own facets.
     return np.asarray(normals / np.abs(points @ normals.T).max(axis=0)[:, None])
 
@@ -164,15 +160,7 @@ def _corners_of(points: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class SymmetricPolytope(_HasPoints, _HasNormals):
-    """A symmetric polytope with both descriptions, one of each pair +-.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n, dim)
-        K is the hull of these and their negatives; each is a corner.
-    normals : ndarray of shape (m, dim)
-        K is where |normals v| <= 1.
-    """
+    """A symmetric polytope with its corners and its normals, one of each pair +-."""
 
     points: FloatArray
     normals: FloatArray
@@ -256,15 +244,8 @@ def by_size(
 ) -> FloatArray:
     """Return a norm of v, (..., dim) to (...), from its values at vectors of greatest entry 1.
 
-    This avoids overflow. Vectors with greatest entry 0, infinity or NaN have this norm.
-
-    Parameters
-    ----------
-    norm : callable
-        From (n, dim) to (n,).
-    v : ndarray of shape (..., dim)
-    block : int
-        Greatest n.
+    This avoids overflow. Vectors with greatest entry 0, infinity or NaN have this norm. It is
+    computed for at most ``block`` vectors at once, (n, dim) to (n,).
     """
     flat = v.reshape(-1, v.shape[-1])
     sizes = np.abs(flat).max(axis=1, initial=0.0)
@@ -288,16 +269,6 @@ def _hull(points: FloatArray) -> ConvexHull:
     except QhullError as error:
         rule = "span a body that is not too thin for its hull to be computed"
         raise fail("points", rule, None, "Rescale or drop coordinates.") from error
-
-
-def _distinct(points: FloatArray) -> FloatArray:
-    """Return the points without those equal to another or its negative, up to rounding."""
-    points = one_of_each_pair(points)
-    scaled = points / np.abs(points).max(axis=0)
-    pairs = KDTree(scaled).query_pairs(_SAME * math.sqrt(points.shape[1]), output_type="ndarray")
-    keep = np.ones(len(points), dtype=bool)
-    keep[pairs.max(axis=1)] = False
-    return np.asarray(points[keep])
 
 
 def one_of_each_pair(points: FloatArray) -> FloatArray:

@@ -134,7 +134,6 @@ class ConeSet:
     def compiled(cls, variable: Any, constraints: Sequence[Any]) -> ConeSet:
         """Compile {variable : constraints}, which must be a valid convex set."""
         cp = load_cvxpy()
-
         flat = cp.reshape(variable, (variable.size,), order="F")
         w = cp.Parameter(variable.size)
         problem = cp.Problem(cp.Maximize(w @ flat), list(constraints))
@@ -156,9 +155,21 @@ class ConeSet:
 
     def minus(self) -> ConeSet:
         """Return the set of differences {u - v : u, v in the set}."""
-        return ConeSet(
-            np.concatenate([self.C, -self.C], axis=1), *_twice(self.A, self.b, self.cones)
+        # Two copies of the rows with separate variables, cone by cone.
+        picks: list[Any] = []
+        for part in self.cones.cut(np.arange(len(self.b))):
+            for rows in part if isinstance(part, list) else [part]:
+                picks += [rows, rows + len(self.b)]
+        order = np.concatenate([np.asarray(p, dtype=np.intp) for p in picks])
+        cones = Cones(
+            2 * self.cones.zero,
+            2 * self.cones.nonneg,
+            tuple(k for size in self.cones.second for k in (size, size)),
+            tuple(k for size in self.cones.matrix for k in (size, size)),
         )
+        A = csc_array(block_diag([self.A, self.A], format="csr")[order])
+        b = np.concatenate([self.b, self.b])[order]
+        return ConeSet(np.concatenate([self.C, -self.C], axis=1), A, b, cones)
 
     @property
     def dim(self) -> int:
@@ -169,7 +180,6 @@ class ConeSet:
     def _farthest(self) -> tuple[Any, ...]:
         """Parts of the program for the farthest point in a direction q of x."""
         cp = load_cvxpy()
-
         x, q = cp.Variable(self.A.shape[1]), cp.Parameter(self.A.shape[1])
         constraints = list(self._within(x))
         return cp.Problem(cp.Minimize(-q @ x), constraints), x, q, constraints
@@ -178,14 +188,12 @@ class ConeSet:
     def _ray(self) -> tuple[Any, ...]:
         """Parts of the program for the farthest point along a ray."""
         cp = load_cvxpy()
-
         x, s, v = cp.Variable(self.A.shape[1]), cp.Variable(), cp.Parameter(self.dim)
         return cp.Problem(cp.Maximize(s), [self.C @ x == s * v, *self._within(x)]), s, v
 
     def _within(self, x: Any) -> Iterator[Any]:
         """Yield the constraints that b - A x is in the cones."""
         cp = load_cvxpy()
-
         for kind, A, b in self._rows:
             slack = b - A @ x
             if kind == "zero":
@@ -195,7 +203,7 @@ class ConeSet:
             elif kind == "second":
                 yield cp.SOC(slack[0], slack[1:])
             else:
-                order = _order(len(b))
+                order = (math.isqrt(8 * len(b) + 1) - 1) // 2
                 yield cp.reshape(_unpack(order) @ slack, (order, order), order="F") >> 0
 
     @cached_property
@@ -247,9 +255,13 @@ class ConeSet:
 
     def _dual(self, q: FloatArray) -> tuple[float, FloatArray]:
         """Return <b, y> and |q - A' y|, both rounded up, for a y of the dual cone near the best."""
-        found = self._dual_points(q)
-        if found is None:
-            return math.inf, np.abs(q)
+        with TURN:
+            problem, _, right, constraints = self._farthest
+            right.value = q
+            if solve(problem, "the support function") != "optimal":
+                return math.inf, np.abs(q)
+            rows = zip(self._rows, constraints, strict=True)
+            found = [_dual_point(kind, own) for (kind, *_), own in rows]
         value, left, error = 0.0, q.astype(float), np.abs(q) * UNIT
         for y, (_, A, b) in zip(self._polished(q, found), self._rows, strict=True):
             # The error of a sum of n products is below n units of rounding of their sizes.
@@ -257,15 +269,6 @@ class ConeSet:
             left = left - A.T @ y
             error = error + UNIT * len(b) * (abs(A).T @ np.abs(y))
         return value, np.abs(left) + error
-
-    def _dual_points(self, q: FloatArray) -> list[FloatArray] | None:
-        """Return a point of each dual cone, or None if no solver finds <q, x> bounded."""
-        with TURN:
-            problem, _, right, constraints = self._farthest
-            right.value = q
-            if solve(problem, "the support function") != "optimal":
-                return None
-            return [_dual_point(row[0], c) for row, c in zip(self._rows, constraints, strict=True)]
 
     def _polished(self, q: FloatArray, y: list[FloatArray]) -> list[FloatArray]:
         """Solve A' y = q on the rows that bind, if all cones are zeros and numbers >= 0."""
@@ -278,28 +281,6 @@ class ConeSet:
         if (exact[~free] < 0).any():
             return y
         return np.split(exact, np.cumsum([len(part) for part in y])[:-1])
-
-
-def _twice(A: csc_array, b: FloatArray, cones: Cones) -> tuple[csc_array, FloatArray, Cones]:
-    """Return two copies of the rows with separate variables, cone by cone."""
-    both_A, both_b = block_diag([A, A], format="csr"), np.concatenate([b, b])
-    first = cones.cut(np.arange(len(b)))
-    picks: list[Any] = []
-    for part in first:
-        for rows in part if isinstance(part, list) else [part]:
-            picks += [rows, rows + len(b)]
-    order = np.concatenate([np.asarray(p, dtype=np.intp) for p in picks])
-    double = Cones(
-        2 * cones.zero,
-        2 * cones.nonneg,
-        tuple(k for size in cones.second for k in (size, size)),
-        tuple(k for size in cones.matrix for k in (size, size)),
-    )
-    return csc_array(both_A[order]), both_b[order], double
-
-
-def _order(length: int) -> int:
-    return (math.isqrt(8 * length + 1) - 1) // 2
 
 
 def _unpack(order: int) -> csc_array:

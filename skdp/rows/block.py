@@ -162,14 +162,8 @@ def encoded_runs(
 ) -> Iterator[Run]:
     """Yield the rows of a batch with their encoded targets, those of equal shares together.
 
-    Parameters
-    ----------
-    batch : DataFrame or tuple
-        With the target as a column, or a pair of a table and a target.
-    target : str or None
-        The column; None for a pair.
-    shares : Shares or None
-        The shares of rows in their persons, for the reading that this batch is a part of.
+    A batch has the target as a column, or is a pair of a table and a target if ``target`` is None.
+    ``shares`` are those of the reading that this batch is a part of.
     """
     if target is not None:
         batch = batch.drop(columns=[target]), batch[target]

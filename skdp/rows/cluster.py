@@ -20,20 +20,7 @@ _FAN_IN = 16
 
 
 class ClusterRows:
-    """Rows of a collection; see `skdp.rows.Rows`.
-
-    Parameters
-    ----------
-    domain : Domain
-    data : Collection
-    coder : Coder
-        Encodes the target.
-    weight : int or None
-        The number of rows, or the sum of their shares, if it is public. Then an error is raised if
-        a reading has another one.
-    groups : Groups or None
-        The column of identifiers, and the shares of rows in their persons.
-    """
+    """Rows of a collection; see `skdp.rows.Rows`, and `StreamedRows` for the parameters."""
 
     def __init__(
         self,

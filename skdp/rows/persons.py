@@ -64,18 +64,10 @@ class Persons:
 
     @classmethod
     def of(cls, batches: Iterable[Any]) -> Persons:
-        """Return the persons of batches of identifiers.
+        """Return the persons of batches of hashable identifiers; equal ones are of one person.
 
-        Parameters
-        ----------
-        batches : iterable of array-like of shape (rows,)
-            Hashable identifiers. Those that are equal are of one person.
-
-        Raises
-        ------
-        ValueError
-            If an identifier is missing or cannot be hashed, or if some are numbers and others are
-            strings that spell numbers. The message does not name it.
+        It is an error if an identifier is missing or cannot be hashed, or if some are numbers and
+        others are strings that spell numbers. The message does not name it.
         """
         found = [_counted(_checked(batch)) for batch in batches]
         sizes = np.concatenate([own for _, own in found] or [np.empty(0, np.int64)])
@@ -198,12 +190,7 @@ class Groups:
 def runs_of(shares: NDArray[np.int64]) -> tuple[NDArray[np.intp], list[tuple[int, int, int]]]:
     """Return the rows with a share in the order of their shares, and runs of equal ones.
 
-    Returns
-    -------
-    order : ndarray of int
-        Positions of rows; rows without a share are left out.
-    runs : list of (start, stop, share)
-        Within the order.
+    A run is (start, stop, share), within the order.
     """
     order = np.argsort(shares, kind="stable")
     order = order[np.searchsorted(shares[order], 1) :]

@@ -79,16 +79,13 @@ class StreamedRows:
         dtype: Any = None,
     ) -> StreamedStates | KeptBlocks:
         """Return the states, built anew at each sum unless they are small or have caches."""
-        if caches or self.n * self._row_bytes <= MOST_KEPT:
+        # About the memory of a row of states.
+        row_bytes = 4 * self.domain.n_numbers + 2 * len(self.domain.block_sizes) + 16
+        if caches or self.n * row_bytes <= MOST_KEPT:
             kept = KeptBlocks(list(self._blocks(build, blocks, dtype)))
             self._is_read = True
             return kept
         return StreamedStates(self, build, blocks, dtype)
-
-    @property
-    def _row_bytes(self) -> int:
-        """About the memory of a row of states."""
-        return 4 * self.domain.n_numbers + 2 * len(self.domain.block_sizes) + 16
 
     def _blocks(
         self,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from contextvars import copy_context
 from functools import cache
 from itertools import chain, islice
@@ -33,7 +33,7 @@ class _SharedThreads:
         self._limit: Any = None
         self.count = 1
 
-    def enter(self) -> None:
+    def __enter__(self) -> None:
         with self._lock:
             if self._users == 0:
                 pools = [pool for pool in _controller().info() if pool["user_api"] == "blas"]
@@ -41,7 +41,7 @@ class _SharedThreads:
                 self._limit = _controller().limit(limits=1, user_api="blas")
             self._users += 1
 
-    def leave(self) -> None:
+    def __exit__(self, *error: object) -> None:
         with self._lock:
             self._users -= 1
             if self._users == 0:
@@ -52,17 +52,12 @@ class _SharedThreads:
 _SHARED = _SharedThreads()
 
 
-@contextmanager
-def shared_threads() -> Iterator[None]:
+def shared_threads() -> AbstractContextManager[None]:
     """Let `in_order` use the threads of BLAS, and BLAS one in each of them.
 
     The results of BLAS then do not depend on the number of threads.
     """
-    _SHARED.enter()
-    try:
-        yield
-    finally:
-        _SHARED.leave()
+    return _SHARED
 
 
 def one_by_one(function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
@@ -94,20 +89,14 @@ def in_order(function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
         calls = (
             pool.submit(copy_context().run, quietly, function, item) for item in chain(first, items)
         )
-        yield from _results(calls, threads * _AHEAD)
-
-
-def _results(calls: Iterable[Future[T]], ahead: int) -> Iterator[T]:
-    """Yield the results of calls in their order; an error cancels the calls that wait."""
-    calls = iter(calls)
-    waiting = deque(islice(calls, ahead))
-    try:
-        while waiting:
-            yield waiting.popleft().result()
-            waiting.extend(islice(calls, 1))
-    finally:
-        for call in waiting:
-            call.cancel()
+        waiting = deque(islice(calls, threads * _AHEAD))
+        try:
+            while waiting:
+                yield waiting.popleft().result()
+                waiting.extend(islice(calls, 1))
+        finally:  # an error cancels the calls that wait
+            for call in waiting:
+                call.cancel()
 
 
 def quietly(function: Callable[[Any], T], item: Any) -> T:

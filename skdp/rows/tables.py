@@ -42,12 +42,7 @@ _INSTALL = "Install it: pip install 'skdp[arrow]'."
 
 
 class ArrowStream:
-    """A dataset of pyarrow: files of Parquet, CSV or Feather.
-
-    Parameters
-    ----------
-    dataset : pyarrow.dataset.Dataset
-    """
+    """A dataset of pyarrow: files of Parquet, CSV or Feather."""
 
     def __init__(self, dataset: Any) -> None:
         self.dataset = dataset
@@ -64,8 +59,13 @@ class ArrowStream:
 
     def batches(self, columns: list[str] | None) -> Iterator[Any]:
         """Yield DataFrames with some of the columns."""
-        self._check_files(self.names if columns is None else columns)
-        limits = self._limits(len(self.names if columns is None else columns))
+        wanted = self.names if columns is None else columns
+        for fragment in self.dataset.get_fragments():
+            own = _read(partial(getattr, fragment, "physical_schema")).names
+            # Where a file lacks a column, pyarrow would fill it with nulls.
+            if missing := [name for name in wanted if name not in own]:
+                raise fail("every file of X", f"have the columns {missing}")
+        limits = self._limits(len(wanted))
         batches = self.dataset.to_batches(columns=columns, **limits)
         while (batch := _read(lambda: next(batches, None))) is not None:
             if batch.num_rows:
@@ -83,14 +83,6 @@ class ArrowStream:
             # Otherwise whole row groups are read ahead.
             limits["fragment_scan_options"] = ParquetFragmentScanOptions(pre_buffer=False)
         return limits
-
-    def _check_files(self, columns: list[str]) -> None:
-        """Raise an error if a file lacks a column: pyarrow would fill it with nulls."""
-        for fragment in self.dataset.get_fragments():
-            own = _read(partial(getattr, fragment, "physical_schema")).names
-            missing = [name for name in columns if name not in own]
-            if missing:
-                raise fail("every file of X", f"have the columns {missing}")
 
     @cached_property
     def n(self) -> int:
@@ -121,7 +113,11 @@ class CsvStream(ArrowStream):
         """Yield DataFrames with some of the columns, of texts or of levels."""
         for batch in super().batches(columns):
             for name in self.spelled.keys() & set(batch.columns):
-                batch[name] = _levels_of(batch[name], self.spelled[name])
+                texts, spelled = batch[name], self.spelled[name]
+                codes, different = texts.factorize(use_na_sentinel=False)
+                levels = [spelled.get(text, text) for text in different] or [""]
+                cells = np.array(levels, dtype=object)[codes]
+                batch[name] = type(texts)(cells, index=texts.index, dtype=object)
             yield batch
 
 
@@ -139,13 +135,6 @@ def spellings(levels: AnyCollection[Any]) -> dict[str, Any]:
     return {text: level for text, level in found.items() if text not in levels}
 
 
-def _levels_of(texts: Any, spelled: dict[str, Any]) -> Any:
-    """Return a column of texts with those that spell a level replaced by it, cell by cell."""
-    codes, different = texts.factorize(use_na_sentinel=False)
-    levels = np.array([spelled.get(text, text) for text in different] or [""], dtype=object)
-    return type(texts)(levels[codes], index=texts.index, dtype=object)
-
-
 def _read(function: Callable[[], Any]) -> Any:
     """Return what a function of pyarrow returns. Its errors may quote cells and are not shown."""
     rule = "be files that pyarrow can read, with one type for each column"
@@ -159,13 +148,7 @@ def _batch(function: Callable[[], Any]) -> Any:
 
 
 class FactoryStream:
-    """Batches of a function that returns a new iterator each time.
-
-    Parameters
-    ----------
-    factory : callable
-        Returns an iterable of DataFrames, or of pairs of a table and a target.
-    """
+    """Batches of a function that returns a new iterable of tables, or of pairs, each time."""
 
     def __init__(self, factory: Callable[[], Iterable[Any]]) -> None:
         self.factory = factory
@@ -255,14 +238,8 @@ def _stream_at(place: str) -> ArrowStream:
 class Collection:
     """A table of dask with its target, which is a column or an array with the rows of the table.
 
-    Parameters
-    ----------
-    X : dask.dataframe.DataFrame or dask.array.Array
-    y : dask collection, default=None
-        If both are DataFrames or columns of them, y becomes a column of X: dask may read two
-        collections in different partitions. None if the target is a column, or if there is none.
-    target : str, default=None
-        Name of the column of the target.
+    If X and y are DataFrames or columns of them, y becomes a column of X: dask may read two
+    collections in different partitions.
     """
 
     def __init__(self, X: Any, y: Any = None, target: str | None = None) -> None:
@@ -299,8 +276,10 @@ class Collection:
 
     def partitions(self) -> list[tuple[Any, Any]]:
         """Return pairs of delayed partitions of X, with all columns, and of y or None."""
-        tables = delayed_parts(self.X)
-        targets = [None] * len(tables) if self.y is None else delayed_parts(self._aligned_y())
+        tables, y = delayed_parts(self.X), self.y
+        if hasattr(y, "chunks") and hasattr(self.X, "chunks"):
+            y = y.rechunk((self.X.chunks[0], *y.chunks[1:]))
+        targets = [None] * len(tables) if y is None else delayed_parts(y)
         if len(targets) != len(tables):
             raise fail("y", "have as many partitions as X", len(targets), _AS_COLUMN)
         return list(zip(tables, targets, strict=True))
@@ -315,12 +294,6 @@ class Collection:
         take = dask.delayed(operator.getitem, pure=False)
         parts = [take(part, column) for part, _ in self.partitions()]
         return list(computed(lambda: dask.compute(*parts)))
-
-    def _aligned_y(self) -> Any:
-        """Return y in the chunks of X, if both are arrays."""
-        if hasattr(self.y, "chunks") and hasattr(self.X, "chunks"):
-            return self.y.rechunk((self.X.chunks[0], *self.y.chunks[1:]))
-        return self.y
 
     @cached_property
     def n(self) -> int:
@@ -406,16 +379,8 @@ def _refuse_inferred(dataset: Any) -> None:
 def opened(X: Any) -> Any:
     """Return a table in memory as a DataFrame or an array, any other as a `Stream` or `Collection`.
 
-    Parameters
-    ----------
-    X : object
-        What the user gives: see the user guide on tables.
-
-    Raises
-    ------
-    ValueError
-        For objects that can be read only once, unless they are streams of Arrow: these are read
-        into memory, if they are small enough.
+    What can be read only once is an error, unless it is a stream of Arrow: that is read into
+    memory, if it is small enough.
     """
     X = native(X)
     kind = type(X)

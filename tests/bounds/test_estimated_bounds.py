@@ -347,18 +347,6 @@ def test_limits_are_kept_by_column():
     assert max(map(abs, domain.target_bounds)) <= 10
 
 
-def test_the_order_of_rows_and_the_kind_of_table_do_not_matter():
-    X = np.column_stack([COLUMNS["normal"], COLUMNS["years"]])
-    found = [
-        estimate_domain(table, epsilon=1, random_state=5)
-        for table in (X, X[::-1], X.tolist(), pd.DataFrame(X).to_numpy(object))
-    ]
-    assert all(domain == found[0] for domain in found)
-    named = estimate_domain(pd.DataFrame(X, columns=["a", "b"]), epsilon=1, random_state=5)
-    assert named.names == ("a", "b")
-    assert named._columns == found[0]._columns
-
-
 # Declared columns, and what the domain states
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from inner_package import CountNoise, Magnitudes, Steps, counts
 
-from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Ledger, estimate_domain
+from skdp import Domain, DPLogisticRegression, Ledger, estimate_domain
 from skdp.bounds.estimate import Asked, BoundsPlan, Data
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows.persons import WHOLE, Persons, Shares
@@ -299,28 +299,6 @@ def test_models_name_the_unit_of_the_estimate_if_it_is_another(estimated, fitted
     search = PrivateSearchCV(model, {"q": [0.8, 0.9]}, epsilon=2.0)
     found = search.fit(X, X[:, 0] > 0, groups=groups[fitted])
     assert text in found.guarantee_.assumptions[0]
-
-
-def test_a_model_for_persons_is_fitted_on_estimated_bounds():
-    rng = np.random.default_rng(8)
-    X = pd.DataFrame({"a": rng.normal(2000, 10, 30_000), "id": np.arange(30_000) // 3})
-    X["t"] = 100 * X["a"] + rng.normal(0, 300, 30_000)
-    X.loc[::10, "a"] = NAN
-    columns, ledger = {"a": "bounds"}, Ledger(2.0)
-    facts = {"groups": "id", "ledger": ledger, "random_state": 0}
-    domain = estimate_domain(
-        X.drop(columns="t"),
-        X["t"],
-        columns,
-        target="bounds",
-        missing="indicator",
-        epsilon=0.5,
-        **facts,
-    )
-    facts.pop("groups")
-    model = DPHuberRegressor(domain=domain, epsilon=1.5, **facts).fit(X, target="t", groups="id")
-    assert model.score(X[["a"]], X["t"]) > 0.7
-    assert ledger.spent.epsilon == 2.0
 
 
 TABLE = pd.DataFrame({"a": [1.0, 2.0], "city": ["SECRET", "b"], "hole": [1.0, NAN]})

@@ -7,6 +7,7 @@ import pandas as pd
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from skdp import Spline
 from skdp.domain import Domain
 
 LARGEST = sys.float_info.max
@@ -64,3 +65,21 @@ def domains(draw):
         if draw(st.booleans())
     }
     return Domain(columns, other=other, missing=missing), columns
+
+
+# Curves
+
+SPLINES = [
+    Spline(17, 90, knots=5, degree=0),
+    Spline(-1, 1, knots=7, degree=1),
+    Spline(0, 1e6, knots=(10.0, 1e3, 5e5), degree=1),
+    Spline(0, 1, knots=4, degree=2),
+    Spline(-3, 5, knots=9, degree=3),
+    Spline(0, 1, knots=(), degree=3),
+    Spline(0, 1, knots=3, degree=1, missing="indicator"),
+]
+
+
+def whole(values):
+    """Return all values of rows or nodes, the first one included, which is not encoded."""
+    return np.column_stack([1 - values.sum(axis=1), values])

@@ -10,7 +10,6 @@ import pytest
 from declared import ENCODED_PEOPLE, LARGEST, PEOPLE, domains, finite, people
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
 from skdp.domain import Domain
 
@@ -55,31 +54,6 @@ def balls_and_rows(draw):
 def test_encoding_by_hand():
     np.testing.assert_array_equal(PEOPLE.encode(people()), ENCODED_PEOPLE)
     assert PEOPLE.encoded_names() == ("age", "sex_Male", "hours", "job_b", "job_c")
-
-
-def test_encoding_against_scikit_learn():
-    """Fitted on the bounds and given the levels, scikit-learn's encoders say the same."""
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(
-        {
-            "age": rng.uniform(0, 120, 500),
-            "sex": rng.choice(["Female", "Male", "other"], 500),
-            "hours": rng.uniform(-10, 130, 500),
-            "job": rng.choice(list("abcde"), 500),
-        }
-    )
-    numbers = MinMaxScaler((-1, 1), clip=True).fit([[17, 1], [90, 99]])
-    levels = OneHotEncoder(
-        categories=[["Female", "Male"], ["a", "b", "c"]],
-        drop="first",
-        handle_unknown="ignore",
-        sparse_output=False,
-    ).fit([["Male", "a"]])
-    with pytest.warns(UserWarning, match="unknown categories"):
-        indicators = levels.transform(frame[["sex", "job"]].to_numpy(object))
-    expected = np.hstack([numbers.transform(frame[["age", "hours"]].to_numpy()), indicators])
-    encoded = PEOPLE.encode(frame)[:, [0, 2, 1, 3, 4]]
-    np.testing.assert_allclose(encoded, expected, rtol=0, atol=1e-14)
 
 
 @settings(max_examples=150, deadline=None)
@@ -227,24 +201,6 @@ def test_types_of_numbers(name):
     expected = [[-1], [0], [1]]
     np.testing.assert_array_equal(domain.encode(pd.DataFrame({"x": values})), expected)
     np.testing.assert_array_equal(domain.encode(np.asarray(values)[:, None]), expected)
-
-
-@pytest.mark.parametrize("dtype", [bool, int, float, object, "boolean", "Int64"])
-def test_levels_that_are_equal_are_the_same(dtype):
-    """1, 1.0 and True are one level, with and without pandas; the string "1" is another."""
-    values = pd.Series([True, False]).astype(dtype)
-    for levels in ([False, True], [0, 1], [np.float64(0), np.float64(1)]):
-        encoded = Domain({"x": levels}).encode(pd.DataFrame({"x": values}))
-        np.testing.assert_array_equal(encoded, [[1], [0]])
-    strings = pd.DataFrame({"x": ["1", "0"]}, dtype=object)
-    np.testing.assert_array_equal(Domain({"x": [0, 1]}).encode(strings), [[0], [0]])
-
-
-def test_lists_of_mixed_rows_keep_their_types():
-    domain = Domain({"x": (0, 10), "k": [1, 2], "s": ["a", "b"]})
-    np.testing.assert_array_equal(
-        domain.encode([[5, 2, "b"], [0, 1, "a"]]), [[0, 1, 1], [-1, 0, 0]]
-    )
 
 
 def test_a_single_level_leaves_no_column():

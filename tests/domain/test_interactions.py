@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from declared import SPLINES, whole
 from exact_gradient import LOSSES, distance, exact_gradient, problem
 from inner_descent import Blocks, RowBound, keep_scaled, plain_scaling
 from inner_fits import Design, exact_sums
@@ -50,11 +51,6 @@ def interaction(pair):
     return apart(pair).interact("q", "p")._layout.placed[0][0]
 
 
-def whole(values):
-    """Return all values of rows, the first one included."""
-    return np.column_stack([1 - values.sum(axis=1), values])
-
-
 @pytest.mark.parametrize("pair", PAIRS, ids=repr)
 def test_the_values_of_a_pair_of_nodes_are_a_point_of_the_simplex(pair):
     """All bounds of columns of levels need: values >= 0 on a grid that add up to exactly 1."""
@@ -94,24 +90,31 @@ def test_encoded_values_are_products_of_those_of_single_columns(pair):
     assert joint.n_encoded == p.shape[1] * q.shape[1] - 1 + 2
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=repr)
-def test_encoding_again_changes_nothing(pair):
-    domain = apart(pair).interact("p", "q")
+CODED = [apart(pair).interact("p", "q") for pair in PAIRS]
+CODED += [Domain({"w": (0, 1), "x": own, "s": LEVELS}) for own in SPLINES]
+
+
+@pytest.mark.parametrize("domain", CODED, ids=repr)
+def test_encoding_again_changes_nothing_and_a_row_depends_on_no_other_row(domain):
     rows = domain.sample(400, random_state=0)
     encoded = domain.encode(rows)
     np.testing.assert_array_equal(domain.encoded.encode(encoded), encoded)
     alone = [domain.encode(rows.iloc[[k]])[0] for k in range(0, 400, 40)]
     np.testing.assert_array_equal(alone, encoded[::40])
-    np.testing.assert_array_equal(domain.encode(rows[["t", "q", "w", "p"]]), encoded)
+    np.testing.assert_array_equal(domain.encode(rows[rows.columns[::-1]]), encoded)
     np.testing.assert_array_equal(domain.encode(rows.to_numpy(object)), encoded)
     assert encode_compactly(domain, rows).levels[0].dtype.itemsize <= 2
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=repr)
-def test_a_domain_with_interactions_is_copied_and_exported(pair):
+def test_an_interaction_has_no_order(pair):
     domain = apart(pair).interact("q", "p")
     assert domain == apart(pair).interact("p", "q") != apart(pair)
     assert repr(domain).endswith("}).interact('p', 'q')") or pair[0] is LEVELS
+
+
+@pytest.mark.parametrize("domain", CODED, ids=repr)
+def test_a_domain_of_curves_and_interactions_is_copied_and_exported(domain):
     for own in (domain, domain.encoded):
         assert Domain.from_json(own.to_json()) == own
         assert pickle.loads(pickle.dumps(own)) == own
@@ -184,10 +187,9 @@ def test_invalid_interactions_are_errors(first, second, words):
 
 
 @pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("pair", PAIRS, ids=repr)
-def test_bounds_of_the_design_hold_for_all_rows(pair, intercept):
+@pytest.mark.parametrize("domain", CODED, ids=repr)
+def test_bounds_of_the_design_hold_for_all_rows(domain, intercept):
     """No row is outside the hull, or longer or shorter than its group states."""
-    domain = apart(pair).interact("p", "q")
     design, rows = Design(domain, intercept), domain.sample(3000, random_state=2)
     matrix = design.matrix(rows, len(rows))
     assert design.hull.gauge(matrix).max() <= 1 + 1e-12

@@ -24,8 +24,6 @@ from skdp import (
 from skdp.domain.declaration import MISSING_SHARE
 from skdp.domain.domain import subset
 from skdp.domain.layout import encode_compactly, read_once
-from skdp.domain.tables import EncodedRows
-from skdp.model_selection import PrivateSearchCV
 
 
 @pytest.fixture(params=[False, True], ids=["arrays", "compiled"])
@@ -514,20 +512,6 @@ def test_without_a_rule_nothing_is_spent(kind):
         model.fit(X, y).predict(holed)
 
 
-def test_moments_of_some_columns():
-    X, y = rows_of(BOUNDS)
-    model = made(DPLinearRegression, epsilon=100.0).fit(X, y).from_moments(["age", "sex"])
-    assert model.coef_.shape == (3,)
-    assert model.predict(X[["age", "sex"]]).shape == (N,)
-
-
-def test_a_search():
-    X, y = rows_of(LABELS)
-    model = made(DPLogisticRegression)
-    search = PrivateSearchCV(model, {"q": [0.4, 0.6]}, random_state=0)
-    assert search.fit(X, y).predict(X).shape == (N,)
-
-
 # Streams
 
 
@@ -559,24 +543,3 @@ def test_rows_that_are_not_in_memory(kind, tmp_path):
         np.testing.assert_array_equal(model.coef_, expected.coef_)
         found = model.predict(collection.drop(columns="y")).compute()
         np.testing.assert_array_equal(found, predicted)
-
-
-def test_levels_that_are_no_texts_in_files_of_texts(tmp_path):
-    """Empty cells are missing, and spelled levels are the declared ones."""
-    domain = Domain({"k": [1, 2, 3], "b": [False, True]}, missing="indicator", target=(0, 1))
-    table = pd.DataFrame({"k": [1, None, 3, 9] * 100, "b": [True, None, None, False] * 100})
-    table = table.astype({"k": "Int64", "b": "boolean"}).assign(y=0.5)
-    table.to_csv(tmp_path / "t.csv", index=False)
-    models = [
-        DPLinearRegression(domain=domain, random_state=0).fit(given, target="y")
-        for given in (table, tmp_path / "t.csv")
-    ]
-    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
-
-
-def test_encoded_rows_are_kept():
-    """Cells of objects are read once, and the kept rows are encoded alike."""
-    X, _ = rows_of(LABELS)
-    kept = read_once(LABELS, X)
-    assert isinstance(kept, EncodedRows)
-    same_bits(LABELS.encode(kept.taken(slice(7, 90))), LABELS.encode(X)[7:90])

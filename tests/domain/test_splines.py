@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from declared import SPLINES, whole
 from exact_gradient import LOSSES, distance, exact_gradient, penalised, problem
 from inner_descent import Blocks, RowBound, keep_scaled, plain_scaling
 from inner_descent import plan_module as descent_rules
@@ -28,33 +29,17 @@ from skdp import (
     Spline,
     from_json,
 )
-from skdp.domain.layout import encode_compactly
 from skdp.domain.splines import GRID, STEPS
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.linear_model import linear as moments
 from skdp.mechanisms import Sensitivity
 from skdp.rows.memory import MemoryRows
 
-SPLINES = [
-    Spline(17, 90, knots=5, degree=0),
-    Spline(-1, 1, knots=7, degree=1),
-    Spline(0, 1e6, knots=(10.0, 1e3, 5e5), degree=1),
-    Spline(0, 1, knots=4, degree=2),
-    Spline(-3, 5, knots=9, degree=3),
-    Spline(0, 1, knots=(), degree=3),
-    Spline(0, 1, knots=3, degree=1, missing="indicator"),
-]
-
-
-def whole(spline):
-    """Return the values of all functions, the first one included."""
-    return np.column_stack([1 - spline.table.sum(axis=1), spline.table])
-
 
 @pytest.mark.parametrize("spline", SPLINES, ids=repr)
 def test_the_values_of_a_node_are_a_point_of_the_simplex(spline):
     """All bounds of columns of levels need: values >= 0 on a grid that add up to exactly 1."""
-    values = whole(spline)
+    values = whole(spline.table)
     assert (values >= 0).all()
     assert (values / GRID == np.rint(values / GRID)).all()
     assert all(sum(map(Fraction, row.tolist())) == 1 for row in values)
@@ -81,34 +66,6 @@ def test_the_values_are_those_of_b_splines(spline):
         found = np.nan_to_num(own(near))
         encoded = domain.encode(near[:, None])[:, j - 1]
         np.testing.assert_allclose(encoded, found, atol=(k + 1) * GRID)
-
-
-@pytest.mark.parametrize("spline", SPLINES, ids=repr)
-def test_encoding_again_changes_nothing(spline):
-    domain = Domain({"w": (0, 1), "x": spline, "s": ["a", "b"]})
-    rows = domain.sample(400, random_state=0)
-    encoded = domain.encode(rows)
-    np.testing.assert_array_equal(domain.encoded.encode(encoded), encoded)
-    compact = encode_compactly(domain, rows)
-    np.testing.assert_array_equal(spline.table[compact.levels[0]], encoded[:, 1 : 1 + spline.n_out])
-    assert compact.levels[0].dtype.itemsize <= 2
-
-
-@pytest.mark.parametrize("spline", SPLINES, ids=repr)
-def test_a_domain_with_splines_is_copied_and_exported(spline):
-    domain = Domain({"w": (0, 1), "x": spline}, target=(0, 1))
-    for own in (domain, domain.encoded):
-        assert Domain.from_json(own.to_json()) == own
-        assert pickle.loads(pickle.dumps(own)) == own
-    assert "Spline(" in repr(domain)
-
-
-def test_a_row_depends_on_no_other_row():
-    domain = Domain({"x": SPLINES[4]})
-    rows = np.random.default_rng(1).uniform(-4, 6, (257, 1))
-    together = domain.encode(rows)
-    apart = np.vstack([domain.encode(row[None]) for row in rows])
-    np.testing.assert_array_equal(together, apart)
 
 
 def test_cells_outside_the_bounds_and_missing_ones():
@@ -143,24 +100,6 @@ def test_invalid_declarations_are_errors(spline, words):
     with pytest.raises(ValueError, match=words) as error:
         Domain({"age": spline})
     assert "age" in str(error.value)
-
-
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("spline", SPLINES, ids=repr)
-def test_bounds_of_the_design_hold_for_all_positions(spline, intercept):
-    """No row is outside the hull, or longer or shorter than its group states."""
-    domain = Domain({"w": (0, 1), "x": spline, "s": ["a", "b", "c"]})
-    design = Design(domain, intercept)
-    rows = domain.sample(3000, random_state=2)
-    matrix = design.matrix(rows, len(rows))
-    assert design.hull.gauge(matrix).max() <= 1 + 1e-12
-    assert np.linalg.norm(matrix, axis=1).max() <= design.row_norm
-    for group in design.groups:
-        part = matrix[:, list(group.index)]
-        squares = (part**2).sum(axis=1)
-        assert squares.max() <= group.square * (1 + 1e-12)
-        assert squares.min() >= group.least * (1 - 1e-12)
-        assert group.ball.gauge(part).max() <= 1 + 1e-12
 
 
 def test_sums_of_encoded_columns_are_exact():
@@ -417,20 +356,6 @@ def test_a_huge_penalty_of_a_descent_leaves_a_constant(delta, all_levels, monkey
     monkeypatch.setattr(descent_rules, "SMOOTH", 1e7)
     found = DPCoordinateDescentRegressor(domain=domain, **own).fit(X, z).coef_
     assert np.abs(found).max() < 1e-3 * np.abs(plain).max()
-
-
-def test_rows_of_persons_and_batches():
-    """Both give the model of the table."""
-    X, y, _ = curves(2000, 0)
-    domain = Domain({name: Spline(0, 1, knots=4, degree=2) for name in X}, target=[0, 1])
-    for kind in (DPLogisticRegression, DPCoordinateDescentClassifier):
-        whole = kind(domain=domain, random_state=0).fit(X, y)
-        parts = [(X[:700], y[:700]), (X[700:], y[700:])]
-        batches = kind(domain=domain, random_state=0).fit(lambda parts=parts: iter(parts))
-        np.testing.assert_allclose(batches.coef_, whole.coef_, atol=1e-6)
-        persons = kind(domain=domain, random_state=0).fit(X, y, groups=np.arange(2000) // 2)
-        assert persons.guarantee_.unit == "person"
-        assert persons.score(X, y) > 0.6
 
 
 def test_a_domain_is_made_additive():

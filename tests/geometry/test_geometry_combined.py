@@ -114,13 +114,6 @@ def test_a_permutation_is_an_index() -> None:
     same_body(ball, LpBall(3, weights=(2, 3, 1)), np.random.default_rng(32))
 
 
-def test_volume_of_a_sum_by_hand() -> None:
-    """Disc and segment under |.|_2 + |.| make two cones, of volume pi / 3 each."""
-    assert SumBall((LpBall(2), LpBall(1)), (1, 1)).log_volume() == pytest.approx(
-        math.log(2 * math.pi / 3), abs=1e-13
-    )
-
-
 @dataclass(frozen=True)
 class Bare:
     """Somebody else's ball with nothing but the protocol, and an approximate sampler."""

@@ -9,7 +9,7 @@ from typing import Any
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
-from ball_battery import ALARM, BATTERY, Check, lp_gauge, same_law
+from ball_battery import ALARM, BATTERY, Check, lp_gauge
 from scipy.integrate import cumulative_simpson
 from scipy.stats import kstest
 
@@ -135,37 +135,6 @@ def test_intercept_coordinate_of_a_wide_table_has_its_density() -> None:
     assert kstest(fewer, lambda t: np.interp(t, grid, cdf)).pvalue < ALARM
     variance = np.sum((1 - cdf) * np.clip(grid, 0, None)) * 4 * (grid[1] - grid[0])
     assert EncodedRowsBall(*ADULT).covariance()[0, 0] == pytest.approx(variance, rel=1e-4)
-
-
-def test_levels_of_a_block_are_exchangeable() -> None:
-    ball = EncodedRowsBall(1, (2, 3))
-    rng = np.random.default_rng(45)
-    u, again = ball.sample(20_000, rng), ball.sample(20_000, rng)
-    same_law(u, again[:, [0, 1, 3, 2, 5, 6, 4]], rng)
-    c = ball.covariance()
-    np.testing.assert_allclose(c[2:4, 2:4], c[[3, 2]][:, [3, 2]])
-    np.testing.assert_allclose(c[2:4, 4:], c[2, 4])
-
-
-@pytest.mark.parametrize(
-    ("ball", "plain"),
-    [
-        (EncodedRowsBall(3), LpBall(4, p=math.inf)),
-        (EncodedRowsBall(3, intercept=False), LpBall(3, p=math.inf)),
-        (EncodedRowsBall(0, (7,), intercept=False), LpBall(7, p=1)),
-        (
-            EncodedRowsBall(2, (5,), intercept=False),
-            ProductBall((LpBall(2, p=math.inf), LpBall(5, p=1))),
-        ),
-    ],
-    ids=["box", "box without intercept", "cross", "box times cross"],
-)
-def test_plain_layouts_are_plain_balls(ball: EncodedRowsBall, plain: Any) -> None:
-    v = np.random.default_rng(47).normal(size=(50, ball.dim))
-    np.testing.assert_allclose(ball.gauge(v), plain.gauge(v))
-    np.testing.assert_allclose(ball.support(v), plain.support(v))
-    np.testing.assert_allclose(ball.log_volume(), plain.log_volume(), rtol=1e-12)
-    np.testing.assert_allclose(ball.covariance(), plain.covariance(), rtol=1e-11, atol=1e-14)
 
 
 @dataclass

@@ -22,7 +22,6 @@ from inner_descent import (
 from inner_fits import exact_gram, exact_sums
 from inner_package import UNITS, parts
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 
 from examples.benchmarks.attacks.attack_sources import moments, sources
@@ -104,37 +103,26 @@ def test_the_share_of_a_row_depends_on_its_person_only():
         np.testing.assert_array_equal(shares_of(others)[others == person], shares[ids == person])
 
 
-CUTS = [(1,) * 30, (10, 20), (7, 1, 2, 20), (0, 30), (5, 0, 25)]
-
-
-@pytest.mark.parametrize("sizes", CUTS)
-@pytest.mark.parametrize("kind", ["integers", "strings"])
-def test_the_share_of_a_row_does_not_depend_on_the_batches(sizes, kind):
-    """Neither on those in which the identifiers were counted, nor on those that are read."""
+@pytest.mark.parametrize("sizes", [(1,) * 30, (10, 20), (7, 1, 2, 20), (0, 30), (5, 0, 25)])
+@pytest.mark.parametrize("kind", ["integers", "strings", "mixed"])
+def test_the_share_of_a_row_does_not_depend_on_batches_or_partitions(kind, sizes):
+    """Neither on the batches in which identifiers were counted, nor on those that are read."""
     ids = np.random.default_rng(1).integers(0, 6, 30)
-    ids = ids if kind == "integers" else np.array([f"p{i}" for i in ids])
+    if kind != "integers":
+        ids = np.array([f"p{i}" if i % 2 or kind == "strings" else i for i in ids], dtype=object)
     whole = Shares(Persons.of([ids]), 1).members(ids)
+    for person in set(ids.tolist()):
+        assert whole.shares[ids == person].sum() == WHOLE
     cut = np.split(ids, np.cumsum(sizes)[:-1])
     for counted in ([ids], cut, cut[::-1]):
         shares = Shares(Persons.of(counted), 1)
         found = [shares.members(batch) for batch in cut]
         assert np.concatenate([own.shares for own in found]).tolist() == whole.shares.tolist()
-        for person in np.unique(ids):
-            assert whole.shares[ids == person].sum() == WHOLE
-
-
-@pytest.mark.parametrize("sizes", CUTS)
-@pytest.mark.parametrize("kind", ["integers", "strings", "mixed"])
-def test_parts_have_the_shares_and_the_persons_of_the_whole(kind, sizes):
-    """Partitions are read side by side, each with what it needs of the persons."""
-    ids = np.random.default_rng(2).integers(0, 6, 30)
-    if kind != "integers":
-        ids = np.array([f"p{i}" if i % 2 or kind == "strings" else i for i in ids], dtype=object)
-    cut = np.split(ids, np.cumsum(sizes)[:-1])
-    whole, parts = Persons.of_parts(cut)
+    # Partitions are read side by side, each with what it needs of the persons.
+    persons, parts = Persons.of_parts(cut)
     expected = Shares(Persons.of(cut), 1).members(ids)
     found = [Shares(part, 1).members(own) for part, own in zip(parts, cut, strict=True)]
-    assert len(whole) == 6
+    assert len(persons) == 6
     assert np.concatenate([own.shares for own in found]).tolist() == expected.shares.tolist()
     assert np.concatenate([own.codes for own in found]).tolist() == expected.codes.tolist()
 
@@ -174,6 +162,8 @@ KINDS = {
     "string": lambda ids: pd.Series([f"p{i}" for i in ids], dtype="string"),
     "Int64": lambda ids: pd.Series(ids, dtype="Int64"),
     "column": lambda ids: pd.DataFrame({"id": ids}),
+    "tuples": lambda ids: pd.Series([("ward", int(i)) for i in ids]),
+    "other order": lambda ids: np.array([f"person {1000 - i}" for i in ids]),
 }
 
 
@@ -182,14 +172,6 @@ def test_identifiers_of_any_hashable_type(kind):
     X, labels, numbers, ids = panel(30)
     expected = fitted(DPLogisticRegression, X, labels, numbers, ids)
     assert same(fitted(DPLogisticRegression, X, labels, numbers, KINDS[kind](ids)), expected)
-
-
-def test_identifiers_are_tuples():
-    X, labels, numbers, ids = panel(30)
-    pairs = np.empty(len(ids), dtype=object)
-    pairs[:] = [("ward", int(i)) for i in ids]
-    expected = fitted(DPLogisticRegression, X, labels, numbers, ids)
-    assert same(fitted(DPLogisticRegression, X, labels, numbers, pairs), expected)
 
 
 def test_equal_identifiers_are_one_person_whatever_the_others_are():
@@ -278,13 +260,6 @@ def test_rows_per_person_needs_persons():
         model.fit(np.zeros((3, 1)), [0, 1, 0])
 
 
-@pytest.mark.parametrize("value", [0, -1, 1.5, "a"])
-def test_rows_per_person_is_a_count(value):
-    model = DPLogisticRegression(domain=Domain.unit_box(1, target=[0, 1]), rows_per_person=value)
-    with pytest.raises((ValueError, TypeError), match="rows_per_person"):
-        model.fit(np.zeros((3, 1)), [0, 1, 0], groups=[1, 2, 3])
-
-
 # Exact sums
 
 
@@ -341,22 +316,6 @@ def test_gradients_of_a_descent_are_exact_convex_combinations():
 # Fits
 
 
-@pytest.mark.parametrize("scaling_share", [0, 0.1])
-@pytest.mark.parametrize("kind", [*CLASSIFIERS, DPHuberRegressor, DPCoordinateDescentRegressor])
-def test_a_person_counts_once_however_often_its_rows_are_repeated(kind, scaling_share):
-    """A fit that forgets the weights of rows would follow the persons with many rows."""
-    X, _, _, ids = panel(300, 3)
-    odd = ids % 2 == 1
-    numbers = np.where(odd, 1.0, -1.0) * X["a"].to_numpy()
-    labels = np.where(numbers > 0, "yes", "no")
-    often = np.repeat(np.arange(len(ids)), np.where(odd, 20, 1))
-    given = (X.iloc[often].reset_index(drop=True), labels[often], numbers[often], ids[often])
-    settings = {"scaling_share": scaling_share, "delta": 1e-6}
-    once = fitted(kind, X, labels, numbers, ids, **settings)
-    again = fitted(kind, *given, **settings)
-    np.testing.assert_allclose(again.coef_, once.coef_, atol=1e-4 * np.abs(once.coef_).max())
-
-
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("kind", ALL)
 def test_persons_with_one_row_are_fitted_like_rows_where_the_noise_is_the_same(kind, delta):
@@ -371,24 +330,6 @@ def test_persons_with_one_row_are_fitted_like_rows_where_the_noise_is_the_same(k
         assert not same(persons, rows)
     else:
         assert same(persons, rows)
-
-
-@pytest.mark.parametrize("scaling_share", [0, 0.1])
-@pytest.mark.parametrize("kind", [k for k in ALL if k is not DPLinearRegression])
-def test_copies_of_the_rows_of_persons_do_not_change_a_model(kind, scaling_share):
-    """A person counts as one row, whatever the number of its rows: with the same noise."""
-    X, labels, numbers, _ = panel(500, 1)
-    settings = {"scaling_share": scaling_share}
-    if kind in (DPLogisticRegression, DPHuberRegressor):
-        settings["regularization"] = 1.0
-    once = fitted(kind, X, labels, numbers, np.arange(500), **settings)
-    place = np.repeat(np.arange(500), 4)
-    copied = X.iloc[place], labels[place], numbers[place]
-    often = fitted(kind, *copied, place, **settings)
-    np.testing.assert_allclose(often.coef_, once.coef_, rtol=0, atol=1e-3)
-    np.testing.assert_allclose(often.intercept_, once.intercept_, rtol=0, atol=1e-3)
-    rows = fitted(kind, *copied, None, **settings)
-    assert np.abs(rows.coef_ - once.coef_).max() > 2e-3
 
 
 @pytest.mark.parametrize("settings", [{}, {"rows_per_person": 3}])
@@ -418,15 +359,6 @@ def test_a_person_with_equal_rows_counts_as_one_row(kind, settings):
     often = fitted(kind, *parts, **settings)
     assert often.coef_ == pytest.approx(once.coef_, abs=1e-6)
     assert often.intercept_ == pytest.approx(once.intercept_, abs=1e-6)
-
-
-@pytest.mark.parametrize("kind", ALL)
-def test_the_order_of_rows_and_persons_does_not_matter_beyond_the_remainder(kind):
-    """Names of persons do not matter at all."""
-    X, labels, numbers, ids = panel()
-    first = fitted(kind, X, labels, numbers, ids)
-    renamed = np.array([f"person {1000 - i}" for i in ids])
-    assert same(first, fitted(kind, X, labels, numbers, renamed))
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -580,33 +512,6 @@ def test_identifiers_of_batches_are_a_column(groups, message, source):
         model.fit(data, target="y", groups=groups)
 
 
-# scikit-learn
-
-
-def test_groups_are_routed_through_pipelines_and_cross_validation():
-    X, labels, _, ids = panel()
-    domain = domain_for(DPLogisticRegression)
-    model = DPLogisticRegression(domain=domain.encoded, random_state=0)
-    pipeline = make_pipeline(domain.encoder(), model)
-    by_step = pipeline.fit(X, labels, dplogisticregression__groups=ids)[-1].guarantee_
-    with sklearn.config_context(enable_metadata_routing=True):
-        model.set_fit_request(groups=True)
-        routed = make_pipeline(domain.encoder(), model)
-        assert routed.fit(X, labels, groups=ids)[-1].guarantee_ == by_step
-        found = cross_validate(
-            routed, X, labels, params={"groups": ids}, cv=GroupKFold(3), return_estimator=True
-        )
-    units = {own[-1].guarantee_.unit for own in found["estimator"]}
-    assert units == {by_step.unit} == {"person"}
-
-
-def test_cross_validation_without_routing_passes_groups_to_fits():
-    X, labels, _, ids = panel()
-    model = DPLogisticRegression(domain=domain_for(DPLogisticRegression), random_state=0)
-    found = cross_validate(model, X, labels, params={"groups": ids}, return_estimator=True)
-    assert {own.guarantee_.unit for own in found["estimator"]} == {"person"}
-
-
 # The search
 
 
@@ -716,15 +621,6 @@ def test_a_group_of_rows_is_a_person():
     assert Guarantee(50.0, 1e-9).group(20).delta == 1.0
     assert Guarantee(0.1).group(10**9).epsilon == 1e8
     assert Guarantee(0.0, 1e-9).group(7).delta >= 7e-9
-
-
-def test_group_privacy_of_the_worst_pair_is_reached():
-    """For pure DP a group of k reaches k epsilon, and an epsilon 5 % smaller would be exceeded."""
-    epsilon, k = 0.5, 3
-    # Randomised answers of k persons about one hidden count: a geometric mechanism.
-    reached = k * epsilon
-    assert Guarantee(epsilon).group(k).epsilon == pytest.approx(reached)
-    assert Guarantee(0.95 * epsilon).group(k).epsilon < reached
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -82,15 +81,6 @@ def test_a_fold_that_is_too_long_is_caught(monkeypatch: Any) -> None:
     monkeypatch.setattr("skdp.rows.sums.FOLD", 2 * FOLD)
     with np.errstate(all="ignore"):
         assert total_of([np.array([2**55])] * (2 * FOLD)).tolist() != [2 * FOLD * 2**55]
-
-
-def test_random_integers_of_every_shape_are_added_exactly() -> None:
-    rng = np.random.default_rng(0)
-    for shape in ((), (3,), (2, 3)):
-        parts = [rng.integers(-(2**55), 2**55, shape, endpoint=True) for _ in range(3 * FOLD + 2)]
-        parts = [np.asarray(part) for part in parts]
-        expected = np.sum([part.astype(object) for part in parts], axis=0)
-        assert np.array_equal(np.asarray(total_of(parts), dtype=object), expected)
 
 
 def test_tuples_lists_and_numbers_are_added_part_by_part() -> None:
@@ -424,17 +414,6 @@ def test_context_variables_of_the_caller_are_seen(n_threads: int) -> None:
         assert SEEN.get() == "mine"
     finally:
         SEEN.reset(token)
-
-
-def test_rows_are_added_in_fractions() -> None:
-    """A sum that rounds in floats is exact in integers, over blocks of several sizes."""
-    X = np.full((30_000, 3), 1 / 3)
-    rows = MemoryRows(NUMBERS, X, np.zeros(30_000))
-    found = rows.sum(lambda b: np.rint(b.numbers * 2**55 / len(b)).astype(np.int64).sum(axis=0))
-    assert all(type(v) is int for v in found)
-    sizes = rows.sum(lambda b: [len(b)])
-    expected = sum(n * round(Fraction(float(1 / 3 * 2**55 / n))) for n in sizes)
-    assert found.tolist() == [expected] * 3
 
 
 def test_fits_at_the_same_time_share_the_limit_and_the_last_one_restores_it() -> None:

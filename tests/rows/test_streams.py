@@ -377,15 +377,6 @@ def test_labels_and_levels_of_a_csv_file_may_be_numbers_and_truth_values(tmp_pat
     np.testing.assert_array_equal(predicted, expected.predict(frame[["g", "b", "x"]]))
 
 
-def test_a_missing_integer_leaves_the_others_of_its_batch_as_they_are(tmp_path):
-    """As floats they would be rounded to even numbers."""
-    domain = Domain({"g": [0, 2**53, 2**53 + 1]}, target=(-1, 1))
-    cells = pd.array([None] + [2**53 + 1] * 9, dtype="Int64")
-    pd.DataFrame({"g": cells}).to_parquet(tmp_path / "t.parquet")
-    (batch,) = opened(tmp_path / "t.parquet").batches(["g"])
-    assert encode_compactly(domain, batch).levels[0].tolist() == [0] + [2] * 9
-
-
 def test_a_file_without_a_column_is_refused(tmp_path):
     FRAME.iloc[:9].to_parquet(tmp_path / "0.parquet")
     FRAME.iloc[9:].drop(columns=["g"]).to_parquet(tmp_path / "1.parquet")

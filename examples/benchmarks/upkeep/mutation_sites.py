@@ -73,7 +73,7 @@ NAMES = {
     "privacy/tradeoff.py": "_HALVINGS _TOLERANCE",
     "rows/block.py": "CELLS",
     "rows/cluster.py": "_FAN_IN",
-    "rows/streamed.py": "MOST_KEPT _row_bytes",
+    "rows/streamed.py": "MOST_KEPT",
     "rows/tables.py": "BATCH_ROWS BATCH_CELLS",
     "rows/sums.py": "_AHEAD",
 }

@@ -27,7 +27,7 @@ from moment_records import LAYOUTS, Array, changes, draw_rows, greatest, moments
 from scipy.stats import chisquare
 
 from skdp import Domain
-from skdp.geometry import LpBall, SumBall
+from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentBall, MomentLayout, NumbersBall
 
 NEIGHBORS = ("replace_one", "add_remove")
@@ -62,18 +62,6 @@ def test_a_body_that_cuts_off_records_is_caught() -> None:
     assert greatest(layout, printed_gauge, rng) > 1
     small = LpBall(2, p=np.inf, radius=2 * (1 - 1e-9))
     assert greatest(layout, small.gauge, rng) > 1
-
-
-@pytest.mark.parametrize(("name", "relation"), EVERY)
-def test_level_one_lies_in_level_zero(name: str, relation: str) -> None:
-    """Gauges rise with the level, at random points and at sums of changes."""
-    layout, rng = layout_of(name, relation), np.random.default_rng(82)
-    u = changes(layout, draw_rows(layout, 400, rng), draw_rows(layout, 400, rng))
-    v = np.concatenate([rng.normal(size=(200, layout.dim)), u[:200] + u[200:]])
-    box, body = (MomentBall(layout, level).gauge(v) for level in (0, 1))
-    assert (box <= body * (1 + 1e-12)).all()
-    has_products = len(layout.variables) + layout.n_squares > 1 and not layout.adds
-    assert (box < body * (1 - 1e-3)).any() == has_products
 
 
 def test_level_one_of_many_numbers_is_the_box() -> None:
@@ -324,9 +312,3 @@ def test_draws_without_the_acceptance_step_are_caught() -> None:
     twin = Twin(NumbersBall(1, 1), {"sample": without(2)})
     with pytest.raises(AssertionError):
         check_rejection(twin, np.random.default_rng(103))
-
-
-def test_the_body_works_within_other_balls() -> None:
-    """A sum with it passes what asks for no support."""
-    ball = SumBall((LpBall(3, p=1), NumbersBall(1, 1)), (1.0, 2.0))
-    check_radius(ball, np.random.default_rng(109))

@@ -1,13 +1,10 @@
-"""Columns, parameters, clones, texts and pickles of estimators, as in scikit-learn."""
-
-import pickle
+"""Columns, parameters and texts of estimators, as in scikit-learn."""
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from public_estimators import all_estimators
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -76,16 +73,6 @@ def test_a_failed_fit_leaves_the_columns_of_the_earlier_one():
             np.testing.assert_array_equal(model.predict(X), before)
             assert model.n_features_in_ == 3
             assert not hasattr(model, "feature_names_in_")
-
-
-def test_clones_and_pickles(case, people):
-    model, y = case
-    model.fit(people, y)
-    twin = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(twin.predict(people), model.predict(people))
-    with pytest.raises(NotFittedError):
-        check_is_fitted(clone(model))
-    assert repr(clone(model)) == repr(model)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -7,16 +7,20 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import (
     BaggingClassifier,
+    BaggingRegressor,
     StackingClassifier,
     VotingClassifier,
 )
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import make_pipeline
 
-from skdp import Domain, DPLogisticRegression
+from skdp import Domain, DPHuberRegressor, DPLogisticRegression
 from skdp.model_selection import PrivateSearchCV
 
 BOX = {"a": (0, 10), "b": (5, 6)}
@@ -111,3 +115,35 @@ def test_positions_are_read_by_type_and_not_by_value():
         model(TWO).fit(X[:2], np.array([0, 1], dtype=object))
     numbers = Domain(BOX, target=[5, 7])
     assert model(numbers).fit(X, np.resize([5, 7], len(X))).classes_.tolist() == [5, 7]
+
+
+@pytest.mark.parametrize("name", ["bagging", "outputs", "transformed"])
+def test_regressors_of_scikit_learn(name):
+    domain = Domain(BOX, target=(0, 100))
+    X, y = domain.sample(3000, random_state=0, with_target=True)
+    alone = DPHuberRegressor(epsilon=50.0, domain=domain, random_state=0)
+    found, target = {
+        "bagging": lambda: (BaggingRegressor(alone, 2, bootstrap=False), y),
+        "outputs": lambda: (MultiOutputRegressor(alone), np.column_stack([y, 100 - y])),
+        "transformed": lambda: (
+            TransformedTargetRegressor(
+                DPHuberRegressor(epsilon=50.0, domain=Domain(BOX, target=(0, 10)), random_state=0),
+                func=np.sqrt,
+                inverse_func=np.square,
+            ),
+            y,
+        ),
+    }[name]()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        score = alone.fit(X, y).score(X, y)
+        assert found.fit(X, target).score(X, target) > score - 0.05
+
+
+def test_one_versus_one_behind_an_encoder():
+    """It reads X as numbers, so levels are encoded before."""
+    domain = Domain(BOX | {"s": ["u", "v"]}, target=["mid", "lo", "up"])
+    X, y = records(domain)
+    inner = OneVsOneClassifier(model(domain.encoded, classes=[0, 1]))
+    found = make_pipeline(domain.encoder(), inner).fit(X, y)
+    assert set(found.predict(X)) <= set(domain.target)

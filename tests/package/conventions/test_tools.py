@@ -20,8 +20,13 @@ from sklearn.inspection import (
     partial_dependence,
     permutation_importance,
 )
+from sklearn.metrics import make_scorer, recall_score
 from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    HalvingGridSearchCV,
     KFold,
+    TunedThresholdClassifierCV,
     learning_curve,
     validation_curve,
 )
@@ -74,6 +79,13 @@ def test_curves(model, people, answers):
     assert sorted(entry.epsilon for entry in model.ledger.entries[6:]) == [0.5] * 3 + [2.0] * 3
 
 
+def test_thresholds(model, people, answers):
+    fixed = FixedThresholdClassifier(FrozenEstimator(model), threshold=0.0, pos_label="yes")
+    assert set(fixed.fit(people, answers).predict(people)) == {"yes"}
+    tuned = TunedThresholdClassifierCV(model, cv=FOLDS).fit(people, answers)
+    assert 0 <= tuned.best_threshold_ <= 1
+
+
 def test_a_frozen_model_is_calibrated_without_another_fit(model, people, answers):
     """FrozenEstimator keeps the model, its columns and its tags."""
     frozen = FrozenEstimator(model)
@@ -84,6 +96,16 @@ def test_a_frozen_model_is_calibrated_without_another_fit(model, people, answers
     }
     np.testing.assert_array_equal(frozen.predict(people), model.predict(people))
     assert frozen.n_features_in_ == 4
+
+
+def test_searches(model, people, answers):
+    """With a scorer of one's own, and by halving the records."""
+    scorer = make_scorer(recall_score, pos_label="yes")
+    grid, cv = {"mechanism": ["l1", "l2"]}, FOLDS
+    found = GridSearchCV(model, grid, scoring=scorer, cv=cv).fit(people, answers)
+    assert found.best_estimator_.guarantee_.epsilon == 4.0
+    halved = HalvingGridSearchCV(model, {"q": [0.7, 0.8, 0.9]}, min_resources=100, cv=cv)
+    assert halved.fit(people, answers).n_resources_ == [100, 300]
 
 
 ARRAYS = """

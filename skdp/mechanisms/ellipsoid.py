@@ -136,13 +136,7 @@ def _height(here: DualValue, mu: FloatArray, t: float) -> float:
 
 
 def _newton_step(curvature: FloatArray, slope: FloatArray, t: float) -> FloatArray:
-    """Return (curvature + t)^-1 slope.
-
-    Raises
-    ------
-    LinAlgError
-        If the sum of the B_j is singular, as for points that do not span the space.
-    """
+    """Return (curvature + t)^-1 slope; LinAlgError if the sum of the B_j is singular."""
     matrix = curvature + t * np.eye(len(slope))
     if not np.isfinite(matrix).all():
         raise LinAlgError("the curvature is infinite")
@@ -230,21 +224,12 @@ _MOST_ROUNDING = 1e-3
 
 
 def greatest_square(ball: NormBall, weights: FloatArray) -> float:
-    """Return an upper bound on the greatest sum_i weights_i u_i^2.
+    """Return an upper bound on the greatest sum_i weights_i u_i^2, all weights > 0.
 
     It is exact for l_p balls, hulls of encoded or centred rows, balls with listable extreme
     points, and products, sums and multiples of them. It is not exact for full maps of balls with
-    too many extreme points.
-
-    Parameters
-    ----------
-    ball : NormBall
-    weights : array of shape (dim,), entries > 0
-
-    Raises
-    ------
-    ValueError
-        If the ball has none of ``greatest_square``, ``extreme_points`` and ``bounding_box``.
+    too many extreme points. It is an error if the ball has none of ``greatest_square``,
+    ``extreme_points`` and ``bounding_box``.
     """
     if hasattr(ball, "greatest_square"):
         return _positive(float(ball.greatest_square(_equal_on_orbits(ball, weights))))
@@ -301,11 +286,8 @@ def _greatest_listed_square(ball: NormBall, weights: FloatArray) -> float:
 def least_cover(ball: NormBall, weights: FloatArray) -> FloatArray:
     """Return a factor A, (dim,) or (dim, dim), that covers the ball with little tr(W A A').
 
-    Parameters
-    ----------
-    ball : NormBall
-    weights : array of shape (dim,), entries > 0, or (dim, dim), positive definite
-        W. If the cover is diagonal by construction, only the diagonal of W is used.
+    W is a positive vector or a positive definite matrix. If the cover is diagonal by construction,
+    only the diagonal of W is used.
     """
     if hasattr(ball, "greatest_square") and hasattr(ball, "orbits"):
         return _cover_orbits(ball, _orbits_of(ball), _diagonal(weights))
@@ -347,10 +329,7 @@ def _cover_listed(points: FloatArray, weights: FloatArray) -> FloatArray | None:
 def raised_to_cover(factor: FloatArray, points: FloatArray) -> FloatArray:
     """Return a multiple of the lower triangular ``factor`` that is certain to cover the points.
 
-    Raises
-    ------
-    LinAlgError
-        If the factor is too badly conditioned.
+    LinAlgError if the factor is too badly conditioned.
     """
     d = len(factor)
     rows = factor / np.linalg.norm(factor, axis=1)[:, None]

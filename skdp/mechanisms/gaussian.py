@@ -31,21 +31,9 @@ from skdp.randomness import GRANULARITY
 def gaussian_scale(epsilon: float, delta: float) -> float:
     """Return the least standard deviation for differences of length 1, rounded up.
 
-    Parameters
-    ----------
-    epsilon : float in (0, inf)
-    delta : float in (0, 1)
-
-    Returns
-    -------
-    float
-        Never below the least, and within a few 1e-12 of it for delta <= 0.9. Nearer to 1 it is
-        greater: by 4e-8 at 1 - 1e-6, and by 2.6e-5 at 1 - 1e-9, for epsilon = 1.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range. No Gaussian noise has delta = 0.
+    Never below the least, and within a few 1e-12 of it for delta <= 0.9. Nearer to 1 it is
+    greater: by 4e-8 at 1 - 1e-6, and by 2.6e-5 at 1 - 1e-9, for epsilon = 1. No Gaussian noise has
+    delta = 0.
 
     Examples
     --------

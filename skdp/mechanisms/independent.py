@@ -503,17 +503,8 @@ def _calibrated(
 def choice_width(count: int, *, epsilon: float, delta: float = 0.0) -> float:
     """Return the width of the losses of ``count`` choices with `SHARE` of a budget.
 
-    Parameters
-    ----------
-    count : int >= 1
-    epsilon : float in (0, inf)
-    delta : float in [0, 1)
-
-    Returns
-    -------
-    float
-        For `SelectionLoss`. The maximum of scores with Gumbel noise of scale 2 D / width has this
-        loss, if one record changes a score by at most D.
+    It is for `SelectionLoss`. The maximum of scores with Gumbel noise of scale 2 D / width has this
+    loss, if one record changes a score by at most D.
     """
     count, epsilon = check_count("count", count), check_positive("epsilon", epsilon)
     if delta == 0:

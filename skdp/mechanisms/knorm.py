@@ -54,11 +54,6 @@ def shift_in_any_norm(epsilon: float, delta: float) -> float:
 
     It is epsilon - 2 log(1 - delta), as for one Laplace variable
     (``docs/proofs/knorm_delta.md``, Theorem 1).
-
-    Examples
-    --------
-    >>> round(shift_in_any_norm(1.0, 0.1), 6)
-    1.210721
     """
     return epsilon - 2 * math.log1p(-delta)
 
@@ -67,17 +62,7 @@ def shift_in_any_norm(epsilon: float, delta: float) -> float:
 def shift_in_round_norm(dim: int, epsilon: float, delta: float) -> float:
     """Return the greatest length for which noise with density exp(-|x|_2) is private, rounded down.
 
-    Parameters
-    ----------
-    dim : int, >= 1
-    epsilon : float in (0, inf)
-    delta : float in (0, 1)
-
-    Returns
-    -------
-    float
-        A length that has passed, within 1e-11 of the greatest and at least
-        `shift_in_any_norm`.
+    It has passed, and is within 1e-11 of the greatest and at least `shift_in_any_norm`; delta > 0.
 
     Examples
     --------

@@ -346,13 +346,9 @@ class MatrixLaplace:
 def least_product(cost: FloatArray, demand: FloatArray) -> FloatArray:
     """Return s > 0, (n,), of greatest entry 1, that minimises (cost's)^2 times (1/s)'demand (1/s).
 
-    Newton's method in x = log s: the logarithm is convex in x, as the sum of two logarithms of sums
-    of exponentials. It does not change if a number is added to all of x.
-
-    Parameters
-    ----------
-    cost : array of shape (n,), > 0
-    demand : array of shape (n, n), symmetric, > 0
+    All entries of cost, (n,), and of the symmetric demand, (n, n), are > 0. Newton's method in
+    x = log s: the logarithm is convex in x, as the sum of two logarithms of sums of exponentials.
+    It does not change if a number is added to all of x.
     """
 
     def height(x: FloatArray) -> float:

@@ -222,10 +222,7 @@ def first_covariance(noise: Any) -> FloatArray:
 def publication_of(noise: Any) -> Publication:
     """Return the lattice and stretch for a noise, computed from public values only.
 
-    Raises
-    ------
-    ValueError
-        If the lattice would cost more than the guarantee has to spend.
+    It is an error if the lattice would cost more than the guarantee has to spend.
     """
     sizes = np.sqrt(variances(noise))
     return published(sizes, granularity_of(noise), lambda lattice: _shrink(noise, lattice.cost))

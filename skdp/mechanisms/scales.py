@@ -96,13 +96,9 @@ def length_of(shift: Shift) -> float:
 
 
 def worst_shift(sensitivity: Sensitivity, proportions: FloatArray) -> WorstShift:
-    """Return the worst shifts for noise whose coordinate j has scale proportions[j].
+    """Return the worst shifts for noise whose coordinate j has scale proportions[j] > 0.
 
-    Parameters
-    ----------
-    sensitivity : Sensitivity
-    proportions : array of shape (dim,), entries > 0
-        Coordinates of differences are divided by these.
+    Coordinates of differences are divided by the proportions.
     """
     ball, radius = sensitivity.ball, sensitivity.radius * ROUND_UP
     length = radius * math.sqrt(greatest_square(ball, proportions**-2.0))
@@ -256,27 +252,10 @@ def scaled(law: Any, s: float) -> Any:
 def least_scale(law: Any, shift: float, *, epsilon: float, delta: float = 0.0) -> float:
     """Return the least s for which s X is private for a shift, rounded up.
 
-    Parameters
-    ----------
-    law : Law
-        The law of X, even and log-concave.
-    shift : float in (0, inf), units of the released value
-        Greatest difference between neighbours.
-    epsilon : float in (0, inf)
-    delta : float in [0, 1)
-        0 is possible only for a law with a bounded privacy loss: Laplace, Logistic, and any law
-        with ``greatest_slope()``, a bound on the slope of its log-density.
-
-    Returns
-    -------
-    float
-        If the functions of the law are right, never below the least and within a few 1e-12 of it
-        (docs/proofs/one_release.md, Theorem 3).
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range, or delta = 0 and the loss of the law is not bounded.
+    The law of X is even and log-concave. delta = 0 is possible only for a law with a bounded
+    privacy loss: Laplace, Logistic, and any law with ``greatest_slope()``, a bound on the slope of
+    its log-density. If the functions of the law are right, the result is never below the least and
+    within a few 1e-12 of it (docs/proofs/one_release.md, Theorem 3).
 
     Examples
     --------

@@ -553,14 +553,7 @@ class Running:
 
     A further loss is discretised on the grid of an earlier plan, and its transform is multiplied by
     that of the others. Every plan gives valid bounds, but an old one gives less close ones.
-
-    Parameters
-    ----------
-    epsilon : float in [0, inf)
-    count : int
-        The number of losses.
-    sides : sequence of Folded, optional
-        The sums of the losses, for each order of the pair, on grids of earlier plans.
+    ``sides`` are the sums of the ``count`` losses, for each order of the pair, on such grids.
     """
 
     def __init__(
@@ -574,13 +567,7 @@ class Running:
         return Running(self.epsilon, count, self._extended(parts, count))
 
     def bounds(self, parts: Callable[[], Losses]) -> Iterator[float]:
-        """Return upper bounds on delta, the last one from a new plan and as close as is known.
-
-        Parameters
-        ----------
-        parts : callable
-            Function that returns all losses.
-        """
+        """Yield upper bounds on delta, the last one from a new plan and as close as is known."""
         if self._sides is not None:
             yield self._bound(self._sides, parts)
         whole = parts()

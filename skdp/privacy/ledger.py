@@ -55,16 +55,8 @@ BudgetExceeded.__module__ = "skdp.privacy"
 class Seen:
     """The spends that were read up to a row. Rows never change, so none is read again.
 
-    Parameters
-    ----------
-    account : Account
-        The totals of the spends.
-    entries : tuple of Entry
-        The spends, in order.
-    last : int
-        Number of the last row.
-    known : int
-        Number of a row that must be in the file, at or after the last one; 0 if there is none.
+    ``last`` is the number of the last row, and ``known`` that of a row that must be in the file, at
+    or after the last one; 0 if there is none.
     """
 
     account: Account

@@ -263,17 +263,8 @@ class GaussianDP(Account):
     """Basic composition up to the first spend of Gaussian noise; the rest is `Divided`.
 
     A first spend counts in basic composition, and divides nothing, if it would fit a divided rest
-    by basic composition only, or not at all.
-
-    Parameters
-    ----------
-    ceiling : Budget
-    basic : Basic, optional
-        The sums of all spends.
-    before : Basic, optional
-        The sums of the spends before the first that divides the ledger.
-    rest : Divided, optional
-        The other spends; None if no spend divides the ledger.
+    by basic composition only, or not at all. ``basic`` has the sums of all spends, and ``before``
+    those of the spends before the first that divides the ledger.
     """
 
     def __init__(

@@ -325,13 +325,7 @@ class RadialSum:
 
 
 def bessel_ratio(dim: int, half: float) -> float:
-    """Return K_{d/2}(half) / K_{d/2-1}(half) by upward recurrence, which is stable for K.
-
-    Examples
-    --------
-    >>> bessel_ratio(3, 2.0)
-    1.5
-    """
+    """Return K_{d/2}(half) / K_{d/2-1}(half) by upward recurrence, which is stable for K."""
     order, ratio = (0.0, float(k1e(half) / k0e(half))) if dim % 2 == 0 else (-0.5, 1.0)
     if (late := dim / 2 - 41) > max(order, half):
         # Each step divides the relative error by at least five, whatever the start.

@@ -9,7 +9,7 @@ from scipy.stats import binom
 from skdp.mechanisms import KNorm, Sensitivity
 from skdp.privacy import Guarantee
 from skdp.testing import check_mechanism, epsilon_lower_bound
-from skdp.testing.audit import _best_event, _bound, _Features
+from skdp.testing.audit import _best_event, _with_features, ratio_bound
 from skdp.testing.examples import BoxNoise, Cylinder, LaplaceInTheBox
 
 # Mechanisms
@@ -144,19 +144,18 @@ def test_an_audit_that_chose_its_event_on_the_same_outputs_would_be_wrong():
     rng, alarms = np.random.default_rng(2), 0
     for _ in range(50):
         x, y = rng.normal(size=(2, 100, 4))
-        features = _Features.of(np.vstack([x, y]))
-        x, y = features.added(x), features.added(y)
-        event = _best_event((x, y), 4, 0.0, 0.05)
-        sure, unsure = (y, x) if event.swapped else (x, y)
-        counts = event.count(sure), event.count(unsure)
-        alarms += _bound(counts, (100, 100), 0.0, 0.05) > 0
+        x, y = _with_features(x), _with_features(y)
+        direction, threshold, swapped = _best_event((x, y), 4, 0.0, 0.05)
+        sure, unsure = np.array((y, x) if swapped else (x, y)) @ direction > threshold
+        alarms += ratio_bound(sure, unsure, 0.0, 0.05) > 0
     assert alarms > 20
 
 
 def worst_false_alarm(n, m, delta, alarm):
     """The greatest exact probability of a bound above the truth, over laws of an event."""
     k, j = np.arange(n + 1), np.arange(m + 1)
-    bounds = np.array([[_bound((a, b), (n, m), delta, alarm) for b in j] for a in k])
+    first, second = ([np.arange(size) < hits for hits in range(size + 1)] for size in (n, m))
+    bounds = np.array([[ratio_bound(a, b, delta, alarm) for b in second] for a in first])
     found = 0.0
     for q in np.linspace(0.005, 0.5, 60):
         for p in np.linspace(q + delta, 1.0, 60):

@@ -234,18 +234,15 @@ class EllipticGaussian:
 
         It is the better of the fitted and the round cover.
         """
-        ball, weights = sensitivity.ball, self._weights_of(sensitivity.ball.dim)
+        ball, weights = sensitivity.ball, np.ones(sensitivity.ball.dim)
+        check_weights_for(self.weights, ball.dim)
+        if self.weights is not None:
+            weights = np.asarray(self.weights)
+            weights = np.asarray(weights / weights.max())  # only their ratios matter
         length = np.sqrt(greatest_square(ball, np.ones(ball.dim))) * ROUND_UP
         round_cover, fitted = np.full(ball.dim, length), least_cover(ball, weights)
         better = trace(fitted, weights) < trace(round_cover, weights)
         return fitted if better else round_cover  # also if a number has overflowed
-
-    def _weights_of(self, dim: int) -> FloatArray:
-        check_weights_for(self.weights, dim)
-        if self.weights is None:
-            return np.ones(dim)
-        weights = np.asarray(self.weights)
-        return np.asarray(weights / weights.max())  # only their ratios matter
 
 
 def check_weights_for(weights: ArrayLike | None, dim: int) -> None:
@@ -257,7 +254,8 @@ def check_weights_for(weights: ArrayLike | None, dim: int) -> None:
 def _checked(weights: FloatArray) -> FloatArray:
     """Return W, or raise if an eigenvalue is not finite and positive."""
     if weights.ndim == 2 and weights.shape[0] == weights.shape[1]:
-        if np.array_equal(weights, weights.T) and _is_positive(weights):
+        symmetric = np.array_equal(weights, weights.T) and np.isfinite(weights).all()
+        if symmetric and np.linalg.eigvalsh(weights)[0] > 0:
             return weights
         raise fail("weights", "be symmetric and positive definite, if a matrix", remedy=_REMEDY)
     if weights.ndim != 1 or not len(weights):
@@ -265,7 +263,3 @@ def _checked(weights: FloatArray) -> FloatArray:
     if not (np.isfinite(weights) & (weights > 0)).all():
         raise fail("weights", "be finite numbers > 0", weights.tolist(), _REMEDY)
     return weights
-
-
-def _is_positive(matrix: FloatArray) -> bool:
-    return bool(np.isfinite(matrix).all()) and bool(np.linalg.eigvalsh(matrix)[0] > 0)

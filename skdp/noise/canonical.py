@@ -29,20 +29,14 @@ from skdp.noise.steps import Uniform
 from skdp.privacy import curves as _curves
 from skdp.privacy.tradeoff import TradeOff, approximate
 
-
-def _crowded_panels(panels: int, nodes: int) -> tuple[FloatArray, FloatArray]:
-    """Return Gauss-Legendre nodes and weights on (0, 1) in the angle of (1 - cos) / 2."""
-    x, lengths = roots_legendre(nodes)
-    starts = np.arange(panels)[:, None]
-    angle = ((starts + (1 + x) / 2) * (math.pi / panels)).ravel()
-    weights = np.tile(lengths / 2 * (math.pi / panels), panels)
-    return (1 - np.cos(angle)) / 2, weights * np.sin(angle) / 2
-
-
 _Height = Callable[[FloatArray, FloatArray], FloatArray]
 _LOG_2 = math.log(2)
-# Nodes on (0, 1), crowded at both ends, where the tail of a law with c close to 0 is steep.
-_HALF, _WEIGHTS = _crowded_panels(24, 8)
+# Gauss-Legendre nodes and weights on 24 panels of the angle of (1 - cos) / 2. The nodes on (0, 1)
+# are crowded at both ends, where the tail of a law with c close to 0 is steep.
+_X, _LENGTHS = roots_legendre(8)
+_ANGLE = ((np.arange(24)[:, None] + (1 + _X) / 2) * (math.pi / 24)).ravel()
+_HALF = (1 - np.cos(_ANGLE)) / 2
+_WEIGHTS = np.tile(_LENGTHS / 2 * (math.pi / 24), 24) * np.sin(_ANGLE) / 2
 _BLOCK, _MANY_CELLS, _MOST_CELLS = 64, 2048, 100_000
 # Twice the log of the least float is far above this: such a tail stands for 0.
 _NOTHING = -5000.0
@@ -79,14 +73,12 @@ class CanonicalLaw(EvenLaw):
 
     def _hazard(self, x: FloatArray) -> FloatArray:
         cell, log_s = self._folded(x)
-        centre = self._central_hazard(np.minimum(x / self.scale, 0.5))
+        # In full precision for |X| <= 1/2.
+        near, mass = np.minimum(x / self.scale, 0.5), self._central_mass
+        left = 2 * self.tradeoff.fixed_point + mass * (1 - 2 * near)
+        centre = -np.where(left > 0.5, np.log1p(-2 * mass * near), np.log(left))
         tail = -_LOG_2 - self.tradeoff.log_miss(log_s, cell)
         return np.where(np.isnan(x), np.nan, np.where(cell > 0, tail, centre))
-
-    def _central_hazard(self, x: FloatArray) -> FloatArray:
-        """Return -log P(|X| > x) for x <= 1/2, in full precision."""
-        left = 2 * self.tradeoff.fixed_point + self._central_mass * (1 - 2 * x)
-        return -np.where(left > 0.5, np.log1p(-2 * self._central_mass * x), np.log(left))
 
     def _inverse_hazard(self, level: FloatArray) -> FloatArray:
         centre = -np.expm1(-level) / (2 * self._central_mass)

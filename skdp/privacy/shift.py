@@ -221,17 +221,14 @@ def _tails(law: ShiftedLaw, c: FloatArray, shift: float) -> tuple[FloatArray, Fl
     bound = float(law.support()) if hasattr(law, "support") else math.inf
     at_end = np.isfinite(c) & (c + shift >= bound * (1 - 4e-16))
     if at_end.any():
-        tail = np.where(at_end, _log_end(law, bound, shift), tail)
+        if shift > bound / 50:
+            log_end = float(np.asarray(law.logsf(bound - shift)))
+        else:
+            density = np.asarray(law.logpdf(bound - shift * (1 - _NODES) / 2))
+            log_end = float(logsumexp(density, b=_LENGTHS) + math.log(shift / 2))
+        tail = np.where(at_end, log_end, tail)
         next_tail = np.where(at_end, -np.inf, next_tail)
     return tail, next_tail
-
-
-def _log_end(law: ShiftedLaw, bound: float, shift: float) -> float:
-    """Return log P(X > b - v)."""
-    if shift > bound / 50:
-        return float(np.asarray(law.logsf(bound - shift)))
-    density = np.asarray(law.logpdf(bound - shift * (1 - _NODES) / 2))
-    return float(logsumexp(density, b=_LENGTHS) + math.log(shift / 2))
 
 
 def _log_difference(

@@ -233,15 +233,11 @@ def picture(value: Any) -> Any:
         inside = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return (type(value).__name__, picture(inside))
     if callable(value) or not hasattr(value, "__dict__"):
-        return value if _compares(value) else repr(value)
+        try:
+            return value if value == value else repr(value)
+        except Exception:  # it has no truth value to compare by
+            return repr(value)
     return (type(value).__name__, picture(vars(value)))
-
-
-def _compares(value: Any) -> bool:
-    try:
-        return bool(value == value)
-    except Exception:
-        return False
 
 
 Array = NDArray[np.float64]

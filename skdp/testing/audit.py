@@ -73,8 +73,9 @@ def epsilon_lower_bound(
     scale = np.where(scale > 0, scale, 1.0)
     x, y = (_with_features((z - centre) / scale) for z in (x, y))
     direction, threshold, swapped = _best_event((x[::4], y[::4]), statistics, delta, alarm)
-    x, y = (np.delete(z, np.s_[::4], axis=0) @ direction > threshold for z in (x, y))
-    return max(0.0, ratio_bound(y, x, delta, alarm) if swapped else ratio_bound(x, y, delta, alarm))
+    pair = (y, x) if swapped else (x, y)
+    sure, unsure = (np.delete(z, np.s_[::4], axis=0) @ direction > threshold for z in pair)
+    return max(0.0, ratio_bound(sure, unsure, delta, alarm))
 
 
 def _with_features(z: Array) -> Array:

@@ -50,34 +50,21 @@ class Bad(LaplaceInTheBox):
         return TWINS[self.change](noise.scales, promise)
 
 
-@dataclass(frozen=True)
-class OffCentre(BoxNoise):
-    def rvs(self, rng):
-        return super().rvs(rng) + 0.3 * np.array(self.scales)
+def twin(name, **members):
+    """Return noise with other members, which can be pickled."""
+    globals()[name] = kind = type(name, (BoxNoise,), {"__module__": __name__, **members})
+    return kind
 
 
-@dataclass(frozen=True)
-class WrongSpread(BoxNoise):
-    def covariance(self):
-        return super().covariance() * 1.5
+def off_centre(self, rng):
+    return BoxNoise.rvs(self, rng) + 0.3 * np.array(self.scales)
 
 
-@dataclass(frozen=True)
-class WrongNorm(BoxNoise):
-    def expected_norm(self, ball):
-        return 0.7 * super().expected_norm(ball)
-
-
-@dataclass(frozen=True)
-class OneNumber(BoxNoise):
-    def rvs(self, rng):
-        return super().rvs(rng)[:1]
-
-
-@dataclass(frozen=True)
-class Fixed(BoxNoise):
-    def rvs(self, rng):
-        return super().rvs(np.random.default_rng(3))
+OffCentre = twin("OffCentre", rvs=off_centre)
+WrongSpread = twin("WrongSpread", covariance=lambda self: 1.5 * BoxNoise.covariance(self))
+WrongNorm = twin("WrongNorm", expected_norm=lambda self, b: 0.7 * BoxNoise.expected_norm(self, b))
+OneNumber = twin("OneNumber", rvs=lambda self, rng: BoxNoise.rvs(self, rng)[:1])
+Fixed = twin("Fixed", rvs=lambda self, rng: BoxNoise.rvs(self, np.random.default_rng(3)))
 
 
 @dataclass(frozen=True)

@@ -75,15 +75,6 @@ def as_generator(random_state: RandomStateLike = None) -> np.random.Generator:
         bit generator of a RandomState is shared, so both draw from one stream. All values but
         ``None`` are for tests: such noise can be predicted and protects nobody.
 
-    Returns
-    -------
-    numpy.random.Generator
-
-    Raises
-    ------
-    ValueError
-        If ``random_state`` is anything else.
-
     Examples
     --------
     >>> from skdp.randomness import as_generator
@@ -109,14 +100,7 @@ def as_generator(random_state: RandomStateLike = None) -> np.random.Generator:
 
 
 def is_cryptographic(random_state: RandomStateLike) -> bool:
-    """Return whether noise drawn with ``random_state`` is unpredictable, which holds for None only.
-
-    Examples
-    --------
-    >>> from skdp.randomness import is_cryptographic
-    >>> is_cryptographic(None), is_cryptographic(0)
-    (True, False)
-    """
+    """Return whether noise drawn with ``random_state`` is unpredictable: for None only."""
     return random_state is None
 
 

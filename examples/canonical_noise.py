@@ -21,12 +21,17 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import laplace, norm
 
-from skdp.noise.canonical import Tulap, divided, log_concave_canonical
+from skdp.noise.canonical import CanonicalNoise, Tulap, log_concave_canonical
 from skdp.noise.steps import Staircase
 from skdp.privacy import tradeoff
 
 HALVINGS = range(4)
 GRID = np.linspace(-3.5, 3.5, 7001)
+
+
+def divided(root, n):
+    """Return the canonical noise of the 2^n-th root of root(1), at scale 2^-n."""
+    return CanonicalNoise(root(2.0**-n), 2.0**-n)
 
 
 def table(title, root, limit):

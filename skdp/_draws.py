@@ -107,13 +107,7 @@ def discrete_laplace(scale: int, size: int, rng: Generator) -> IntArray:
     """Return integers k of probability proportional to exp(-|k| / scale), exactly.
 
     This is the method of Canonne, Kamath & Steinke (2020, Algorithms 1 and 2) for arrays. It
-    compares uniform integers and uses no float.
-
-    Parameters
-    ----------
-    scale : int from 1 to 2^55
-    size : int >= 0
-    rng : Generator
+    compares uniform integers and uses no float. ``scale`` is an integer from 1 to 2^55.
     """
     # The difference of two geometric variables has this law.
     first, second = np.split(_geometric(scale, 2 * size, rng), 2)

@@ -54,17 +54,9 @@ def passing_below_root(
 ) -> float:
     """Return an x with excess(x) <= 0 just below the root of an increasing excess.
 
-    Parameters
-    ----------
-    excess : callable
-    low, high : float
-        Ends of the bracket. ``low`` has passed: excess(low) <= 0 < excess(high).
-    xtol : float > 0
-        Tolerance of the root.
-    back : float >= 0
-        First step back from the root. Further steps double until a point passes.
-    floor : float
-        Values below it are replaced by it for the root: Brent's method needs finite numbers.
+    ``low`` has passed: excess(low) <= 0 < excess(high). The first step back from the root is
+    ``back``; further steps double until a point passes. Values below ``floor`` are replaced by it:
+    Brent's method needs finite numbers.
     """
     root = brentq(lambda x: max(excess(x), floor), low, high, xtol=xtol, rtol=1e-15)
     point, step = float(root) - back, 2 * back or xtol
@@ -80,28 +72,12 @@ def last_passing(
     tolerance: float = 1e-14,
     factor: float = 1.25,
 ) -> float:
-    """Return the greatest x > 0 with excess(x) <= 0 for an increasing excess.
+    """Return the greatest x > 0 with excess(x) <= 0 for an increasing excess, up to ``tolerance``.
 
-    Parameters
-    ----------
-    excess : callable
-        It may return -inf or inf. It has returned a number <= 0 for the result.
-    start : float > 0
-        First point of the search.
-    tolerance : float > 0
-        Greatest relative distance of the result below the greatest x.
-    factor : float > 1
-        First guess of the ratio of the result and the start.
-
-    Raises
-    ------
-    ValueError
-        If no x >= 1e-290 passes.
-
-    Notes
-    -----
-    Brent's method in log x ends with two points that it has evaluated, one on either side of the
-    root and as close as the tolerance. The result is the one that has passed.
+    The excess may be -inf or inf. It has returned a number <= 0 for the result. ``factor`` is the
+    first guess of the ratio of the result and the start. Brent's method in log x ends with two
+    points that it has evaluated, one on either side of the root and as close as the tolerance. The
+    result is the one that has passed. It is an error if no x >= 1e-290 passes.
     """
     low, high, at_low, at_high = _straddle(excess, start, factor)
     width, step = math.log(high / low), max(tolerance, 3e-16)

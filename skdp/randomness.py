@@ -75,15 +75,6 @@ def as_generator(random_state: RandomStateLike = None) -> np.random.Generator:
         bit generator of a RandomState is shared, so both draw from one stream. All values but
         ``None`` are for tests: such noise can be predicted and protects nobody.
 
-    Returns
-    -------
-    numpy.random.Generator
-
-    Raises
-    ------
-    ValueError
-        If ``random_state`` is anything else.
-
     Examples
     --------
     >>> from skdp.randomness import as_generator
@@ -109,14 +100,7 @@ def as_generator(random_state: RandomStateLike = None) -> np.random.Generator:
 
 
 def is_cryptographic(random_state: RandomStateLike) -> bool:
-    """Return whether noise drawn with ``random_state`` is unpredictable, which holds for None only.
-
-    Examples
-    --------
-    >>> from skdp.randomness import is_cryptographic
-    >>> is_cryptographic(None), is_cryptographic(0)
-    (True, False)
-    """
+    """Return whether noise drawn with ``random_state`` is unpredictable: for None only."""
     return random_state is None
 
 
@@ -159,27 +143,12 @@ class Lattice:
     def of(
         cls, deviation: ArrayLike, granularity: float = GRANULARITY, dither_bits: int = 7
     ) -> Lattice:
-        """Return the lattice for noise of these standard deviations.
+        """Return the lattice for noise of these standard deviations, public numbers.
 
-        Parameters
-        ----------
-        deviation : array-like of shape (dim,), units of the released value
-            Public numbers, each from 2^-900 to 2^900.
-        granularity : float in (0, 2^-20]
-            Greatest distance of a draw of the noise from a draw of the exact law in each
-            coordinate, in standard deviations.
-        dither_bits : int
-            The discrete Laplace noise has a scale of 2^-dither_bits standard deviations, rounded
-            to powers of two.
-
-        Returns
-        -------
-        Lattice
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range.
+        The deviations are from 2^-900 to 2^900. ``granularity``, at most 2^-20, is the greatest
+        distance of a draw of the noise from a draw of the exact law in each coordinate, in standard
+        deviations. The discrete Laplace noise has a scale of 2^-dither_bits standard deviations,
+        rounded to powers of two.
         """
         deviation = np.atleast_1d(np.asarray(deviation, dtype=float))
         if not ((deviation >= 2.0**-900) & (deviation <= 2.0**900)).all():
@@ -201,16 +170,7 @@ class Lattice:
     def release(
         self, exact: Sequence[int], unit: ArrayLike, noise: FloatArray, rng: Generator
     ) -> FloatArray:
-        """Return ``exact * 2.0**unit + noise`` on the lattice, (dim,).
-
-        Parameters
-        ----------
-        exact : sequence of int, (dim,)
-        unit : int or array of int, shape (dim,)
-        noise : ndarray of shape (dim,)
-        rng : numpy.random.Generator
-            Generator of the discrete Laplace noise.
-        """
+        """Return ``exact * 2.0**unit + noise`` on the lattice, (dim,); rng draws the dither."""
         return self.add(exact, unit, self.grains(unit, noise, rng))
 
     def grains(self, unit: ArrayLike, noise: FloatArray, rng: Generator) -> list[int]:
@@ -265,13 +225,7 @@ class Lattice:
 def publish_near(value: FloatArray, exponent: int, scale: int, rng: Generator) -> FloatArray:
     """Return floats, rounded down to multiples of 2^exponent, plus discrete Laplace noise.
 
-    Parameters
-    ----------
-    value : ndarray of shape (dim,)
-    exponent : int
-    scale : int from 1 to 2^55
-        Scale of the noise, in steps of 2^exponent.
-    rng : numpy.random.Generator
+    The scale of the noise, an integer from 1 to 2^55, is in steps of 2^exponent.
     """
     mantissas, exponents = _as_integers(value)
     dithers = discrete_laplace(scale, len(value), rng).tolist()

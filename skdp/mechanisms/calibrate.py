@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
 
 import numpy as np
@@ -116,7 +117,8 @@ class Auto:
             told = " ".join(f"{name}: {reason}" for name, reason in reasons.items())
             raise fail("candidates", "include one that can be calibrated", remedy=told)
         best = trials[first_of_least([trial.error for trial in trials])]
-        return _told(best, self._reason(best, trials))
+        said = best.noise.guarantee.mechanism
+        return _with(best.noise, mechanism=f"{said}, {self._reason(best, trials)}")
 
     def _trials(
         self, sensitivity: Sensitivity, epsilon: float, delta: float
@@ -138,14 +140,20 @@ class Auto:
         given = self.candidates
         if given is None:
             given = quick_candidates(ball, epsilon, delta)
-        items = given.items() if isinstance(given, Mapping) else ((_name(c), c) for c in given)
-        return [(name, self._mechanism(candidate)) for name, candidate in items]
-
-    def _mechanism(self, candidate: Any) -> Any:
-        if isinstance(candidate, str):
-            weighted = _WEIGHTED.get(candidate)
-            return weighted(self.weights) if weighted else named(candidate)
-        return KNorm(candidate) if isinstance(candidate, NormBall) else candidate
+        if not isinstance(given, Mapping):
+            names = [c if isinstance(c, str) else type(c).__name__ for c in given]
+            items: Any = zip(names, given, strict=True)
+        else:
+            items = given.items()
+        found = []
+        for name, candidate in items:
+            if isinstance(candidate, str):
+                weighted = _WEIGHTED.get(candidate)
+                candidate = weighted(self.weights) if weighted else named(candidate)
+            elif isinstance(candidate, NormBall):
+                candidate = KNorm(candidate)
+            found.append((name, candidate))
+        return found
 
     def _error(self, noise: Noise) -> float:
         """Return E v' W v for a draw v."""
@@ -162,8 +170,13 @@ class Auto:
         """Return in words why the best one is the best."""
         what = "total variance" if self.weights is None else "weighted squared error"
         least = min(trial.error for trial in trials)
-        errors = [(trial.name, trial.error) for trial in trials]
-        said = reason_of("mechanisms", what, best.error, least, errors, beyond=least)
+        exact = best.error == least
+        kept = f"its least {what}" if exact else f"a {what} within 0.1 % of the least"
+        said = f"chosen of {len(trials)} mechanisms for {kept}, {best.error:.4g}"
+        worse = [trial for trial in trials if trial.error > least * (1 + TIE)]
+        if worse:
+            following = min(worse, key=attrgetter("error"))
+            said += f"; next {following.name}, {following.error:.4g}"
         return f"{said}; {_REVEALS[best.name]}" if best.name in _REVEALS else said
 
 
@@ -190,25 +203,6 @@ def first_of_least(errors: ArrayLike) -> Any:
     return np.argmax(errors <= errors.min(axis=0) * (1 + TIE), axis=0)
 
 
-def reason_of(
-    kind: str,
-    what: str,
-    error: float,
-    least: float,
-    errors: Sequence[tuple[str, float]],
-    *,
-    beyond: float,
-) -> str:
-    """Return in words why a candidate was chosen, and which is the next that is worse."""
-    kept = f"its least {what}" if error == least else f"a {what} within 0.1 % of the least"
-    said = f"chosen of {len(errors)} {kind} for {kept}, {error:.4g}"
-    behind = [(other, name) for name, other in errors if other > beyond * (1 + TIE)]
-    if behind:
-        following, name = min(behind, key=lambda pair: pair[0])
-        said += f"; next {name}, {following:.4g}"
-    return said
-
-
 def _checked(candidates: Any) -> Any:
     """Return the candidates as a tuple, or a copy of a mapping; each must be a mechanism."""
     if isinstance(candidates, str) or not isinstance(candidates, Mapping | Sequence):
@@ -218,28 +212,14 @@ def _checked(candidates: Any) -> Any:
     if not kept:
         raise fail("candidates", "hold at least one mechanism")
     for candidate in kept.values() if isinstance(kept, dict) else kept:
-        _check_candidate(candidate)
+        if isinstance(candidate, str):
+            check_choice("candidates", candidate, CHOICES)
+            continue
+        able = isinstance(candidate, NormBall) or hasattr(candidate, "calibrate")
+        if isinstance(candidate, type) or not able:
+            rule = f"be among {sorted(CHOICES)}, norm balls, or have calibrate()"
+            raise fail("candidates", rule, candidate)
     return kept
-
-
-def _check_candidate(candidate: Any) -> None:
-    if isinstance(candidate, str):
-        check_choice("candidates", candidate, CHOICES)
-        return
-    able = isinstance(candidate, NormBall) or hasattr(candidate, "calibrate")
-    if isinstance(candidate, type) or not able:
-        rule = f"be among {sorted(CHOICES)}, norm balls, or have calibrate()"
-        raise fail("candidates", rule, candidate)
-
-
-def _name(candidate: Any) -> str:
-    return candidate if isinstance(candidate, str) else type(candidate).__name__
-
-
-def _told(best: Trial, reason: str) -> Noise:
-    """Return the noise with the reason in its guarantee, if it can be changed."""
-    claimed = best.noise.guarantee
-    return _with(best.noise, mechanism=f"{claimed.mechanism}, {reason}")
 
 
 def _with(noise: Noise, **changes: Any) -> Noise:

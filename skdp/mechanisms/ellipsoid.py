@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -136,13 +137,7 @@ def _height(here: DualValue, mu: FloatArray, t: float) -> float:
 
 
 def _newton_step(curvature: FloatArray, slope: FloatArray, t: float) -> FloatArray:
-    """Return (curvature + t)^-1 slope.
-
-    Raises
-    ------
-    LinAlgError
-        If the sum of the B_j is singular, as for points that do not span the space.
-    """
+    """Return (curvature + t)^-1 slope; LinAlgError if the sum of the B_j is singular."""
     matrix = curvature + t * np.eye(len(slope))
     if not np.isfinite(matrix).all():
         raise LinAlgError("the curvature is infinite")
@@ -158,8 +153,13 @@ def cover_points(z: FloatArray) -> FloatArray:
 
     The points span the space. The constraints may be violated by a share of ``TOLERANCE``.
     """
-    most = 4 * z.shape[1]  # how many points a round may add
-    chosen, gap = _spanning(z, most), COARSE
+    count, dim = z.shape
+    most, gap = 4 * dim, COARSE  # how many points a round may add
+    chosen = np.arange(count)
+    if count > 2 * most:  # points that span the space, and the longest points
+        pivots = qr(z.T, mode="r", pivoting=True)[1][:dim]
+        longest = np.argsort((z**2).sum(axis=1))[::-1][: most - dim]
+        chosen = np.unique(np.concatenate([pivots, longest]))
     for _ in range(MOST_ROUNDS):
         part = z[chosen]
         mu = solve_dual(partial(dual_of_points, part), len(part), gap / 10)
@@ -173,16 +173,6 @@ def cover_points(z: FloatArray) -> FloatArray:
         gap = gap if len(worst) else TOLERANCE
         chosen = np.concatenate([chosen, worst])
     return np.asarray(axes * np.sqrt(root))
-
-
-def _spanning(z: FloatArray, most: int) -> NDArray[np.intp]:
-    """Return indices of points that span the space, and of the longest points."""
-    count, dim = z.shape
-    if count <= 2 * most:
-        return np.arange(count)
-    pivots = qr(z.T, mode="r", pivoting=True)[1][:dim]
-    longest = np.argsort((z**2).sum(axis=1))[::-1][: most - dim]
-    return np.unique(np.concatenate([pivots, longest]))
 
 
 def cover_sums(
@@ -204,7 +194,9 @@ def cover_sums(
     rng, gap = np.random.default_rng(0), COARSE
     for _ in range(MOST_ROUNDS):
         beside = w * (1 + _BESIDE * rng.uniform(-1, 1, len(w)))
-        cuts = np.vstack([cuts, _tangent(rows, beside)])
+        own, *moved = rows(beside * (1 + _STEP * np.eye(len(w) + 1, len(w), k=-1)))
+        tangent = np.asarray((moved - own) / (_STEP * beside)).clip(0)
+        cuts = np.vstack([cuts, tangent])
         mu = solve_dual(partial(dual_of_sums, cuts * sums), len(cuts), gap)
         root = np.sqrt(mu @ (cuts * sums))
         w = sums / root
@@ -219,32 +211,17 @@ def cover_sums(
     return np.asarray(best)
 
 
-def _tangent(worst_of_rows: Callable[[FloatArray], FloatArray], w: FloatArray) -> FloatArray:
-    """Return the slope at w, (k,), by differences."""
-    own, *moved = worst_of_rows(w * (1 + _STEP * np.eye(len(w) + 1, len(w), k=-1)))
-    return np.asarray((moved - own) / (_STEP * w)).clip(0)
-
-
 # Factors whose relative rounding error may be greater than this are not used.
 _MOST_ROUNDING = 1e-3
 
 
 def greatest_square(ball: NormBall, weights: FloatArray) -> float:
-    """Return an upper bound on the greatest sum_i weights_i u_i^2.
+    """Return an upper bound on the greatest sum_i weights_i u_i^2, all weights > 0.
 
     It is exact for l_p balls, hulls of encoded or centred rows, balls with listable extreme
     points, and products, sums and multiples of them. It is not exact for full maps of balls with
-    too many extreme points.
-
-    Parameters
-    ----------
-    ball : NormBall
-    weights : array of shape (dim,), entries > 0
-
-    Raises
-    ------
-    ValueError
-        If the ball has none of ``greatest_square``, ``extreme_points`` and ``bounding_box``.
+    too many extreme points. It is an error if the ball has none of ``greatest_square``,
+    ``extreme_points`` and ``bounding_box``.
     """
     if hasattr(ball, "greatest_square"):
         return _positive(float(ball.greatest_square(_equal_on_orbits(ball, weights))))
@@ -256,8 +233,15 @@ def greatest_square(ball: NormBall, weights: FloatArray) -> float:
         case EncodedRowsBall():
             # A row has at most one indicator of a block.
             return float(_greatest_of_each(_orbits_of_rows(ball), weights).sum()) * ROUND_UP
-        case ShearedBall(ball=EncodedRowsBall() as rows) if is_ours(rows) and _leads(rows):
-            return _greatest_square_of_sheared_rows(rows, ball.shift, weights) * ROUND_UP
+        case ShearedBall(ball=EncodedRowsBall(intercept=True) as rows) if is_ours(rows) and (
+            rows.index is None or rows.index[0] == 0
+        ):
+            # Over rows (1, z, e) + shift, in which each number and each block is free. A number at
+            # the better end, or an indicator, adds this to the square of the shift.
+            orbit, shift = _orbits_of_rows(rows), ball.shift
+            sides = np.where(orbit < 1 + rows.n_numbers, np.abs(shift), shift)
+            added = _greatest_of_each(orbit, weights * (1 + 2 * sides)).sum()
+            return float(weights @ shift**2 + added) * ROUND_UP
         case ScaledBall():
             return ball.factor**2 * greatest_square(ball.ball, weights) * ROUND_UP
         case MappedBall() if np.ndim(ball.matrix) == 1:
@@ -268,21 +252,6 @@ def greatest_square(ball: NormBall, weights: FloatArray) -> float:
             shares = zip(_squares_of_parts(ball, weights), ball.weights, strict=True)
             return max(square / weight**2 for square, weight in shares) * ROUND_UP
     return _greatest_listed_square(ball, weights)
-
-
-def _leads(ball: EncodedRowsBall) -> bool:
-    """Return whether the intercept is the first coordinate."""
-    return ball.intercept and (ball.index is None or ball.index[0] == 0)
-
-
-def _greatest_square_of_sheared_rows(
-    ball: EncodedRowsBall, shift: FloatArray, weights: FloatArray
-) -> float:
-    """Maximise over rows (1, z, e) + shift, in which each number and each block is free."""
-    orbit, numbers = _orbits_of_rows(ball), 1 + ball.n_numbers
-    # What a number at the better end, or an indicator, adds to the square of the shift.
-    gain = weights * (1 + 2 * np.where(orbit < numbers, np.abs(shift), shift))
-    return float(weights @ shift**2 + _greatest_of_each(orbit, gain).sum())
 
 
 def _greatest_listed_square(ball: NormBall, weights: FloatArray) -> float:
@@ -301,19 +270,18 @@ def _greatest_listed_square(ball: NormBall, weights: FloatArray) -> float:
 def least_cover(ball: NormBall, weights: FloatArray) -> FloatArray:
     """Return a factor A, (dim,) or (dim, dim), that covers the ball with little tr(W A A').
 
-    Parameters
-    ----------
-    ball : NormBall
-    weights : array of shape (dim,), entries > 0, or (dim, dim), positive definite
-        W. If the cover is diagonal by construction, only the diagonal of W is used.
+    W is a positive vector or a positive definite matrix. If the cover is diagonal by construction,
+    only the diagonal of W is used.
     """
     if hasattr(ball, "greatest_square") and hasattr(ball, "orbits"):
         return _cover_orbits(ball, _orbits_of(ball), _diagonal(weights))
-    if weights.ndim == 2 or not _has_least_cover_by_its_form(ball):
-        points = known(ball, "extreme_points")
-        factor = None if points is None else _cover_listed(points, weights)
-        if factor is not None:
-            return factor
+    # Some balls need no list of points for a diagonal W.
+    stretched = type(ball) is MappedBall and np.ndim(ball.matrix) == 1
+    plain = stretched or type(ball) in (LpBall, ScaledBall, ProductBall, SumBall)
+    points = None if plain and weights.ndim == 1 else known(ball, "extreme_points")
+    if points is not None:
+        with suppress(LinAlgError):  # a cover that is too badly conditioned
+            return raised_to_cover(_points_factor(points, weights), points)
     if not is_ours(ball):
         return _cover_lp(half_widths(ball) * ROUND_UP, math.inf, _diagonal(weights))
     match ball:
@@ -330,27 +298,10 @@ def least_cover(ball: NormBall, weights: FloatArray) -> FloatArray:
     return _cover_lp(half_widths(ball) * ROUND_UP, math.inf, _diagonal(weights))
 
 
-def _has_least_cover_by_its_form(ball: NormBall) -> bool:
-    """Return whether no list of points is needed for a diagonal W."""
-    diagonal_map = type(ball) is MappedBall and np.ndim(ball.matrix) == 1
-    return diagonal_map or type(ball) in (LpBall, ScaledBall, ProductBall, SumBall)
-
-
-def _cover_listed(points: FloatArray, weights: FloatArray) -> FloatArray | None:
-    """Return a cover of the points, or None if it is too badly conditioned."""
-    try:
-        return raised_to_cover(_points_factor(points, weights), points)
-    except np.linalg.LinAlgError:
-        return None
-
-
 def raised_to_cover(factor: FloatArray, points: FloatArray) -> FloatArray:
     """Return a multiple of the lower triangular ``factor`` that is certain to cover the points.
 
-    Raises
-    ------
-    LinAlgError
-        If the factor is too badly conditioned.
+    LinAlgError if the factor is too badly conditioned.
     """
     d = len(factor)
     rows = factor / np.linalg.norm(factor, axis=1)[:, None]
@@ -367,16 +318,11 @@ def _points_factor(points: FloatArray, weights: FloatArray) -> FloatArray:
     """Return a lower triangular factor that nearly covers the points with the least trace."""
     root = np.linalg.cholesky(weights) if weights.ndim == 2 else np.diag(np.sqrt(weights))
     # tr(W S) is the trace of the ellipsoid around the points C'u, W = C C'.
-    cover = cover_points(_one_of_each_pair(points) @ root)
+    first = np.take_along_axis(points, (points != 0).argmax(axis=1)[:, None], axis=1)
+    cover = cover_points(points[first[:, 0] > 0] @ root)  # one of u and -u
     back = np.linalg.solve(root.T, cover)
     # A A' = R'R for the triangle R of A', with no square taken.
     return np.asarray(np.linalg.qr(back.T)[1].T)
-
-
-def _one_of_each_pair(points: FloatArray) -> FloatArray:
-    """Return one of u and -u."""
-    first = np.take_along_axis(points, (points != 0).argmax(axis=1)[:, None], axis=1)
-    return points[first[:, 0] > 0]
 
 
 def _cover_lp(widths: FloatArray, p: float, weights: FloatArray) -> FloatArray:
@@ -470,7 +416,14 @@ def _cover_parts(ball: ProductBall | SumBall, weights: FloatArray) -> FloatArray
         )
         sizes = np.sqrt(roots.sum() / roots)
     grown = [np.asarray(c * s * ROUND_UP) for c, s in zip(covers, sizes, strict=True)]
-    return _side_by_side(grown, places)
+    diagonal = all(factor.ndim == 1 for factor in grown)
+    out = np.zeros(ball.dim if diagonal else (ball.dim, ball.dim))
+    for factor, at in zip(grown, places, strict=True):
+        if diagonal:
+            out[at] = factor
+        else:
+            out[np.ix_(at, at)] = np.diag(factor) if factor.ndim == 1 else factor
+    return out
 
 
 def _cover_image(ball: MappedBall | ShearedBall, weights: FloatArray) -> FloatArray | None:
@@ -509,17 +462,6 @@ def _part(weights: FloatArray, at: NDArray[np.intp]) -> FloatArray:
 def _squares_of_parts(ball: ProductBall | SumBall, weights: FloatArray) -> list[float]:
     pairs = zip(ball.balls, ball.places, strict=True)
     return [greatest_square(part, weights[at]) for part, at in pairs]
-
-
-def _side_by_side(factors: list[FloatArray], places: list[NDArray[np.intp]]) -> FloatArray:
-    d, diagonal = sum(map(len, places)), all(f.ndim == 1 for f in factors)
-    out = np.zeros(d if diagonal else (d, d))
-    for factor, at in zip(factors, places, strict=True):
-        if diagonal:
-            out[at] = factor
-        else:
-            out[np.ix_(at, at)] = np.diag(factor) if factor.ndim == 1 else factor
-    return out
 
 
 def _positive(square: float) -> float:

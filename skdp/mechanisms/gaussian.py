@@ -31,21 +31,9 @@ from skdp.randomness import GRANULARITY
 def gaussian_scale(epsilon: float, delta: float) -> float:
     """Return the least standard deviation for differences of length 1, rounded up.
 
-    Parameters
-    ----------
-    epsilon : float in (0, inf)
-    delta : float in (0, 1)
-
-    Returns
-    -------
-    float
-        Never below the least, and within a few 1e-12 of it for delta <= 0.9. Nearer to 1 it is
-        greater: by 4e-8 at 1 - 1e-6, and by 2.6e-5 at 1 - 1e-9, for epsilon = 1.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range. No Gaussian noise has delta = 0.
+    Never below the least, and within a few 1e-12 of it for delta <= 0.9. Nearer to 1 it is
+    greater: by 4e-8 at 1 - 1e-6, and by 2.6e-5 at 1 - 1e-9, for epsilon = 1. No Gaussian noise has
+    delta = 0.
 
     Examples
     --------
@@ -246,18 +234,15 @@ class EllipticGaussian:
 
         It is the better of the fitted and the round cover.
         """
-        ball, weights = sensitivity.ball, self._weights_of(sensitivity.ball.dim)
+        ball, weights = sensitivity.ball, np.ones(sensitivity.ball.dim)
+        check_weights_for(self.weights, ball.dim)
+        if self.weights is not None:
+            weights = np.asarray(self.weights)
+            weights = np.asarray(weights / weights.max())  # only their ratios matter
         length = np.sqrt(greatest_square(ball, np.ones(ball.dim))) * ROUND_UP
         round_cover, fitted = np.full(ball.dim, length), least_cover(ball, weights)
         better = trace(fitted, weights) < trace(round_cover, weights)
         return fitted if better else round_cover  # also if a number has overflowed
-
-    def _weights_of(self, dim: int) -> FloatArray:
-        check_weights_for(self.weights, dim)
-        if self.weights is None:
-            return np.ones(dim)
-        weights = np.asarray(self.weights)
-        return np.asarray(weights / weights.max())  # only their ratios matter
 
 
 def check_weights_for(weights: ArrayLike | None, dim: int) -> None:
@@ -269,7 +254,8 @@ def check_weights_for(weights: ArrayLike | None, dim: int) -> None:
 def _checked(weights: FloatArray) -> FloatArray:
     """Return W, or raise if an eigenvalue is not finite and positive."""
     if weights.ndim == 2 and weights.shape[0] == weights.shape[1]:
-        if np.array_equal(weights, weights.T) and _is_positive(weights):
+        symmetric = np.array_equal(weights, weights.T) and np.isfinite(weights).all()
+        if symmetric and np.linalg.eigvalsh(weights)[0] > 0:
             return weights
         raise fail("weights", "be symmetric and positive definite, if a matrix", remedy=_REMEDY)
     if weights.ndim != 1 or not len(weights):
@@ -277,7 +263,3 @@ def _checked(weights: FloatArray) -> FloatArray:
     if not (np.isfinite(weights) & (weights > 0)).all():
         raise fail("weights", "be finite numbers > 0", weights.tolist(), _REMEDY)
     return weights
-
-
-def _is_positive(matrix: FloatArray) -> bool:
-    return bool(np.isfinite(matrix).all()) and bool(np.linalg.eigvalsh(matrix)[0] > 0)

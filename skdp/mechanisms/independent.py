@@ -206,19 +206,15 @@ class Independent:
         choices = _promising([(p, worst_shift(sensitivity, p)) for p in self._choices(sensitivity)])
         proportions, worst = choices[0]
         if len(choices) > 1:
-            law = self._plain_law()
+            law = self.law
+            if isinstance(law, str):  # of a family any law will do
+                law = FAMILIES[law][0](1.0) if law in FAMILIES else PLAIN[law]
             totals = [
                 2 * math.log(worst_scale(law, w, epsilon, delta, is_rough=True)) + _log_square(p)
                 for p, w in choices
             ]
             proportions, worst = choices[int(np.argmin(totals))]
         return law_of(self.law, worst, epsilon, delta), proportions, worst
-
-    def _plain_law(self) -> Any:
-        """Return the law, or one of the family that is named."""
-        if self.law in FAMILIES:
-            return FAMILIES[self.law][0](1.0)
-        return PLAIN[self.law] if isinstance(self.law, str) else self.law
 
     def _choices(self, sensitivity: Sensitivity) -> list[FloatArray]:
         """Return the proportions to try, greatest entry 1."""
@@ -444,7 +440,15 @@ def calibrate_releases(
     releases = Releases(shifts, neighbors)
     epsilon = check_epsilon(epsilon)
     delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
-    return _calibrated(_law_or_name(mechanism), releases, epsilon, delta, choices)
+    if type(mechanism) is Independent:
+        if mechanism.proportions is not None:
+            raise fail("mechanism", "have no proportions: there is one scale for all releases")
+        mechanism = mechanism.law
+    elif isinstance(mechanism, str):
+        check_choice("mechanism", mechanism, MECHANISMS, "Or give a law, as Laplace().")
+    else:
+        check_law(mechanism, "mechanism")
+    return _calibrated(mechanism, releases, epsilon, delta, choices)
 
 
 @remembered(maxsize=256)
@@ -503,17 +507,8 @@ def _calibrated(
 def choice_width(count: int, *, epsilon: float, delta: float = 0.0) -> float:
     """Return the width of the losses of ``count`` choices with `SHARE` of a budget.
 
-    Parameters
-    ----------
-    count : int >= 1
-    epsilon : float in (0, inf)
-    delta : float in [0, 1)
-
-    Returns
-    -------
-    float
-        For `SelectionLoss`. The maximum of scores with Gumbel noise of scale 2 D / width has this
-        loss, if one record changes a score by at most D.
+    It is for `SelectionLoss`. The maximum of scores with Gumbel noise of scale 2 D / width has this
+    loss, if one record changes a score by at most D.
     """
     count, epsilon = check_count("count", count), check_positive("epsilon", epsilon)
     if delta == 0:
@@ -543,18 +538,6 @@ def _told(shifts: Shift) -> str:
     """Return the shifts in words, abbreviated if there are many."""
     told = [f"{count} x {size:.6g}" for size, count in shifts]
     return ", ".join(told if len(told) <= 4 else [*told[:2], "...", told[-1]])
-
-
-def _law_or_name(mechanism: Any) -> Any:
-    """Return the checked law, or a name."""
-    if type(mechanism) is Independent:
-        if mechanism.proportions is not None:
-            raise fail("mechanism", "have no proportions: there is one scale for all releases")
-        return mechanism.law
-    if isinstance(mechanism, str):
-        return check_choice("mechanism", mechanism, MECHANISMS, "Or give a law, as Laplace().")
-    check_law(mechanism, "mechanism")
-    return mechanism
 
 
 def _checked(shifts: Any) -> Shift:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -54,11 +54,6 @@ def shift_in_any_norm(epsilon: float, delta: float) -> float:
 
     It is epsilon - 2 log(1 - delta), as for one Laplace variable
     (``docs/proofs/knorm_delta.md``, Theorem 1).
-
-    Examples
-    --------
-    >>> round(shift_in_any_norm(1.0, 0.1), 6)
-    1.210721
     """
     return epsilon - 2 * math.log1p(-delta)
 
@@ -67,17 +62,7 @@ def shift_in_any_norm(epsilon: float, delta: float) -> float:
 def shift_in_round_norm(dim: int, epsilon: float, delta: float) -> float:
     """Return the greatest length for which noise with density exp(-|x|_2) is private, rounded down.
 
-    Parameters
-    ----------
-    dim : int, >= 1
-    epsilon : float in (0, inf)
-    delta : float in (0, 1)
-
-    Returns
-    -------
-    float
-        A length that has passed, within 1e-11 of the greatest and at least
-        `shift_in_any_norm`.
+    It has passed, and is within 1e-11 of the greatest and at least `shift_in_any_norm`; delta > 0.
 
     Examples
     --------
@@ -197,17 +182,15 @@ def _granularity(ball: NormBall) -> float:
     summed = 2.0**-50 * ball.dim**2
     if isinstance(ball, ShearedBall) or np.ndim(getattr(ball, "matrix", 0.0)) == 2:
         inner, outer = (np.sqrt(uniform_variance(k)) for k in (ball.ball, ball))  # type: ignore[attr-defined]
-        found = (found + summed) * float(np.max(_added(ball, inner) / outer))
+        # The sums of the absolute terms of the map's rows.
+        if isinstance(ball, ShearedBall):
+            added = inner + np.abs(ball.shift) * inner[0]
+        else:
+            added = np.abs(ball.matrix) @ inner  # type: ignore[attr-defined]
+        found = (found + summed) * float(np.max(added / outer))
     elif isinstance(ball, Hull) or not is_ours(ball):
         found = max(found, summed)
     return min(2.0**-20, found)
-
-
-def _added(ball: Any, deviation: FloatArray) -> FloatArray:
-    """Return the sums of the absolute terms of a linear map's rows, (dim,)."""
-    if isinstance(ball, ShearedBall):
-        return np.asarray(deviation + np.abs(ball.shift) * deviation[0])
-    return np.asarray(np.abs(ball.matrix) @ deviation)
 
 
 @dataclass(frozen=True)

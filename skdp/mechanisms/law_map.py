@@ -142,7 +142,13 @@ def law_map(
     dim = check_count("dim", dim, most=10**6)
     ball = LpBall(dim, p=NAMES[check_choice("norm", norm, _NORMS)] or 1.0)
     laplace = "laplace" if ball.dim == 1 or ball.p == 1 else "l1"
-    chosen, baselines = _laws(ball, laws, laplace), (laplace, "gaussian")
+    if laws is None:
+        quick = quick_candidates(ball, 1.0, 0.5, (*CANDIDATES, "truncated_laplace"))
+        laws = [laplace if name == "l1" else name for name in quick]
+    elif isinstance(laws, str) or not check_entries("laws", laws):
+        raise fail("laws", "be a sequence of at least one name", laws, "Write laws=['l2'], say.")
+    chosen = tuple(dict.fromkeys(check_choice("laws", law, CHOICES) for law in laws))
+    baselines = laplace, "gaussian"
     sensitivity = Sensitivity(ball)
     found = {
         law: np.array([[_variance(law, sensitivity, e, d) for d in deltas] for e in epsilons])
@@ -151,15 +157,6 @@ def law_map(
     baseline = np.minimum(*(found[law] for law in baselines))
     stacked = np.array([found[law] for law in chosen])
     return LawMap(chosen, epsilons, deltas, stacked, baseline, ball.dim, norm)
-
-
-def _laws(ball: LpBall, laws: Sequence[str] | None, laplace: str) -> tuple[str, ...]:
-    if laws is None:
-        found = quick_candidates(ball, 1.0, 0.5, (*CANDIDATES, "truncated_laplace"))
-        return tuple(laplace if name == "l1" else name for name in found)
-    if isinstance(laws, str) or not check_entries("laws", laws):
-        raise fail("laws", "be a sequence of at least one name", laws, "Write laws=['l2'], say.")
-    return tuple(dict.fromkeys(check_choice("laws", law, CHOICES) for law in laws))
 
 
 def _grid(name: str, values: ArrayLike) -> FloatArray:

@@ -53,12 +53,8 @@ _POINTS, _ROUND_UP = 9, 1 + 1e-9
 def losses_of_trace(norm: float, records: float) -> Losses:
     """Return losses that dominate that of a release with matrix Laplace noise.
 
-    Parameters
-    ----------
-    norm : float > 0
-        Bound on |S^1/2 D S^1/2|_1 for all differences D: ``records`` times the bound on v'Sv.
-    records : {1, 2}
-        1 if one record is added or removed, 2 if one is replaced.
+    ``norm`` bounds |S^1/2 D S^1/2|_1 for all differences D: it is ``records`` times the bound on
+    v'Sv. ``records`` is 1 if one record is added or removed, and 2 if one is replaced.
     """
     if records == 2 and LEAST_NORM <= norm <= MOST_NORM:
         return ((_replaced(norm), 1),)
@@ -346,13 +342,9 @@ class MatrixLaplace:
 def least_product(cost: FloatArray, demand: FloatArray) -> FloatArray:
     """Return s > 0, (n,), of greatest entry 1, that minimises (cost's)^2 times (1/s)'demand (1/s).
 
-    Newton's method in x = log s: the logarithm is convex in x, as the sum of two logarithms of sums
-    of exponentials. It does not change if a number is added to all of x.
-
-    Parameters
-    ----------
-    cost : array of shape (n,), > 0
-    demand : array of shape (n, n), symmetric, > 0
+    All entries of cost, (n,), and of the symmetric demand, (n, n), are > 0. Newton's method in
+    x = log s: the logarithm is convex in x, as the sum of two logarithms of sums of exponentials.
+    It does not change if a number is added to all of x.
     """
 
     def height(x: FloatArray) -> float:

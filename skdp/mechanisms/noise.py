@@ -222,13 +222,23 @@ def first_covariance(noise: Any) -> FloatArray:
 def publication_of(noise: Any) -> Publication:
     """Return the lattice and stretch for a noise, computed from public values only.
 
-    Raises
-    ------
-    ValueError
-        If the lattice would cost more than the guarantee has to spend.
+    It is an error if the lattice would cost more than the guarantee has to spend.
     """
-    sizes = np.sqrt(variances(noise))
-    return published(sizes, granularity_of(noise), lambda lattice: _shrink(noise, lattice.cost))
+    guarantee = noise.guarantee
+
+    def shrink(lattice: Lattice) -> float:
+        """Return the share by which differences must shrink against the noise to pay."""
+        if guarantee.losses:
+            # The total variation distance of the pair that is claimed, or of one that it bounds.
+            distance = getattr(noise, "total_variation", None)
+            if distance is None:
+                distance = max(math.exp(float(loss.log_delta(0.0))) for loss, _ in guarantee.losses)
+            return paid_in_full(lattice.cost, distance)
+        if guarantee.epsilon == 0:
+            return -lattice.cost / math.log1p(-guarantee.delta)
+        return lattice.cost * max(2 / float(guarantee.epsilon), 1.5)
+
+    return published(np.sqrt(variances(noise)), granularity_of(noise), shrink)
 
 
 def published(
@@ -255,20 +265,6 @@ def publication(noise: Any) -> Publication:
     if not isinstance(found, Publication):
         raise fail("noise", "have a publication that is a Publication, or none", type(noise))
     return found
-
-
-def _shrink(noise: Any, cost: float) -> float:
-    """Return the share by which differences must shrink against the noise, to pay ``cost``."""
-    guarantee = noise.guarantee
-    if guarantee.losses:
-        # The total variation distance of the pair that is claimed, or of one that it bounds.
-        distance = getattr(noise, "total_variation", None)
-        if distance is None:
-            distance = max(math.exp(float(loss.log_delta(0.0))) for loss, _ in guarantee.losses)
-        return paid_in_full(cost, distance)
-    if guarantee.epsilon == 0:
-        return -cost / math.log1p(-guarantee.delta)
-    return cost * max(2 / float(guarantee.epsilon), 1.5)
 
 
 def paid_in_full(cost: float, distance: float) -> float:

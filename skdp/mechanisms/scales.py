@@ -96,34 +96,23 @@ def length_of(shift: Shift) -> float:
 
 
 def worst_shift(sensitivity: Sensitivity, proportions: FloatArray) -> WorstShift:
-    """Return the worst shifts for noise whose coordinate j has scale proportions[j].
+    """Return the worst shifts for noise whose coordinate j has scale proportions[j] > 0.
 
-    Parameters
-    ----------
-    sensitivity : Sensitivity
-    proportions : array of shape (dim,), entries > 0
-        Coordinates of differences are divided by these.
+    Coordinates of differences are divided by the proportions.
     """
     ball, radius = sensitivity.ball, sensitivity.radius * ROUND_UP
     length = radius * math.sqrt(greatest_square(ball, proportions**-2.0))
-    curves = _curves_of_vertices(ball, proportions)
-    if curves is None:
+    points = None if type(ball) is LpBall else known(ball, "extreme_points")
+    if points is None or not len(points):
         above = _grouped(radius * _curve_of_ball(ball, proportions))
         return WorstShift((above,), above, length)
+    # The sums of the k greatest sizes of the vertices that count, (m, dim).
+    curves = _highest(np.cumsum(-np.sort(-np.abs(points) / proportions, axis=1), axis=1))
     highest = radius * _concave(curves.max(axis=0))
     above = _grouped(highest)
     if len(curves) > MOST_CHECKED or (radius * curves[0] >= highest * (1 - 1e-13)).all():
         return WorstShift((above,), above, length)
     return WorstShift(tuple(_grouped(radius * curve) for curve in curves), above, length)
-
-
-def _curves_of_vertices(ball: NormBall, proportions: FloatArray) -> FloatArray | None:
-    """Return the sums of the k greatest sizes of the vertices that count, (m, dim), or None."""
-    points = None if type(ball) is LpBall else known(ball, "extreme_points")
-    if points is None:
-        return None
-    sizes = -np.sort(-np.abs(points) / proportions, axis=1)
-    return _highest(np.cumsum(sizes, axis=1)) if len(sizes) else None
 
 
 def _highest(curves: FloatArray) -> FloatArray:
@@ -141,8 +130,10 @@ def _curve_of_ball(ball: NormBall, proportions: FloatArray) -> FloatArray:
     """Return bounds on the sum of the k greatest sizes over the ball, k = 1, ..., dim; concave."""
     if type(ball) is LpBall:
         widths = -np.sort(-ball.bounding_box() / proportions)
-        dual = math.inf if ball.p == 1 else 1 / (1 - 1 / ball.p)
-        return _running_norm(widths, dual)
+        if ball.p == 1:
+            return np.full(ball.dim, widths[0])
+        dual = 1 / (1 - 1 / ball.p)
+        return np.asarray(widths[0] * np.cumsum((widths / widths[0]) ** dual) ** (1 / dual))
     box = np.cumsum(-np.sort(-ask(ball, "bounding_box") / proportions))
     k = np.arange(1, ball.dim + 1)
     square = math.sqrt(greatest_square(ball, proportions**-2.0))
@@ -152,27 +143,19 @@ def _curve_of_ball(ball: NormBall, proportions: FloatArray) -> FloatArray:
     return np.asarray(np.minimum(np.minimum(box, total), np.sqrt(k) * square))
 
 
-def _running_norm(x: FloatArray, p: float) -> FloatArray:
-    """Return |(x_1, ..., x_k)|_p for every k, x > 0 falling."""
-    if math.isinf(p):
-        return np.full(len(x), x[0])
-    return np.asarray(x[0] * np.cumsum((x / x[0]) ** p) ** (1 / p))
-
-
 def _concave(curve: FloatArray) -> FloatArray:
     """Return the least concave majorant of a curve through (0, 0), at k = 1, ..., dim."""
     heights = np.concatenate([[0.0], curve])
     corners = [0]
     for k in range(1, len(heights)):
-        while len(corners) > 1 and _below_chord(heights, corners[-2], corners[-1], k):
+        while len(corners) > 1:
+            left, middle = corners[-2:]
+            chord = (heights[k] - heights[left]) / (k - left) * (middle - left)
+            if heights[middle] - heights[left] > chord:
+                break
             corners.pop()
         corners.append(k)
     return np.asarray(np.interp(np.arange(1, len(heights)), corners, heights[corners]))
-
-
-def _below_chord(heights: FloatArray, left: int, middle: int, right: int) -> bool:
-    rise = (heights[right] - heights[left]) / (right - left)
-    return bool(heights[middle] - heights[left] <= rise * (middle - left))
 
 
 def _grouped(curve: FloatArray) -> Shift:
@@ -256,27 +239,10 @@ def scaled(law: Any, s: float) -> Any:
 def least_scale(law: Any, shift: float, *, epsilon: float, delta: float = 0.0) -> float:
     """Return the least s for which s X is private for a shift, rounded up.
 
-    Parameters
-    ----------
-    law : Law
-        The law of X, even and log-concave.
-    shift : float in (0, inf), units of the released value
-        Greatest difference between neighbours.
-    epsilon : float in (0, inf)
-    delta : float in [0, 1)
-        0 is possible only for a law with a bounded privacy loss: Laplace, Logistic, and any law
-        with ``greatest_slope()``, a bound on the slope of its log-density.
-
-    Returns
-    -------
-    float
-        If the functions of the law are right, never below the least and within a few 1e-12 of it
-        (docs/proofs/one_release.md, Theorem 3).
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range, or delta = 0 and the loss of the law is not bounded.
+    The law of X is even and log-concave. delta = 0 is possible only for a law with a bounded
+    privacy loss: Laplace, Logistic, and any law with ``greatest_slope()``, a bound on the slope of
+    its log-density. If the functions of the law are right, the result is never below the least and
+    within a few 1e-12 of it (docs/proofs/one_release.md, Theorem 3).
 
     Examples
     --------
@@ -387,15 +353,8 @@ def composed_scale(
 ) -> float:
     """Return nearly the least scale that is private for a shift of several sizes, delta > 0.
 
-    Parameters
-    ----------
-    law : Law
-    shift : tuple of (float, int)
-    epsilon, delta : float
-    beside : tuple of (PrivacyLoss, int)
-        Further losses of the same budget.
-    is_rough : bool
-        Whether less accuracy is enough, for comparisons. The scale is private all the same.
+    ``beside`` has further losses of the same budget. A rough scale is for comparisons; it is
+    private all the same.
     """
     # The scale at which the variance is that of Gaussian noise, or the loss is bounded.
     gaussian = length_of(shift) * gaussian_scale(epsilon, delta) / math.sqrt(law.var())

@@ -16,10 +16,10 @@ from skdp._identity import check_at_first_use, others_in
 from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall
 from skdp.geometry.ball import half_widths, known
-from skdp.geometry.conic import facet_directions
+from skdp.geometry.conic import check_body, compiled, facet_directions
 from skdp.geometry.hull import Hull, polytope_around
 from skdp.geometry.moments import MomentBall
-from skdp.mechanisms.statistics import ball_of_maps, quadratic_of, support_of_set
+from skdp.mechanisms.statistics import ball_of_maps, quadratic_of, two_sided
 from skdp.privacy.guarantee import NEIGHBORS
 
 # Gauges are computed in floats; a bound on one is raised by more than their error.
@@ -112,10 +112,12 @@ class Sensitivity:
         """
         check_choice("neighbors", neighbors, tuple(NEIGHBORS))
         differences = neighbors == "replace_one"
-        support, dim = support_of_set(variable, constraints, differences)
+        cone_set = compiled(variable, constraints)
+        check_body(cone_set, differences)
         if directions is None:
             directions = facet_directions(variable, constraints, differences)
-        return cls(polytope_around(support, dim, directions), neighbors=neighbors)
+        support = two_sided(cone_set.bound, differences)
+        return cls(polytope_around(support, cone_set.dim, directions), neighbors=neighbors)
 
     @classmethod
     def of(
@@ -209,32 +211,22 @@ def greatest_gauge(ball: NormBall, over: NormBall) -> float:
 
 def _over_body(ball: NormBall, over: NormBall) -> float:
     """Return an upper bound on the gauge over all points of a body."""
-    if _is_plain(ball) and _is_plain(over):
-        return _lp_in_lp(ball, over)  # type: ignore[arg-type]
+    both: Any = ball, over
+    if all(type(own) is LpBall and own.weights is None for own in both):
+        # |v|_r <= d^(1/r - 1/p) |v|_p for r < p, and |v|_r <= |v|_p otherwise.
+        inner, outer = both
+        power = max(0.0, 1 / inner.p - 1 / outer.p)
+        return float(outer.radius / inner.radius * math.pow(ball.dim, power) * ROUND_UP)
     corners = known(over, "extreme_points")
     if corners is not None:
         return float(np.max(ball.gauge(corners))) * ROUND_UP
-    normals = _facets(ball)
+    if type(ball) is LpBall and math.isinf(ball.p):
+        normals: FloatArray | None = np.diag(1 / ball.bounding_box())
+    else:
+        normals = known(ball, "facets")
     if normals is not None and hasattr(over, "support"):
         return float(np.max(over.support(normals))) * ROUND_UP
     return _through_the_box(ball, over)
-
-
-def _facets(ball: NormBall) -> FloatArray | None:
-    """Return normals with |v|_ball = max |normals v|, or None."""
-    if type(ball) is LpBall and math.isinf(ball.p):
-        return np.diag(1 / ball.bounding_box())
-    return known(ball, "facets")
-
-
-def _is_plain(ball: NormBall) -> bool:
-    return type(ball) is LpBall and ball.weights is None
-
-
-def _lp_in_lp(ball: LpBall, over: LpBall) -> float:
-    # |v|_r <= d^(1/r - 1/p) |v|_p for r < p, and |v|_r <= |v|_p otherwise.
-    power = max(0.0, 1 / ball.p - 1 / over.p)
-    return over.radius / ball.radius * math.pow(ball.dim, power) * ROUND_UP
 
 
 def _through_the_box(ball: NormBall, over: NormBall) -> float:

@@ -12,7 +12,7 @@ float is, so nothing is rounded.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, cached_property
@@ -28,7 +28,7 @@ from skdp._checks import fail
 from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall
 from skdp.geometry.ball import sign_patterns
-from skdp.geometry.conic import check_body, compiled, flat
+from skdp.geometry.conic import flat
 from skdp.geometry.hull import Hull, PolytopeHull, polytope_around
 from skdp.geometry.polytope import MOST_PAIRS, null_direction
 from skdp.geometry.programs import ConeSet, load_cvxpy
@@ -73,8 +73,10 @@ class Polynomial:
             return value
         if not isinstance(value, Real) or value != value or abs(value) == float("inf"):
             raise NotPolynomial(f"a value of kind {type(value).__name__} that is no finite number")
-        exact = Fraction(value) if isinstance(value, Fraction) else _fraction(value)
-        return cls({(): exact} if exact else {}, abs(float(value)))
+        # Through Python numbers, as those of numpy overflow.
+        if not isinstance(value, Fraction):
+            value = Fraction(int(value) if isinstance(value, Integral) else float(value))
+        return cls({(): value} if value else {}, abs(float(value)))
 
     def __add__(self, other: Any) -> Polynomial:
         other = _operand(other)
@@ -145,11 +147,6 @@ class Polynomial:
 def _operand(value: Any) -> Polynomial | None:
     """Return a number as a polynomial; None for an array, whose own operator then takes over."""
     return None if hasattr(value, "shape") and value.shape else Polynomial.of(value)
-
-
-def _fraction(value: Any) -> Fraction:
-    # Through Python numbers, as those of numpy overflow.
-    return Fraction(int(value) if isinstance(value, Integral) else float(value))
 
 
 def _sum(terms: Iterable[tuple[Term, Fraction]]) -> dict[Term, Fraction]:
@@ -303,7 +300,22 @@ def quadratic_of(function: Callable[..., Any], domain: Domain) -> Quadratic:
     found = [_outputs(function, record) for record in _records(domain, bound)]
     if len({len(row) for row in found}) != 1 or not found[0]:
         raise fail("function", "return as many numbers, at least one, for every record")
-    return _collected(found, n_numbers, domain.radius)
+    shape, p = (len(found), len(found[0])), n_numbers
+    constant, linear, square = np.zeros(shape), np.zeros((*shape, p)), np.zeros((*shape, p, p))
+    rounding = np.zeros(shape)
+    for place in np.ndindex(shape):
+        polynomial = found[place[0]][place[1]]
+        rounding[place] = ROUNDING * (polynomial.steps + 1) * polynomial.size
+        for term, coefficient in polynomial.terms.items():
+            if len(term) == 2:
+                i, j = term
+                square[place][i, j] += float(coefficient) / 2
+                square[place][j, i] += float(coefficient) / 2
+            elif term:
+                linear[place][term[0]] = float(coefficient)
+            else:
+                constant[place] = float(coefficient)
+    return Quadratic(constant, linear, square, rounding.max(axis=0), domain.radius)
 
 
 def _records(domain: Domain, bound: float) -> Iterator[tuple[Any, ...]]:
@@ -341,39 +353,11 @@ def _outputs(function: Callable[..., Any], record: tuple[Any, ...]) -> list[Poly
         raise fail("function", rule, f"{type(error).__name__}: {error}", REMEDY) from error
 
 
-def _collected(found: list[list[Polynomial]], p: int, radius: float | None) -> Quadratic:
-    shape = (len(found), len(found[0]))
-    constant, linear, square = np.zeros(shape), np.zeros((*shape, p)), np.zeros((*shape, p, p))
-    rounding = np.zeros(shape)
-    for place in np.ndindex(shape):
-        polynomial = found[place[0]][place[1]]
-        rounding[place] = ROUNDING * (polynomial.steps + 1) * polynomial.size
-        for term, coefficient in polynomial.terms.items():
-            if len(term) == 2:
-                i, j = term
-                square[place][i, j] += float(coefficient) / 2
-                square[place][j, i] += float(coefficient) / 2
-            elif term:
-                linear[place][term[0]] = float(coefficient)
-            else:
-                constant[place] = float(coefficient)
-    return Quadratic(constant, linear, square, rounding.max(axis=0), radius)
-
-
 # Greatest number of corners of an affine statistic for which the hull is computed.
 MOST_CORNERS = 1024
 SLACK = 1e-12
 
 Support = Callable[[FloatArray], FloatArray]
-
-
-def support_of_set(
-    variable: Any, constraints: Sequence[Any], differences: bool
-) -> tuple[Support, int]:
-    """Return support bounds of the differences of a convex set, or of it and its negative."""
-    cone_set = compiled(variable, constraints)
-    check_body(cone_set, differences)
-    return two_sided(cone_set.bound, differences), cone_set.dim
 
 
 def two_sided(bound: Callable[[FloatArray], float], differences: bool) -> Support:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import gammainc, roots_legendre
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_count, check_interval, check_positive, fail
+from skdp._checks import check_interval, check_positive, fail
 from skdp._draws import exponentials
 from skdp.noise.law import EvenLaw, Law, Size
 from skdp.noise.laws import Gaussian, Laplace
@@ -29,20 +29,14 @@ from skdp.noise.steps import Uniform
 from skdp.privacy import curves as _curves
 from skdp.privacy.tradeoff import TradeOff, approximate
 
-
-def _crowded_panels(panels: int, nodes: int) -> tuple[FloatArray, FloatArray]:
-    """Return Gauss-Legendre nodes and weights on (0, 1) in the angle of (1 - cos) / 2."""
-    x, lengths = roots_legendre(nodes)
-    starts = np.arange(panels)[:, None]
-    angle = ((starts + (1 + x) / 2) * (math.pi / panels)).ravel()
-    weights = np.tile(lengths / 2 * (math.pi / panels), panels)
-    return (1 - np.cos(angle)) / 2, weights * np.sin(angle) / 2
-
-
 _Height = Callable[[FloatArray, FloatArray], FloatArray]
 _LOG_2 = math.log(2)
-# Nodes on (0, 1), crowded at both ends, where the tail of a law with c close to 0 is steep.
-_HALF, _WEIGHTS = _crowded_panels(24, 8)
+# Gauss-Legendre nodes and weights on 24 panels of the angle of (1 - cos) / 2. The nodes on (0, 1)
+# are crowded at both ends, where the tail of a law with c close to 0 is steep.
+_X, _LENGTHS = roots_legendre(8)
+_ANGLE = ((np.arange(24)[:, None] + (1 + _X) / 2) * (math.pi / 24)).ravel()
+_HALF = (1 - np.cos(_ANGLE)) / 2
+_WEIGHTS = np.tile(_LENGTHS / 2 * (math.pi / 24), 24) * np.sin(_ANGLE) / 2
 _BLOCK, _MANY_CELLS, _MOST_CELLS = 64, 2048, 100_000
 # Twice the log of the least float is far above this: such a tail stands for 0.
 _NOTHING = -5000.0
@@ -79,18 +73,18 @@ class CanonicalLaw(EvenLaw):
 
     def _hazard(self, x: FloatArray) -> FloatArray:
         cell, log_s = self._folded(x)
-        centre = self._central_hazard(np.minimum(x / self.scale, 0.5))
+        # In full precision for |X| <= 1/2.
+        near, mass = np.minimum(x / self.scale, 0.5), self._central_mass
+        left = 2 * self.tradeoff.fixed_point + mass * (1 - 2 * near)
+        centre = -np.where(left > 0.5, np.log1p(-2 * mass * near), np.log(left))
         tail = -_LOG_2 - self.tradeoff.log_miss(log_s, cell)
         return np.where(np.isnan(x), np.nan, np.where(cell > 0, tail, centre))
 
-    def _central_hazard(self, x: FloatArray) -> FloatArray:
-        """Return -log P(|X| > x) for x <= 1/2, in full precision."""
-        left = 2 * self.tradeoff.fixed_point + self._central_mass * (1 - 2 * x)
-        return -np.where(left > 0.5, np.log1p(-2 * self._central_mass * x), np.log(left))
-
     def _inverse_hazard(self, level: FloatArray) -> FloatArray:
         centre = -np.expm1(-level) / (2 * self._central_mass)
-        cell, log_s = self._unfolded(-_LOG_2 - level)
+        # The least number of shifts that raise a tail to c, and the log of the result.
+        search = _search_closed if self.tradeoff.closed else _search_stepwise
+        cell, log_s = search(self.tradeoff, np.asarray(-_LOG_2 - level, dtype=float))
         with np.errstate(invalid="ignore"):
             above = np.exp(log_s) - self.tradeoff.fixed_point
             x = cell + np.clip(0.5 - above / self._central_mass, -0.5, 0.5)
@@ -125,11 +119,6 @@ class CanonicalLaw(EvenLaw):
         x = np.minimum(x, 1e15)
         cell = np.ceil(x - 0.5)
         return cell, np.log(self.tradeoff.fixed_point + self._central_mass * (0.5 - (x - cell)))
-
-    def _unfolded(self, log_q: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the least number of shifts that raise a tail q to c, and the log of the result."""
-        search = _search_closed if self.tradeoff.closed else _search_stepwise
-        return search(self.tradeoff, np.asarray(log_q, dtype=float))
 
     def _integral(self, member: str, height: _Height) -> float:
         """Return the integral over x > 0, for scale 1, of height(x, value), cell by cell.
@@ -266,36 +255,13 @@ class CanonicalNoise(CanonicalLaw):
         )
 
 
-def divided(root: Callable[[float], TradeOff], n: int, scale: float = 1.0) -> CanonicalNoise:
-    """Return the canonical noise of the 2^n-th root of a trade-off function, at scale 2^-n.
-
-    If root(s) chained with root(t) is root(s + t), each of these laws is canonical for root(1).
-    For n to infinity they tend to the log-concave canonical noise (Awan & Dong 2022, Theorem
-    3.3).
-
-    Parameters
-    ----------
-    root : callable
-        A function of t in (0, 1] that returns a trade-off function.
-    n : int >= 0
-    scale : float in (0, inf), units of the released value
-
-    Examples
-    --------
-    >>> from skdp.privacy import tradeoff
-    >>> [round(float(divided(tradeoff.gaussian, n).isf(1e-3)), 4) for n in range(4)]
-    [3.0939, 3.091, 3.0903, 3.0902]
-    """
-    share = math.ldexp(1.0, -check_count("n", n, least=0))
-    return CanonicalNoise(root(share), check_positive("scale", scale) * share)
-
-
 def log_concave_canonical(tradeoff: TradeOff) -> Law:
     """Return the log-concave canonical noise of a trade-off function.
 
-    It exists if and only if f is infinitely divisible. It is then the limit of `divided` (Awan &
-    Dong 2022, Theorem 3.3): Gaussian for Gaussian trade-off functions, Laplace for Laplace ones,
-    uniform for (0, delta), and the law itself for the function of an even log-concave law.
+    It exists if and only if f is infinitely divisible. It is then the limit for n to infinity of
+    the canonical noise of the 2^n-th root of f, at scale 2^-n (Awan & Dong 2022, Theorem 3.3):
+    Gaussian for Gaussian trade-off functions, Laplace for Laplace ones, uniform for (0, delta),
+    and the law itself for the function of an even log-concave law.
 
     Parameters
     ----------
@@ -327,20 +293,15 @@ def log_concave_canonical(tradeoff: TradeOff) -> Law:
         return scaled
     if isinstance(curve, _curves.Approximate) and curve.epsilon == 0 and curve.delta > 0:
         return Uniform(1 / curve.delta)
-    raise _no_log_concave(tradeoff)
-
-
-def _no_log_concave(tradeoff: TradeOff) -> ValueError:
-    curve: Any = tradeoff.curve
     rule = "be infinitely divisible to have log-concave canonical noise (Awan & Dong 2022, "
     remedy = "Take CanonicalNoise, which every symmetric trade-off function has."
     if isinstance(curve, _curves.Approximate) and curve.epsilon > 0:
         where = "Proposition 3.6" if curve.delta == 0 else "Theorem 3.3; it has a kink"
-        return fail("tradeoff", f"{rule}{where})", tradeoff, remedy)
+        raise fail("tradeoff", f"{rule}{where})", tradeoff, remedy)
     if isinstance(curve, _curves.Points):
-        return fail("tradeoff", f"{rule}Proposition 3.6)", tradeoff, remedy)
+        raise fail("tradeoff", f"{rule}Proposition 3.6)", tradeoff, remedy)
     known = "come from a log-concave law, or be (0, delta), for its divisibility to be known"
-    return fail("tradeoff", f"{known} (Awan & Dong 2022, Theorem 3.3)", tradeoff, remedy)
+    raise fail("tradeoff", f"{known} (Awan & Dong 2022, Theorem 3.3)", tradeoff, remedy)
 
 
 _MOST_STEPS = 1_000_000
@@ -409,17 +370,12 @@ class Tulap(CanonicalLaw):
         last = math.ceil(edge - 0.5)
         if last > _MOST_STEPS:
             # The steps follow e^(-epsilon x) up to one part in the square of the number of cells.
-            return _smooth_square(self.epsilon, edge)
+            end = self.epsilon * edge
+            if end < 1e-3:
+                return edge**3 * (1 / 3 - end / 4 + end**2 / 10)
+            return float(2 * gammainc(3, end)) / self.epsilon**3
         cells = np.arange(1.0, last)
         whole = np.exp(-self.epsilon * cells) @ (cells**2 + 1 / 12) + 1 / 24
         start = last - 0.5
         rest = (edge - start) * (edge**2 + edge * start + start**2) / 3
         return float(whole + math.exp(-self.epsilon * last) * rest) if last else edge**3 / 3
-
-
-def _smooth_square(epsilon: float, edge: float) -> float:
-    """Return the integral of x^2 e^(-epsilon x) over [0, edge]."""
-    end = epsilon * edge
-    if end < 1e-3:
-        return edge**3 * (1 / 3 - end / 4 + end**2 / 10)
-    return float(2 * gammainc(3, end)) / epsilon**3

@@ -200,7 +200,7 @@ class EvenLaw(ABC):
         """
         with np.errstate(all="ignore"):
             x = self._inverse_hazard(exponentials(size, rng))
-        return with_random_sign(x, rng)
+        return plain(signed(x, rng))
 
     def release(self, value: ArrayLike, rng: RandomStateLike = None) -> FloatArray:
         """Return numbers plus independent noise, on a public lattice.
@@ -290,11 +290,6 @@ def floats(x: ArrayLike) -> FloatArray:
 def plain(x: FloatArray) -> FloatArray:
     """Return an array of no dimension as a number, as numpy's functions do."""
     return np.asarray(x, dtype=float)[()]
-
-
-def with_random_sign(x: FloatArray, rng: Generator) -> FloatArray:
-    """Return x >= 0 with a random sign, from one more draw for each number."""
-    return plain(signed(x, rng))
 
 
 def check_offset(law: Any, offset: str, scale: str) -> None:

@@ -17,7 +17,7 @@ from scipy.special import erf, erfcx, erfinv, exprel, gammainc, gammaincc, ndtri
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_interval, check_positive
-from skdp._draws import gammas, normals, uniforms
+from skdp._draws import gammas, normals, signed, uniforms
 from skdp.noise.law import (
     CrossingLaw,
     EvenLaw,
@@ -25,7 +25,6 @@ from skdp.noise.law import (
     Size,
     check_offset,
     plain,
-    with_random_sign,
 )
 from skdp.privacy.normal import mills_ratio
 
@@ -354,7 +353,7 @@ class Subbotin(EvenLaw):
         # |X| is uniform below a power of a Gamma(1 + 1 / r) variable. |X| itself is a power of a
         # Gamma(1 / r) variable, which underflows for great r.
         edge = (self.r * gammas(1 + 1 / self.r, () if size is None else size, rng)) ** (1 / self.r)
-        return with_random_sign(np.asarray(self.scale * edge * uniforms(size, rng)), rng)
+        return plain(signed(np.asarray(self.scale * edge * uniforms(size, rng)), rng))
 
     def _unit_variance(self) -> float:
         a = 1 / self.r
@@ -522,24 +521,16 @@ class FlippedHuber(CrossingLaw):
         return self._knot * np.minimum(t, 1e300) + np.maximum(t - self._knot, 0) ** 2 / 2
 
     def _hazard(self, x: FloatArray) -> FloatArray:
-        t = x / self.gamma
-        within = self._mass_within(t) / self._half_mass
-        near = -np.log1p(-np.minimum(within, 0.5))
-        far = self._potential(x) - np.log(self._relative_tail(t) / self._half_mass)
-        return np.where(within < 0.5, near, far)
-
-    def _mass_within(self, t: FloatArray) -> FloatArray:
-        """Return the integral of exp(-potential) from 0 to t."""
-        b = self._knot
+        t, b = x / self.gamma, self._knot
+        # The integral of exp(-potential) from 0 to t.
         outer = erf(np.maximum(t, b) / _ROOT_2) - math.erf(b / _ROOT_2)
-        return fallen(b, np.minimum(t, b)) + _gaussian_mass(b) * outer
-
-    def _relative_tail(self, t: FloatArray) -> FloatArray:
-        """Return the integral of exp(-potential) from t on, divided by its value at t."""
-        b = self._knot
+        within = (fallen(b, np.minimum(t, b)) + _gaussian_mass(b) * outer) / self._half_mass
+        near = -np.log1p(-np.minimum(within, 0.5))
+        # The integral from t on, divided by the value at t.
         left = np.maximum(b - t, 0)
         centre = fallen(b, left) + np.exp(-b * left) * self._mills
-        return np.where(t < b, centre, mills_ratio(np.maximum(t, b)))
+        tail = np.where(t < b, centre, mills_ratio(np.maximum(t, b)))
+        return np.where(within < 0.5, near, self._potential(x) - np.log(tail / self._half_mass))
 
     def _inverse_hazard(self, level: FloatArray) -> FloatArray:
         inner = self._inner_inverse(level) if self._knot > 0 else np.zeros_like(level)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -20,13 +20,13 @@ from skdp._checks import (
     check_choice,
     check_count,
     check_interval,
-    check_numbers,
     check_positive,
     fail,
 )
-from skdp._draws import gammas, normals
+from skdp._draws import gammas
 from skdp.noise.canonical import CanonicalNoise, log_concave_canonical
 from skdp.noise.law import Law
+from skdp.noise.laws import Gaussian
 from skdp.noise.steps import Uniform
 from skdp.privacy import tradeoff as functions
 from skdp.privacy.curves import Approximate, NormalShift, Shifted, StandardLaplace
@@ -34,28 +34,12 @@ from skdp.privacy.tradeoff import TradeOff
 from skdp.randomness import Lattice, RandomStateLike
 
 NORMS = ("l1", "l2", "linf")
-_MOST_CORNER_DIMS = 20
 # More than a few roundings: results are moved to the safe side.
 _UP = 1 + 1e-14
 
 
-class CornerBall(Protocol):
-    """The unit ball of a norm, given by its corners."""
-
-    def extreme_points(self) -> FloatArray:
-        """Return the corners, (n_corners, dim)."""
-
-
 class _Publishing:
-    """Base class of the laws of this module."""
-
-    def rvs(self, size: int, rng: Generator) -> FloatArray:
-        """Return independent draws, (size, dim), for simulations; use ``release`` to publish."""
-        raise NotImplementedError
-
-    def covariance(self) -> FloatArray:
-        """Return the covariance, (dim, dim)."""
-        raise NotImplementedError
+    """Base class of the laws of this module, which have ``rvs`` and ``covariance``."""
 
     def release(self, value: ArrayLike, rng: RandomStateLike = None) -> FloatArray:
         """Return a point, (dim,), plus noise on a public lattice: the only way to publish.
@@ -63,8 +47,9 @@ class _Publishing:
         Each number costs at most 2^-34 more in epsilon than the law itself
         (docs/proofs/lattice_release.md, Theorem 1).
         """
-        lattice = Lattice.of(np.sqrt(np.diag(self.covariance())))
-        return lattice.publish(value, lambda generator: self.rvs(1, generator)[0], rng)
+        law: Any = self
+        lattice = Lattice.of(np.sqrt(np.diag(law.covariance())))
+        return lattice.publish(value, lambda generator: law.rvs(1, generator)[0], rng)
 
 
 @dataclass(frozen=True)
@@ -76,13 +61,13 @@ class IndependentCanonical(_Publishing):
     laws : tuple of Law, (dim,)
     tradeoff : TradeOff
         The function for which the noise is canonical.
-    norm : {"l1", "l2", "linf"} or CornerBall
+    norm : {"l1", "l2", "linf"}
         The norm in which the released value changes by at most 1.
     """
 
     laws: tuple[Law, ...]
     tradeoff: TradeOff
-    norm: str | CornerBall
+    norm: str
 
     @property
     def dim(self) -> int:
@@ -101,83 +86,6 @@ class IndependentCanonical(_Publishing):
     def covariance(self) -> FloatArray:
         """Return the covariance, (dim, dim)."""
         return np.diag([law.var() for law in self.laws])
-
-
-@dataclass(frozen=True)
-class GaussianCanonical(_Publishing):
-    """N(0, covariance), canonical in any norm (Awan & Dong 2022, Proposition 4.4).
-
-    The trade-off function is gaussian(mu), mu the greatest |covariance^(-1/2) v|_2 over v in the
-    unit ball.
-
-    Parameters
-    ----------
-    matrix : array-like of shape (dim, dim)
-        The covariance, positive definite.
-    norm : {"l1", "l2", "linf"} or CornerBall
-
-    Examples
-    --------
-    >>> noise = GaussianCanonical([[4.0, 0.0], [0.0, 1.0]], norm="linf")
-    >>> round(noise.mu, 6), noise.worst_shift.tolist()
-    (1.118034, [1.0, 1.0])
-    """
-
-    matrix: Any
-    norm: str | CornerBall = "l2"
-
-    def __post_init__(self) -> None:
-        matrix = check_numbers("matrix", self.matrix)
-        square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] > 0
-        if not square or not np.isfinite(matrix).all() or not np.array_equal(matrix, matrix.T):
-            raise fail("matrix", "be a symmetric matrix of finite numbers", matrix.shape)
-        if not np.linalg.eigvalsh(matrix).min() > 0:
-            raise fail("matrix", "be positive definite")
-        object.__setattr__(self, "matrix", tuple(map(tuple, matrix.tolist())))
-        if isinstance(self.norm, str):
-            check_choice("norm", self.norm, NORMS)
-
-    @property
-    def dim(self) -> int:
-        """Number of coordinates."""
-        return len(self.matrix)
-
-    @property
-    def mu(self) -> float:
-        """The mu of the Gaussian trade-off function."""
-        return float(np.sqrt(self._square(self.worst_shift)))
-
-    @property
-    def tradeoff(self) -> TradeOff:
-        """The function for which the noise is canonical."""
-        return functions.gaussian(self.mu)
-
-    @property
-    def worst_shift(self) -> FloatArray:
-        """The shift v in the unit ball with the greatest mu, (dim,)."""
-        if self.norm == "l2":
-            return np.asarray(np.linalg.eigh(self.covariance())[1][:, 0])
-        corners = _corners(self.norm, self.dim)
-        return np.asarray(corners[int(np.argmax(self._square(corners)))])
-
-    def logpdf(self, x: ArrayLike) -> FloatArray:
-        """Return the log-density at x, (..., dim) to (...)."""
-        log_volume = np.linalg.slogdet(self.covariance())[1] + self.dim * math.log(2 * math.pi)
-        return np.asarray(-(self._square(_points(x, self.dim)) + log_volume) / 2)
-
-    def rvs(self, size: int, rng: Generator) -> FloatArray:
-        """Return independent draws, (size, dim), for simulations; use ``release`` to publish."""
-        root = np.linalg.cholesky(self.covariance())
-        return np.asarray(normals((size, self.dim), rng) @ root.T)
-
-    def covariance(self) -> FloatArray:
-        """Return the covariance, (dim, dim)."""
-        return np.array(self.matrix)
-
-    def _square(self, v: FloatArray) -> FloatArray:
-        """Return v' covariance^-1 v, (..., dim) to (...)."""
-        solved = np.linalg.solve(np.linalg.cholesky(self.covariance()), v.T)
-        return np.asarray((solved**2).sum(axis=0).T)
 
 
 @dataclass(frozen=True)
@@ -226,22 +134,6 @@ class LInfLaplace(_Publishing):
         return np.eye(self.dim) * (self.dim + 1) * (self.dim + 2) / (3 * self.epsilon**2)
 
 
-def product(*tradeoffs: TradeOff) -> IndependentCanonical:
-    """Return independent canonical noise for each function, one for each coordinate.
-
-    It is canonical for their tensor product in l_inf (Awan & Dong 2022, Proposition 4.2).
-
-    Parameters
-    ----------
-    *tradeoffs : TradeOff
-        One for each coordinate, symmetric and non-trivial.
-    """
-    if not tradeoffs:
-        raise fail("tradeoffs", "be one or more")
-    laws: tuple[Any, ...] = tuple(CanonicalNoise(f) for f in tradeoffs)
-    return IndependentCanonical(laws, tradeoffs[0].tensor(*tradeoffs[1:]), "linf")
-
-
 def repeated(tradeoff: TradeOff, dim: int) -> IndependentCanonical:
     """Return ``dim`` copies of the log-concave canonical noise.
 
@@ -278,35 +170,9 @@ def approximate_product(epsilon: float, delta: float, dim: int) -> IndependentCa
     return IndependentCanonical(laws, functions.approximate(epsilon, delta), "linf")
 
 
-def uniform_box(widths: ArrayLike, norm: str | CornerBall) -> IndependentCanonical:
-    """Return uniform noise on a box: canonical for (0, delta) in any norm.
-
-    delta is the greatest share of the box that leaves it under a shift of length 1
-    (Awan & Dong 2022, Section 4.3).
-
-    Parameters
-    ----------
-    widths : array-like of shape (dim,)
-    norm : {"l1", "linf"} or CornerBall
-
-    Examples
-    --------
-    >>> round(uniform_box([4.0, 4.0], "linf").tradeoff.delta_at(0.0), 12)
-    0.4375
-    """
-    widths = check_numbers("widths", widths)
-    if widths.ndim != 1 or not widths.size:
-        raise fail("widths", "be a vector of positive numbers", widths.shape)
-    laws: tuple[Any, ...] = tuple(Uniform(float(width)) for width in widths)
-    shares = np.minimum(np.abs(_corners(norm, len(laws))) / widths, 1.0)
-    with np.errstate(divide="ignore"):
-        delta = float((-np.expm1(np.log1p(-shares).sum(axis=-1))).max())
-    return IndependentCanonical(laws, functions.total_variation(min(1.0, delta * _UP)), norm)
-
-
 def multivariate_canonical(
     tradeoff: TradeOff, dim: int, norm: str = "l1"
-) -> IndependentCanonical | GaussianCanonical | LInfLaplace:
+) -> IndependentCanonical | LInfLaplace:
     """Return canonical noise for a trade-off function in ``dim`` dimensions and a norm.
 
     Parameters
@@ -317,7 +183,7 @@ def multivariate_canonical(
 
     Returns
     -------
-    IndependentCanonical, GaussianCanonical or LInfLaplace
+    IndependentCanonical or LInfLaplace
 
     Raises
     ------
@@ -340,8 +206,8 @@ def multivariate_canonical(
         raise _no_multivariate()
     if isinstance(curve, NormalShift):
         # |v|_2 <= 1 in l_1 and l_2, and <= sqrt(dim) in l_inf, each reached.
-        size = dim if norm == "linf" else 1
-        return GaussianCanonical(np.eye(dim) * size / curve.mu**2, norm)
+        length = math.sqrt(dim) if norm == "linf" else 1.0
+        return IndependentCanonical((Gaussian(length / curve.mu),) * dim, tradeoff, norm)
     if norm == "l1" and not pure:
         return repeated(tradeoff, dim)
     if norm == "linf" and isinstance(curve, Approximate):
@@ -370,22 +236,6 @@ def _no_multivariate() -> ValueError:
     rule = "be > 0 in two or more dimensions: (epsilon, 0) has no multivariate canonical noise"
     remedy = "Take delta > 0, or a Laplace or Gaussian trade-off function."
     return fail("delta", f"{rule} (Awan & Dong 2022, Theorem 4.8)", 0.0, remedy)
-
-
-def _corners(norm: str | CornerBall, dim: int) -> FloatArray:
-    """Return the corners of the unit ball; for a named norm one of each pair v, -v."""
-    if not isinstance(norm, str):
-        return np.asarray(norm.extreme_points(), dtype=float)
-    check_choice("norm", norm, NORMS)
-    if norm == "l1":
-        return np.eye(dim)
-    if norm == "l2":
-        rule = "have finitely many extreme points here"
-        raise fail("norm", rule, norm, 'Take "l1", "linf" or a polytope.')
-    if dim > _MOST_CORNER_DIMS:
-        raise fail("dim", f"be at most {_MOST_CORNER_DIMS} to list the corners of a cube", dim)
-    bits = np.arange(2 ** (dim - 1))[:, None] >> np.arange(dim) & 1
-    return np.asarray(1.0 - 2.0 * bits)
 
 
 def _points(x: ArrayLike, dim: int) -> FloatArray:

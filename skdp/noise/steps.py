@@ -50,8 +50,9 @@ class Staircase(EvenLaw):
         object.__setattr__(self, "scale", check_positive("scale", self.scale))
         if isinstance(self.gamma, str):
             check_choice("gamma", self.gamma, LEAST)
-            best = _least_variance if self.gamma == "variance" else _least_absolute_error
-            object.__setattr__(self, "gamma", best(epsilon))
+            root = math.exp(-epsilon / 2)
+            best = _least_variance(epsilon) if self.gamma == "variance" else root / (1 + root)
+            object.__setattr__(self, "gamma", best)
         object.__setattr__(self, "gamma", check_interval("gamma", self.gamma, 0, 1))
 
     @property
@@ -121,10 +122,6 @@ class Staircase(EvenLaw):
         """Return the moment of the fractional part of |X|."""
         first = self._step ** (power + 1)
         return (first + self._lower * (1 - first)) / ((power + 1) * self._breadth)
-
-
-def _least_absolute_error(epsilon: float) -> float:
-    return math.exp(-epsilon / 2) / (1 + math.exp(-epsilon / 2))
 
 
 def _least_variance(epsilon: float) -> float:

@@ -299,7 +299,8 @@ def _curve(parts: Losses, outline: GridPlan, kind: str) -> BoundCurve:
     if kind == "upper":
         total = folded(parts, outline).sum()
         return BoundCurve(total.log_upper, min(outline.epsilon, total.greatest), 1 / outline.theta)
-    found = [(lower(loss, outline.step, *ends), n) for loss, n, ends in _with_ends(parts, outline)]
+    pairs = zip(parts, outline.ends, strict=True)
+    found = [(lower(loss, outline.step, *ends), n) for (loss, n), ends in pairs]
     known = [(masses, n) for masses, n in found if masses is not None]
     if not known:
         return _NOTHING
@@ -309,12 +310,9 @@ def _curve(parts: Losses, outline: GridPlan, kind: str) -> BoundCurve:
 
 def folded(parts: Losses, outline: GridPlan) -> Folded:
     """Return the sum of losses that dominate the parts, on the grid of a plan."""
-    found = [(upper(loss, outline.step, *ends), n) for loss, n, ends in _with_ends(parts, outline)]
+    pairs = zip(parts, outline.ends, strict=True)
+    found = [(upper(loss, outline.step, *ends), n) for (loss, n), ends in pairs]
     return Folded.of(found, outline.theta, outline.size)
-
-
-def _with_ends(parts: Losses, outline: GridPlan) -> list[tuple[Profile, int, tuple[int, int]]]:
-    return [(loss, n, ends) for (loss, n), ends in zip(parts, outline.ends, strict=True)]
 
 
 def _crossing(curve: BoundCurve, target: float, *, above: bool) -> float:
@@ -406,7 +404,11 @@ def plan(
     target = max(_lowered(max(log_delta + _log_share(parts), _FAR)), _FAR)
     extents = [_extent(loss, target, _log_share(parts)) for loss, _ in parts]
     count, order = sum(n for _, n in parts), max(epsilon, width / 16)
-    coarse, fine = _wanted(gap or _GAP, count, theta, order, log_delta)
+    # A bound on the best tilt, except near the greatest loss.
+    usual = 2 * (1 - max(log_delta, _LEAST)) / order
+    # A cell of width h changes the log of a factor by at most h^2 t (1 + t) / 8, t the tilt.
+    apart = (gap or _GAP) * max(min(order, 1.0), order / 4)
+    coarse, fine = (math.sqrt(8 * apart / (count * (1 + t))) for t in (min(theta, usual), theta))
     # The finer step is taken if it is cheap. The exponential of a step must be finite.
     step = min(_step(parts, extents, (coarse, coarse if gap else fine), width), _LONGEST_STEP)
     ends = tuple((-_cells(low, step), _cells(high, step)) for low, high, _ in extents)
@@ -415,7 +417,7 @@ def plan(
         n * ((1e-9 * step - atom) % step)
         for (_, _, atom), (_, n) in zip(extents, parts, strict=True)
     )
-    steepest = max(_STEEPEST / max(step, lost), _usual(log_delta, order))
+    steepest = max(_STEEPEST / max(step, lost), usual)
     if theta > steepest:
         theta = _STEEPEST / max(step, lost)
         width = _width(rough, theta)
@@ -493,22 +495,6 @@ def _rough(loss: Profile, log_share: float) -> Masses:
     return upper(loss, step, -_cells(below, step), _cells(above, step))
 
 
-def _wanted(
-    gap: float, count: int, theta: float, size: float, log_delta: float
-) -> tuple[float, float]:
-    """Return two target steps: the coarser one always, the finer one if it is cheap."""
-    gap *= max(min(size, 1.0), size / 4)
-    usual = min(theta, _usual(log_delta, size))
-    # A cell of width h changes the log of a factor by at most h^2 t (1 + t) / 8, t the tilt.
-    coarse, fine = (math.sqrt(8 * gap / (count * (1 + t))) for t in (usual, theta))
-    return coarse, fine
-
-
-def _usual(log_delta: float, size: float) -> float:
-    """Return a bound on the best tilt, except near the greatest loss."""
-    return 2 * (1 - max(log_delta, _LEAST)) / size
-
-
 def _step(
     parts: Losses, extents: Sequence[Extent], wanted: tuple[float, float], window: float
 ) -> float:
@@ -553,14 +539,7 @@ class Running:
 
     A further loss is discretised on the grid of an earlier plan, and its transform is multiplied by
     that of the others. Every plan gives valid bounds, but an old one gives less close ones.
-
-    Parameters
-    ----------
-    epsilon : float in [0, inf)
-    count : int
-        The number of losses.
-    sides : sequence of Folded, optional
-        The sums of the losses, for each order of the pair, on grids of earlier plans.
+    ``sides`` are the sums of the ``count`` losses, for each order of the pair, on such grids.
     """
 
     def __init__(
@@ -574,13 +553,7 @@ class Running:
         return Running(self.epsilon, count, self._extended(parts, count))
 
     def bounds(self, parts: Callable[[], Losses]) -> Iterator[float]:
-        """Return upper bounds on delta, the last one from a new plan and as close as is known.
-
-        Parameters
-        ----------
-        parts : callable
-            Function that returns all losses.
-        """
+        """Yield upper bounds on delta, the last one from a new plan and as close as is known."""
         if self._sides is not None:
             yield self._bound(self._sides, parts)
         whole = parts()

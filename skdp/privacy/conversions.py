@@ -363,12 +363,11 @@ def _renyi_log_delta(a: ArrayLike, divergence: ArrayLike, epsilon: float) -> np.
     with np.errstate(over="ignore"):
         rest = np.clip((a - 1) * (np.asarray(divergence) - epsilon), LEAST_LOG / 2, math.inf)
     # (a-1) log(1 - 1/a) - log a, an entropy. For a near 1 xlogy keeps it finite.
-    entropy = xlogy(a - 1, a - 1) - xlogy(a, a) if np.max(a) < 2 else _log_peak(a)
+    if np.max(a) < 2:
+        entropy = xlogy(a - 1, a - 1) - xlogy(a, a)
+    else:
+        entropy = (a - 1) * np.log1p(-1 / a) - np.log(a)
     return np.asarray(rest + entropy + _MARGIN * (1 + np.abs(rest)))
-
-
-def _log_peak(a: np.ndarray) -> np.ndarray:
-    return np.asarray((a - 1) * np.log1p(-1 / a) - np.log(a))
 
 
 def _zcdp_log_delta(rho: float, epsilon: float) -> float:

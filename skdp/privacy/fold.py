@@ -376,19 +376,9 @@ class Folded:
 
 
 def fold(parts: Parts, theta: float, size: int) -> Sum:
-    """Return the law of the sum of ``count`` losses of each kind.
+    """Return the law of the sum of ``count`` losses of each kind, all with one step.
 
-    Parameters
-    ----------
-    parts : sequence of (Masses, int), all with one step
-    theta : float in [0, inf)
-        Tilt.
-    size : int, power of 2
-        Length of the window, in steps.
-
-    Returns
-    -------
-    Sum
+    The window has ``size`` steps, a power of 2.
     """
     return Folded.of(parts, theta, size).sum()
 

@@ -57,10 +57,6 @@ def multiples(step: float, first: int, count: int) -> FloatArray:
     return np.asarray(step * np.arange(first, first + count, dtype=np.float64))
 
 
-def _middles(step: float, first: int, count: int) -> FloatArray:
-    return np.asarray(multiples(step, first, count) + step / 2)
-
-
 @dataclass(frozen=True, eq=False)
 class Masses:
     """A law of losses on a grid, under P; not normalised.
@@ -165,7 +161,7 @@ def _lines_above(loss: PrivacyLoss, step: float, last: int, nudge: float) -> Flo
         """Return H, and gamma times its slope downwards."""
         return _delta(loss, points), np.exp(loss.log_tails(points)[1] + points)
 
-    value, slope = at(_middles(step, 0, last))
+    value, slope = at(multiples(step, 0, last) + step / 2)
     left, right = -math.expm1(-step / 2), -math.expm1(step / 2)
     ends = np.stack([value + slope * left, value + slope * right])
     # If much cancels, the line through the far corner of the cell avoids the difference.
@@ -184,7 +180,7 @@ def _lines_below(loss: PrivacyLoss, step: float, first: int, nudge: float) -> Fl
         value = _delta(back, -points) * np.exp(points)
         return value, np.exp(loss.log_tails(points)[3] + points)
 
-    value, slope = at(_middles(step, first, -first))
+    value, slope = at(multiples(step, first, -first) + step / 2)
     left, right = math.expm1(-step / 2), math.expm1(step / 2)
     ends = np.stack([value + slope * left, value + slope * right])
     steep = np.flatnonzero(ends[0] < value / 2)

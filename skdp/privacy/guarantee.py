@@ -298,7 +298,7 @@ class Guarantee:
         return least[()]
 
     def __str__(self) -> str:
-        return _card(self)
+        return "\n".join([_TITLE, "-" * len(_TITLE), *_table(_rows(self))])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the guarantee as a dict of strings, numbers, lists and None.
@@ -362,7 +362,18 @@ class Guarantee:
 
     def to_html(self) -> str:
         """Return the card as HTML: one element with inline styles, for any page."""
-        return _card_html(self)
+        # A style sheet would also change other content of the page, such as a diagram of a
+        # pipeline. Text has the colour of the page, so it is readable on dark pages.
+        lines, last = [], ""
+        for label, text in _rows(self):
+            body, head = _BOLD if label == _VOID else _BODY, "" if label == last else label
+            cells = (_HEAD, head), (body, text)
+            lines += [f'<div style="{style}">{html.escape(words)}</div>' for style, words in cells]
+            last = label
+        edge = _EDGE if self.holds else _EDGE_VOID
+        style = f"border:1px solid {edge};border-left:5px solid {edge};{_FRAME}"
+        title = f'<div style="{_WHOLE}">{_TITLE}</div>'
+        return f'<div class="skdp-guarantee" style="{style}">{title}{"".join(lines)}</div>'
 
     _repr_html_ = to_html
 
@@ -521,29 +532,6 @@ def _merge(sentences: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
 # The card
 
 
-def _card(guarantee: Guarantee) -> str:
-    """Return the guarantee in words, at most 78 columns wide."""
-    return "\n".join([_TITLE, "-" * len(_TITLE), *_table(_rows(guarantee))])
-
-
-def _card_html(guarantee: Guarantee) -> str:
-    """Return the same words as HTML.
-
-    All styles are inline: a style sheet would also change other content of the page, such as a
-    diagram of a pipeline. Text has the colour of the page, so it is readable on dark pages.
-    """
-    lines, last = [], ""
-    for label, text in _rows(guarantee):
-        body, head = _BOLD if label == _VOID else _BODY, "" if label == last else label
-        cells = (_HEAD, head), (body, text)
-        lines += [f'<div style="{style}">{html.escape(words)}</div>' for style, words in cells]
-        last = label
-    edge = _EDGE if guarantee.holds else _EDGE_VOID
-    style = f"border:1px solid {edge};border-left:5px solid {edge};{_FRAME}"
-    title = f'<div style="{_WHOLE}">{_TITLE}</div>'
-    return f'<div class="skdp-guarantee" style="{style}">{title}{"".join(lines)}</div>'
-
-
 def _rows(guarantee: Guarantee) -> list[tuple[str, str]]:
     """Return labels and sentences; a label may come several times."""
     is_row = guarantee.unit == "row"
@@ -563,18 +551,17 @@ def _rows(guarantee: Guarantee) -> list[tuple[str, str]]:
 
 def _profile_row(guarantee: Guarantee) -> Iterable[str]:
     """Yield a sentence with epsilon at other deltas, if the losses are known."""
-    if guarantee.losses:
-        found = ((guarantee.epsilon_at(delta), delta) for delta in _DELTAS)
-        known = [f"{_near(epsilon)} at {delta:g}" for epsilon, delta in found if epsilon < math.inf]
-        if known:
-            yield f"epsilon {', '.join(known)}"
+    found = ((guarantee.epsilon_at(delta), delta) for delta in _DELTAS if guarantee.losses)
+    known = [f"{_near(epsilon)} at {delta:g}" for epsilon, delta in found if epsilon < math.inf]
+    if known:
+        yield f"epsilon {', '.join(known)}"
 
 
 def _meaning(guarantee: Guarantee) -> tuple[str, str]:
     """Return the meaning of the numbers, which is exact for the dominating pair."""
     factor, epsilon = "e^epsilon", guarantee.epsilon
     if epsilon <= 700:  # e^709.8 is the greatest float
-        factor += f" = {_up(at_least_tiny(math.exp(epsilon), epsilon))}"
+        factor += f" = {_digits(at_least_tiny(math.exp(epsilon), epsilon))}"
     record, is_row = UNITS[guarantee.unit], guarantee.unit == "row"
     one = "this record" if is_row else "the rows of this person"
     odds = f"the odds {_ODDS[guarantee.neighbors].format(one)} by a factor of at most {factor}"
@@ -604,16 +591,12 @@ def _equivalent_rows(guarantee: Guarantee) -> Iterable[str]:
         yield f"Zero-concentrated DP (zCDP) with rho = {_near(rho)}."
 
 
-def _up(value: float) -> str:
-    return _digits(value, decimal.ROUND_CEILING)
-
-
 def _near(value: float) -> str:
     # The value was already rounded up by 1e-12; this avoids a second rise by a hundredth.
-    return _up(value * (1 - 1e-11))
+    return _digits(value * (1 - 1e-11))
 
 
-def _digits(value: float, rounding: str) -> str:
+def _digits(value: float, rounding: str = decimal.ROUND_CEILING) -> str:
     context = decimal.Context(prec=3, rounding=rounding)
     return f"{float(context.create_decimal_from_float(value)):g}"
 

@@ -17,7 +17,7 @@ from typing import Any
 from skdp._checks import check_choice, check_interval, check_positive, fail
 from skdp.privacy import ledger_file
 from skdp.privacy.guarantee import Guarantee
-from skdp.privacy.ledger_file import LedgerLost, LedgerTerms
+from skdp.privacy.ledger_file import LedgerLost
 from skdp.privacy.ledger_rules import RULES, Account, Budget, Entry
 
 __all__ = ["Budget", "BudgetExceeded", "Entry", "Ledger", "LedgerLost"]
@@ -55,16 +55,8 @@ BudgetExceeded.__module__ = "skdp.privacy"
 class Seen:
     """The spends that were read up to a row. Rows never change, so none is read again.
 
-    Parameters
-    ----------
-    account : Account
-        The totals of the spends.
-    entries : tuple of Entry
-        The spends, in order.
-    last : int
-        Number of the last row.
-    known : int
-        Number of a row that must be in the file, at or after the last one; 0 if there is none.
+    ``last`` is the number of the last row, and ``known`` that of a row that must be in the file, at
+    or after the last one; 0 if there is none.
     """
 
     account: Account
@@ -359,7 +351,7 @@ class Ledger:
         ledger_file.wait_until_made(self._path)
         try:
             with ledger_file.transaction(self._path, "BEGIN") as database:
-                ceiling, composition, token = self._terms(database)
+                ceiling, composition, token = ledger_file.terms_of(self._path, database)
         except LedgerLost as error:
             remedy = "Give another path. Remove an empty file only if no ledger was there before."
             raise fail("path", "be a ledger's file or be free", self._path, remedy) from error
@@ -382,15 +374,10 @@ class Ledger:
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
         with ledger_file.transaction(self._path, begin) as database:
-            if self._terms(database) != (self._ceiling, self._composition, self._token):
+            own = self._ceiling, self._composition, self._token
+            if ledger_file.terms_of(self._path, database) != own:
                 raise ledger_file.lost(self._path, "holds another ledger")
             yield database
-
-    def _terms(self, database: sqlite3.Connection) -> LedgerTerms:
-        found = ledger_file.terms_of(database)
-        if found is None:
-            raise ledger_file.lost(self._path, "states no ceiling, or has other tables")
-        return found
 
 
 def _reopen(path: str, ceiling: Budget, token: str, composition: str, known: int) -> Ledger:

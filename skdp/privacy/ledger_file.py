@@ -262,15 +262,17 @@ class LedgerTerms(NamedTuple):
     token: str
 
 
-def terms_of(database: sqlite3.Connection) -> LedgerTerms | None:
-    """Return the terms of the ledger, or None if the file lacks them or holds other tables."""
+def terms_of(path: str, database: sqlite3.Connection) -> LedgerTerms:
+    """Return the terms of the ledger; an error if the file lacks them or holds other tables."""
     # As SQLite keeps them. A view, a virtual table or a trigger of somebody else could run for
     # ever.
     found = {sql for (sql,) in database.execute("SELECT sql FROM sqlite_master")}
-    if not set(_SCHEMA[:2]) <= found <= set(_SCHEMA):
-        return None
-    row = database.execute("SELECT epsilon, delta, composition, token FROM ceiling").fetchone()
-    return None if row is None else LedgerTerms(Budget(*row[:2]), *row[2:])
+    query, row = "SELECT epsilon, delta, composition, token FROM ceiling", None
+    if set(_SCHEMA[:2]) <= found <= set(_SCHEMA):
+        row = database.execute(query).fetchone()
+    if row is None:
+        raise lost(path, "states no ceiling, or has other tables")
+    return LedgerTerms(Budget(*row[:2]), *row[2:])
 
 
 def check_holds(database: sqlite3.Connection, number: int) -> None:

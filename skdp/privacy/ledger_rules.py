@@ -263,17 +263,8 @@ class GaussianDP(Account):
     """Basic composition up to the first spend of Gaussian noise; the rest is `Divided`.
 
     A first spend counts in basic composition, and divides nothing, if it would fit a divided rest
-    by basic composition only, or not at all.
-
-    Parameters
-    ----------
-    ceiling : Budget
-    basic : Basic, optional
-        The sums of all spends.
-    before : Basic, optional
-        The sums of the spends before the first that divides the ledger.
-    rest : Divided, optional
-        The other spends; None if no spend divides the ledger.
+    by basic composition only, or not at all. ``basic`` has the sums of all spends, and ``before``
+    those of the spends before the first that divides the ledger.
     """
 
     def __init__(
@@ -405,9 +396,6 @@ class Divided:
     def rooms(self) -> list[Budget]:
         """Return amounts that about fit: by the first rule, and by the others."""
         summed = [self.basic.remaining()] if self.basic.fits() else []
-        return [*summed, self._room_without_basic()]
-
-    def _room_without_basic(self) -> Budget:
         pure, gaussian, square = self.counted.above()
         e, d = self.ceiling.epsilon, self.ceiling.delta
         left = squared(gaussian_mu(e, _GAUSSIAN_SHARE * d)) - square
@@ -419,7 +407,7 @@ class Divided:
             if mixed_delta(mu, aside, e) <= _ASIDE_SHARE * d
         ]
         infinity_mass = float_below(max(self.infinity_mass_left(), Decimal(0)))
-        return Budget(max(known), infinity_mass)
+        return [*summed, Budget(max(known), infinity_mass)]
 
     def infinity_mass_left(self) -> Decimal:
         """Return the infinity mass left for all rules but the first; negative if exceeded."""

@@ -26,15 +26,7 @@ _FEW = 2048
 def log_delta(mu: ArrayLike, epsilon: ArrayLike) -> FloatArray:
     """Return the log of the least delta of N(mu, 1) against N(0, 1), in full precision.
 
-    Parameters
-    ----------
-    mu : float or array in (0, inf)
-        The shift: the greatest difference of the released value, in standard deviations.
-    epsilon : float or array, any real numbers
-
-    Returns
-    -------
-    array of the shape of both, broadcast
+    mu > 0 and epsilon, any real numbers, are broadcast.
 
     Examples
     --------

@@ -118,20 +118,17 @@ def _square(loss: Profile) -> float:
     if type(loss) is SelectionLoss:  # docs/proofs/conversions.md, 7
         return max(squared(mu_of_pure(loss.width / 2)), _TINY)
     if type(loss) is ShiftLoss and is_ours(loss.law) and getattr(loss.law, "peaked", False):
-        return max(squared(_centred_mu(loss)), _TINY)
+        # 2 Phi^-1(F(v / 2)), rounded up (docs/proofs/conversions.md, 8).
+        tail = float(np.asarray(loss.law.logsf(loss.shift / 2)))
+        near = 2 * math.sqrt(2) * float(erfinv(-math.expm1(math.log(2) + tail)))
+        # The rounding of the tail matters near the centre only.
+        mu = near * _ROUND_UP + 1e-14 if tail > -2 else -2 * float(ndtri_exp(tail)) * _ROUND_UP
+        return max(squared(mu), _TINY)
     bound = _bound(loss)
     by_bound = _known(mu_of_pure, bound)
     if type(loss) is not RadialLoss or loss.dim == 1 or bound > _GREATEST:
         return squared(by_bound)
     return squared(_dominating_mu(loss, by_bound))
-
-
-def _centred_mu(loss: ShiftLoss) -> float:
-    """Return 2 Phi^-1(F(v / 2)), rounded up (docs/proofs/conversions.md, 8)."""
-    tail = float(np.asarray(loss.law.logsf(loss.shift / 2)))
-    near = 2 * math.sqrt(2) * float(erfinv(-math.expm1(math.log(2) + tail)))
-    # The rounding of the tail matters near the centre only.
-    return near * _ROUND_UP + 1e-14 if tail > -2 else -2 * float(ndtri_exp(tail)) * _ROUND_UP
 
 
 @remembered(maxsize=256)
@@ -237,23 +234,19 @@ def tradeoff(losses: Losses, alpha: FloatArray) -> FloatArray:
     """Return lower bounds on the type II errors of tests of level alpha."""
     if all(type(loss) is GaussianLoss for loss, _ in losses):
         mu = math.sqrt(total(_square(loss) * count for loss, count in losses))
-        return _normal_tested(mu, alpha)
+        # Phi(-Phi^-1(alpha) - mu), rounded down.
+        inside = (alpha > 0) & (alpha < 1)
+        place = ndtri(np.where(inside, alpha, 0.5))
+        # The relative error of Phi is a few roundings times the square of its argument.
+        argument = -place - mu
+        found = ndtr(argument - _ARGUMENT * (1 + np.abs(place) + mu))
+        found *= 1 - _ARGUMENT * (1 + argument**2)
+        found = np.nextafter(np.maximum(found, 0.0), 0.0)
+        return np.where(inside, found, np.where(alpha > 0, 0.0, 1.0))
     least = np.zeros(alpha.shape)
     for epsilon, delta in _corners(losses):
         least = np.maximum(least, tested(epsilon, delta, alpha))
     return least
-
-
-def _normal_tested(mu: float, alpha: FloatArray) -> FloatArray:
-    """Return Phi(-Phi^-1(alpha) - mu), rounded down."""
-    inside = (alpha > 0) & (alpha < 1)
-    place = ndtri(np.where(inside, alpha, 0.5))
-    # The relative error of Phi is a few roundings times the square of its argument.
-    argument = -place - mu
-    found = ndtr(argument - _ARGUMENT * (1 + np.abs(place) + mu))
-    found *= 1 - _ARGUMENT * (1 + argument**2)
-    found = np.nextafter(np.maximum(found, 0.0), 0.0)
-    return np.where(inside, found, np.where(alpha > 0, 0.0, 1.0))
 
 
 @remembered(maxsize=64)

@@ -110,7 +110,9 @@ class RadialLoss(SymmetricLoss):
         values = np.asarray(epsilon, dtype=float)
         size = np.abs(values).ravel()
         if self.dim == 1:
-            found = _laplace_log_delta(self.shift, size)
+            # log (1 - e^((epsilon - v) / 2)) where it is positive.
+            with np.errstate(divide="ignore"):
+                found = np.log(-np.expm1(np.minimum(size - self.shift, 0.0) / 2))
         else:
             found = np.concatenate([np.zeros(0), *map(self._sum.log_delta, _chunks(size))])
         found = found.reshape(values.shape)
@@ -146,12 +148,6 @@ def _laplace_tails(shift: float, loss: FloatArray) -> Tails:
     found = [np.where(above, top, np.where(below, bottom, t)) for t, top, bottom in ends]
     up_p, up_q, low_p, low_q = (np.where(np.isnan(loss), np.nan, t) for t in found)
     return up_p, up_q, low_p, low_q
-
-
-def _laplace_log_delta(shift: float, epsilon: FloatArray) -> FloatArray:
-    """Return log (1 - e^((epsilon - v) / 2)) where it is positive."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(-np.expm1(np.minimum(epsilon - shift, 0.0) / 2)))
 
 
 # Sums. The loss is v tanh x; p and q(x) = p(-x) are integrated over x > 0, in logs, on pieces with
@@ -325,13 +321,7 @@ class RadialSum:
 
 
 def bessel_ratio(dim: int, half: float) -> float:
-    """Return K_{d/2}(half) / K_{d/2-1}(half) by upward recurrence, which is stable for K.
-
-    Examples
-    --------
-    >>> bessel_ratio(3, 2.0)
-    1.5
-    """
+    """Return K_{d/2}(half) / K_{d/2-1}(half) by upward recurrence, which is stable for K."""
     order, ratio = (0.0, float(k1e(half) / k0e(half))) if dim % 2 == 0 else (-0.5, 1.0)
     if (late := dim / 2 - 41) > max(order, half):
         # Each step divides the relative error by at least five, whatever the start.

@@ -70,20 +70,10 @@ def log_ratio(law: ShiftedLaw, x: ArrayLike, shift: float) -> FloatArray:
 
 
 def crossing(law: ShiftedLaw, shift: float, epsilon: ArrayLike) -> FloatArray:
-    """Return sup {x : loss at x <= epsilon}.
+    """Return sup {x : loss at x <= epsilon}, by the law's own ``crossing`` if it has one.
 
-    Parameters
-    ----------
-    law : even log-concave law
-        If it has its own ``crossing``, this is used.
-    shift : float in (0, inf), units of the law
-    epsilon : float or array of any shape, entries in [-inf, inf]
-
-    Returns
-    -------
-    array of the same shape
-        inf if the loss never exceeds epsilon, -inf if it always does. For a law without
-        ``log_ratio``, inf stands for any point beyond its quantile at 1e-300.
+    It is inf if the loss never exceeds epsilon, and -inf if it always does. For a law without
+    ``log_ratio``, inf stands for any point beyond its quantile at 1e-300.
 
     Examples
     --------
@@ -178,18 +168,9 @@ def _first_above(
 def log_delta(law: ShiftedLaw, shift: float, epsilon: ArrayLike) -> FloatArray:
     """Return the log of the least delta at epsilon, in full precision.
 
-    Parameters
-    ----------
-    law : even log-concave law
-    shift : float in (0, inf), units of the law
-    epsilon : float or array of any shape, entries in [-inf, inf]
-        The profile of a pair is also defined for negative ones.
-
-    Returns
-    -------
-    array of the same shape
-        log(sf(c) - e^epsilon sf(c + shift)), c the crossing; -inf if the loss never exceeds
-        epsilon. It is exact for a shift and an epsilon with rounding errors.
+    It is log(sf(c) - e^epsilon sf(c + shift)), c the crossing; -inf if the loss never exceeds
+    epsilon. The profile of a pair is also defined for negative epsilons. The result is exact for a
+    shift and an epsilon with rounding errors.
 
     Examples
     --------
@@ -240,17 +221,14 @@ def _tails(law: ShiftedLaw, c: FloatArray, shift: float) -> tuple[FloatArray, Fl
     bound = float(law.support()) if hasattr(law, "support") else math.inf
     at_end = np.isfinite(c) & (c + shift >= bound * (1 - 4e-16))
     if at_end.any():
-        tail = np.where(at_end, _log_end(law, bound, shift), tail)
+        if shift > bound / 50:
+            log_end = float(np.asarray(law.logsf(bound - shift)))
+        else:
+            density = np.asarray(law.logpdf(bound - shift * (1 - _NODES) / 2))
+            log_end = float(logsumexp(density, b=_LENGTHS) + math.log(shift / 2))
+        tail = np.where(at_end, log_end, tail)
         next_tail = np.where(at_end, -np.inf, next_tail)
     return tail, next_tail
-
-
-def _log_end(law: ShiftedLaw, bound: float, shift: float) -> float:
-    """Return log P(X > b - v)."""
-    if shift > bound / 50:
-        return float(np.asarray(law.logsf(bound - shift)))
-    density = np.asarray(law.logpdf(bound - shift * (1 - _NODES) / 2))
-    return float(logsumexp(density, b=_LENGTHS) + math.log(shift / 2))
 
 
 def _log_difference(

@@ -111,7 +111,11 @@ class TradeOff:
     def log_fixed_point(self) -> float:
         """Log of the c with f(c) = c."""
         closed = getattr(self.curve, "log_fixed", None)
-        return _fixed_point(self.curve) if closed is None else float(closed)
+        if closed is not None:
+            return float(closed)
+        # log f(c) - log c decreases in c.
+        curve = self.curve
+        return narrowed(lambda x: not curve.log_miss(log1mexp(x)) > x, _LEAST, LOG_HALF)[1]
 
     @property
     def fixed_point(self) -> float:
@@ -364,11 +368,6 @@ def _tensor(curves: list[Curve]) -> Curve:
     for curve in rest:
         parts += curve.parts if isinstance(curve, Tensor) else [(TradeOff(curve).loss(), 1)]
     return Tensor(tuple(parts), infinity_mass)
-
-
-def _fixed_point(curve: Curve) -> float:
-    """Return log c with f(c) = c: log f(c) - log c decreases in c."""
-    return narrowed(lambda x: not curve.log_miss(log1mexp(x)) > x, _LEAST, LOG_HALF)[1]
 
 
 def _upper_log_delta(curve: Curve, epsilon: ArrayLike) -> FloatArray:

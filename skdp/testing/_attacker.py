@@ -150,7 +150,8 @@ def _of_array(name: str, values: NDArray[np.float64]) -> Iterator[tuple[str, flo
     if not values.size:
         return
     bits = last_bits(values)
-    plain = _plain(values)
+    # Finite numbers in place of NaN and infinity.
+    plain = np.nan_to_num(values, nan=NAN, posinf=INFINITE, neginf=-INFINITE)
     for k in _chosen(values.size):
         yield f"{name}[{k}]", float(plain[k])
         yield f"{name}[{k}]:last bit", float(bits[k])
@@ -171,11 +172,6 @@ def _sums(what: str, values: NDArray[np.float64]) -> dict[str, float]:
     with np.errstate(over="ignore"):
         found = {"mean": values.mean(), "least": values.min(), "greatest": values.max()}
     return {f"{name} {what}": float(value) for name, value in found.items()}
-
-
-def _plain(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return values with finite numbers in place of NaN and infinity."""
-    return np.nan_to_num(values, nan=NAN, posinf=INFINITE, neginf=-INFINITE)
 
 
 def of_differences(outputs: ArrayLike, candidates: list[Any]) -> dict[str, float]:
@@ -237,15 +233,11 @@ def picture(value: Any) -> Any:
         inside = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return (type(value).__name__, picture(inside))
     if callable(value) or not hasattr(value, "__dict__"):
-        return value if _compares(value) else repr(value)
+        try:
+            return value if value == value else repr(value)
+        except Exception:  # it has no truth value to compare by
+            return repr(value)
     return (type(value).__name__, picture(vars(value)))
-
-
-def _compares(value: Any) -> bool:
-    try:
-        return bool(value == value)
-    except Exception:
-        return False
 
 
 Array = NDArray[np.float64]
@@ -282,15 +274,10 @@ class Finding:
 def attack(
     first: Sequence[Features], second: Sequence[Features], claim: Any, alarm: float = ALARM
 ) -> Finding | None:
-    """Return a feature that violates the guarantee, or None.
+    """Return a feature that violates the claimed guarantee, or None.
 
-    Parameters
-    ----------
-    first, second : sequences of dict of float
-        Features of independent fits to each of two neighbouring tables.
-    claim : Guarantee
-    alarm : float in (0, 1)
-        Probability of a finding if the guarantee holds.
+    The features are those of independent fits to two neighbouring tables. ``alarm`` is the
+    probability of a finding if the guarantee holds.
     """
     names = sorted({name for fit in (*first, *second) for name in fit})
     tables = [
@@ -307,23 +294,14 @@ def attack(
         [np.delete(t, np.s_[::LEARNT], axis=0) for t in tables],
     )
     tried = list(_guesses(names, learnt))
+    alarm /= len(tried)
+    share = (1 + claim.delta_at(0.0)) / 2
     for feature, weights, event in tried:
         x, y = (event.holds(table @ weights) for table in seen)
-        found = _judged(feature, x, y, claim, alarm / len(tried))
-        if found is not None:
-            return found
-    return None
-
-
-def _judged(
-    feature: str, x: NDArray[np.bool_], y: NDArray[np.bool_], claim: Any, alarm: float
-) -> Finding | None:
-    """Return a finding if an event is more likely under the first table than allowed."""
-    right, of = int(x.sum() + (~y).sum()), len(x) + len(y)
-    share = (1 + claim.delta_at(0.0)) / 2
-    allowed = max(int(binom.isf(alarm / 2, of, share)), int(np.ceil(of * share)))
-    for one, other in ((x, y), (~y, ~x)):
-        bound = ratio_bound(one, other, claim.delta, alarm / 4)
+        right, of = int(x.sum() + (~y).sum()), len(x) + len(y)
+        allowed = max(int(binom.isf(alarm / 2, of, share)), int(np.ceil(of * share)))
+        # The event, or its complement, is more likely under one table than allowed.
+        bound = max(ratio_bound(*p, claim.delta, alarm / 4) for p in ((x, y), (~y, ~x)))
         if right > allowed or bound > claim.epsilon:
             return Finding(feature, right, of, min(allowed, right))
     return None

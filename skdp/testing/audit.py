@@ -15,7 +15,6 @@ c (1 - log c) (Fisher 1932, section 21.1). If this is the alarm, then with proba
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -68,53 +67,28 @@ def epsilon_lower_bound(
         raise fail("second", f"have {x.shape[1]} statistics like first", y.shape[1])
     delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
     alarm = check_interval("alarm", alarm, 0.0, 1.0, closed="neither")
-    features, statistics = _Features.of(np.vstack([x[::4], y[::4]])), x.shape[1]
-    x, y = features.added(x), features.added(y)
-    event = _best_event((x[::4], y[::4]), statistics, delta, alarm)
-    sure, unsure = (np.delete(z, np.s_[::4], axis=0) for z in ((y, x) if event.swapped else (x, y)))
-    counts = event.count(sure), event.count(unsure)
-    return max(0.0, _bound(counts, (len(sure), len(unsure)), delta, alarm))
+    learnt, statistics = np.vstack([x[::4], y[::4]]), x.shape[1]
+    centre = np.median(learnt, axis=0)
+    scale = np.abs(learnt - centre).mean(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    x, y = (_with_features((z - centre) / scale) for z in (x, y))
+    direction, threshold, swapped = _best_event((x[::4], y[::4]), statistics, delta, alarm)
+    pair = (y, x) if swapped else (x, y)
+    sure, unsure = (np.delete(z, np.s_[::4], axis=0) @ direction > threshold for z in pair)
+    return max(0.0, ratio_bound(sure, unsure, delta, alarm))
 
 
-@dataclass(frozen=True)
-class _Features:
-    """Nonlinear features of outputs: log-likelihood ratios of most noise are not linear.
+def _with_features(z: Array) -> Array:
+    """Return outputs, (n, d), with nonlinear features if d is small.
 
-    That of K-norm noise in a box, for instance, is constant in a coordinate where another one is
-    greater.
+    Log-likelihood ratios of most noise are not linear. That of K-norm noise in a box, for instance,
+    is constant in a coordinate where another one is greater.
     """
-
-    centre: Array
-    scale: Array
-
-    @classmethod
-    def of(cls, outputs: Array) -> _Features:
-        """Return features scaled by the median and the mean deviation of outputs."""
-        centre = np.median(outputs, axis=0)
-        scale = np.abs(outputs - centre).mean(axis=0)
-        return cls(centre, np.where(scale > 0, scale, 1.0))
-
-    def added(self, outputs: Array) -> Array:
-        """Return outputs, (n, d), with nonlinear features if d is small."""
-        z = (outputs - self.centre) / self.scale
-        if z.shape[1] > _MANY:
-            return z
-        near = np.exp(-np.abs(z))
-        crossed = (z[:, :, None] * near[:, None, :]).reshape(len(z), -1)
-        return np.hstack([z, np.abs(z), np.sign(z) * np.sqrt(np.abs(z)), crossed])
-
-
-@dataclass(frozen=True)
-class _Event:
-    """A half-space of statistics, and the data set under which it is more likely."""
-
-    direction: Array
-    threshold: float
-    swapped: bool
-
-    def count(self, outputs: Array) -> int:
-        """Return the number of outputs in the half-space."""
-        return int((outputs @ self.direction > self.threshold).sum())
+    if z.shape[1] > _MANY:
+        return z
+    near = np.exp(-np.abs(z))
+    crossed = (z[:, :, None] * near[:, None, :]).reshape(len(z), -1)
+    return np.hstack([z, np.abs(z), np.sign(z) * np.sqrt(np.abs(z)), crossed])
 
 
 def _table(name: str, outputs: ArrayLike) -> Array:
@@ -126,12 +100,15 @@ def _table(name: str, outputs: ArrayLike) -> Array:
     return table
 
 
-def _best_event(halves: tuple[Array, Array], statistics: int, delta: float, alarm: float) -> _Event:
-    """Return the event that violates the inequality most on these outputs.
+def _best_event(
+    halves: tuple[Array, Array], statistics: int, delta: float, alarm: float
+) -> tuple[Array, float, bool]:
+    """Return the half-space that violates the inequality most on these outputs.
 
+    It is given by a direction, a threshold, and whether it is likelier under the second data set.
     Limits of the normal law suffice for the choice, and are fast.
     """
-    best, found = -math.inf, _Event(np.zeros(halves[0].shape[1]), 0.0, False)
+    best, found = -math.inf, (np.zeros(halves[0].shape[1]), 0.0, False)
     z = float(norm.isf(alarm / 2))
     for direction in _directions(*halves, statistics):
         x, y = (np.sort(half @ direction) for half in halves)
@@ -142,7 +119,7 @@ def _best_event(halves: tuple[Array, Array], statistics: int, delta: float, alar
             gains = np.log(np.maximum(low, 1e-300) / high)
             at = int(np.argmax(gains))
             if gains[at] > best:
-                best, found = float(gains[at]), _Event(direction, float(t[at]), swapped)
+                best, found = float(gains[at]), (direction, float(t[at]), swapped)
     return found
 
 
@@ -158,14 +135,9 @@ def _directions(x: Array, y: Array, statistics: int) -> list[Array]:
 def _wilson(sorted_values: Array, thresholds: Array, z: float) -> Array:
     """Return Wilson's limit of the probability above each threshold: the upper one for z > 0."""
     n = len(sorted_values)
-    share = _beyond(sorted_values, thresholds) / n
+    share = (n - np.searchsorted(sorted_values, thresholds, "right")) / n
     root = np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     return np.asarray((share + z * z / (2 * n) + z * root) / (1 + z * z / n))
-
-
-def _beyond(sorted_values: Array, thresholds: Array) -> Array:
-    """Return the number of values above each threshold."""
-    return np.asarray(len(sorted_values) - np.searchsorted(sorted_values, thresholds, "right"))
 
 
 def ratio_bound(
@@ -173,15 +145,10 @@ def ratio_bound(
 ) -> float:
     """Return the lower bound on epsilon from the occurrences of an event under two data sets.
 
-    The event must be chosen independently of these outputs.
+    It is the least log((p - delta) / q) with A B > c; -inf if a p <= delta. The event must be
+    chosen independently of these outputs.
     """
-    counts = int(sure.sum()), int(unsure.sum())
-    return _bound(counts, (len(sure), len(unsure)), delta, alarm)
-
-
-def _bound(counts: tuple[int, int], sizes: tuple[int, int], delta: float, alarm: float) -> float:
-    """Return the least log((p - delta) / q) with A B > c from counts; -inf if a p <= delta."""
-    (hits, others), (n, m) = counts, sizes
+    (hits, others), (n, m) = (int(sure.sum()), int(unsure.sum())), (len(sure), len(unsure))
     # The logs x of B, from log c to 0, in cells. In a cell p and q are bounded by those at its
     # ends. c (1 - log c) = alarm has the solution log c = 1 + W(-alarm / e), W the lower branch.
     x = np.linspace(1 + lambertw(-alarm / math.e, -1).real, 0.0, _CELLS + 1)

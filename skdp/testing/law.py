@@ -252,7 +252,8 @@ def check_shift(law: Any, slack: float = 1.0) -> None:
         here, there = law.logpdf(x), law.logpdf(x + shift)
         seen = np.isfinite(here) & np.isfinite(there)
         if view.has("log_ratio"):
-            _check_growing(ratio, name, slack)
+            finite = ratio[np.isfinite(ratio)]
+            require(np.diff(finite) >= -slack * 1e-12 * np.abs(finite[1:]), name, "grow with x")
             agree(view.log_ratio(-x, -shift), ratio, 1e-14, name, "be odd about -shift / 2")
         impossible = np.isfinite(here) & np.isinf(there)
         rule = "be infinite where the shifted density is 0"
@@ -268,11 +269,6 @@ def check_shift(law: Any, slack: float = 1.0) -> None:
             require(np.abs(ratio[seen]) <= most * shift * (1 + 1e-6) + allowed, told, rule)
         if view.has("crossing"):
             _check_crossing(law, shift)
-
-
-def _check_growing(ratio: NDArray[np.float64], name: str, slack: float) -> None:
-    finite = ratio[np.isfinite(ratio)]
-    require(np.diff(finite) >= -slack * 1e-12 * np.abs(finite[1:]), name, "grow with x")
 
 
 def _check_crossing(law: Any, shift: float) -> None:
@@ -315,10 +311,6 @@ def check_scaled(law: Any, slack: float = 1.0) -> None:
         if view.has("fisher_information"):
             less = law.fisher_information() / s**2
             agree(wide.fisher_information(), less, rtol, name, "have 1/s^2 of the information")
-    _check_moments(law, view)
-
-
-def _check_moments(law: Any, view: View) -> None:
     if view.has("std"):
         agree(law.std() ** 2, law.var(), 1e-14, view.name("std"), "be the root of var()")
     if view.has("fisher_information"):

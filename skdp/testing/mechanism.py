@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -88,15 +89,18 @@ def check_release(
     values = _values(value, deviation, 1 / 3), _values(other, deviation, -2 / 7)
     rng = as_generator(random_state)
     repeats = max(_FEWEST, -(-numbers // len(deviation)))
-    outputs = [np.array([_released(noise, v, rng) for _ in range(repeats)]) for v in values]
+    own = getattr(noise, "release", None) or partial(release, noise)
+    outputs = [np.array([own(v, rng) for _ in range(repeats)]) for v in values]
     spacing = _lattice_of(outputs, deviation, name)
     for found in outputs:
         units = np.ldexp(found, -spacing)
         for start in (np.zeros(len(deviation)), *values):
             # Both are far below 2^53 units: the difference of the floors is exact.
             steps = units - np.floor(np.ldexp(start, -spacing))
-            share = _uniformity(steps.astype(np.int64) % _PATTERNS)
-            require(share > RELEASE_ALARM, name, "have uniform low bits", f"p = {share:.1g}")
+            counts = np.bincount(steps.astype(np.int64).ravel() % _PATTERNS, minlength=_PATTERNS)
+            expected = steps.size / _PATTERNS
+            p = float(chi2(_PATTERNS - 1).sf(((counts - expected) ** 2).sum() / expected))
+            require(p > RELEASE_ALARM, name, "have uniform low bits", f"p = {p:.1g}")
 
 
 def _lattice_of(outputs: list[Array], deviation: Array, name: str) -> NDArray[np.int64]:
@@ -109,11 +113,6 @@ def _lattice_of(outputs: list[Array], deviation: Array, name: str) -> NDArray[np
     fine = spacing < np.floor(np.log2(deviation)) - _FINEST
     require(not fine.any(), name, f"end at most {_FINEST} halvings below the standard deviation")
     return np.asarray(spacing, dtype=np.int64)
-
-
-def _released(noise: Any, value: Array, rng: Generator) -> Array:
-    own = getattr(noise, "release", None)
-    return np.asarray(own(value, rng) if own else release(noise, value, rng))
 
 
 def _values(value: ArrayLike | None, deviation: Array, start: float) -> Array:
@@ -133,13 +132,6 @@ def last_bits(values: Array) -> Array:
     mantissa = np.ldexp(share, 53).astype(np.int64)
     last = np.frexp((mantissa & -mantissa).astype(float))[1] - 1
     return np.where(mantissa == 0, NO_BIT, exponent - 53 + last).astype(float)
-
-
-def _uniformity(patterns: NDArray[np.int64]) -> float:
-    """Return the p-value of equal frequencies of all patterns."""
-    counts = np.bincount(patterns.ravel(), minlength=_PATTERNS)
-    expected = patterns.size / _PATTERNS
-    return float(chi2(_PATTERNS - 1).sf(((counts - expected) ** 2).sum() / expected))
 
 
 DRAWS = 20_000
@@ -213,7 +205,11 @@ def check_mechanism(
 def check_noise(noise: Any, sensitivity: Sensitivity, rng: Generator, draws: int) -> None:
     """Check that draws depend on rng only, are centred, and have the stated covariance."""
     name, dim = type(noise).__name__, sensitivity.ball.dim
-    _check_repeats(noise, name, dim)
+    seeded = ((noise, 1), (pickled(noise, name), 1), (noise, 2))
+    one, two, three = (np.asarray(law.rvs(np.random.default_rng(s))) for law, s in seeded)
+    require(one.shape == (dim,), f"{name}.rvs", f"draw {dim} numbers", one.shape)
+    agree(one, two, 0.0, f"{name}.rvs", "draw from the bits of rng alone")
+    require((one != three).any(), f"{name}.rvs", "draw from the bits of rng")
     x = _drawn(noise, rng, draws)
     square = x**2
     error = np.sqrt(np.maximum(square.mean(axis=0), 1e-300) / draws)
@@ -228,16 +224,9 @@ def check_noise(noise: Any, sensitivity: Sensitivity, rng: Generator, draws: int
     close = np.abs(second - covariance) <= 2 * SIGMAS * error + 1e-12 * covariance.max()
     require(close, f"{name}.covariance", "be that of the draws")
     g = np.asarray(sensitivity.ball.gauge(x))
-    close = abs(g.mean() - noise.expected_norm(sensitivity.ball)) <= 2 * SIGMAS * _error(g)
+    error = float(g.std() / math.sqrt(draws)) + 1e-12
+    close = abs(g.mean() - noise.expected_norm(sensitivity.ball)) <= 2 * SIGMAS * error
     require(close, f"{name}.expected_norm", "be the mean gauge of the draws")
-
-
-def _check_repeats(noise: Any, name: str, dim: int) -> None:
-    draws = ((noise, 1), (pickled(noise, name), 1), (noise, 2))
-    one, two, three = (np.asarray(law.rvs(np.random.default_rng(s))) for law, s in draws)
-    require(one.shape == (dim,), f"{name}.rvs", f"draw {dim} numbers", one.shape)
-    agree(one, two, 0.0, f"{name}.rvs", "draw from the bits of rng alone")
-    require((one != three).any(), f"{name}.rvs", "draw from the bits of rng")
 
 
 def _check_order(mechanism: Any, sensitivity: Sensitivity, *, epsilon: float, delta: float) -> None:
@@ -311,7 +300,3 @@ def _drawn(noise: Any, rng: Generator, draws: int) -> Array:
 
 def _size(noise: Any) -> float:
     return math.sqrt(float(np.trace(np.asarray(noise.covariance()))))
-
-
-def _error(values: Array) -> float:
-    return float(values.std() / math.sqrt(len(values))) + 1e-12

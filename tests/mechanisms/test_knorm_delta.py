@@ -199,24 +199,3 @@ def test_draws_are_told_apart_as_delta_says():
         )
         assert (apart > delta + 6 * 9e-4) == caught
         assert caught or apart > delta - 6 * 9e-4
-
-
-class Rough(LpBall):
-    """A ball whose sampler is not exact."""
-
-    exact = False
-
-
-BAD = [
-    ({"epsilon": 0.0, "delta": 1e-6}, "l2", "epsilon must be a finite number > 0"),
-    ({"epsilon": 1.0, "delta": 1.0}, "l2", r"delta must be .* \[0, 1\)"),
-    ({"epsilon": 1.0, "delta": -1e-9}, "l2", "delta must"),
-    ({"epsilon": 1.0, "delta": math.nan}, "l2", "delta must"),
-    ({"epsilon": 1.0, "delta": 1e-6}, Rough(2), "be sampled exactly"),
-]
-
-
-@pytest.mark.parametrize(("asked", "ball", "text"), BAD)
-def test_errors_name_what_is_wrong(asked, ball, text):
-    with pytest.raises(ValueError, match=f"(?s){text}"):
-        KNorm(ball).calibrate(Sensitivity(LpBall(2)), **asked)

@@ -491,20 +491,7 @@ def test_a_tiny_shift_beside_others_does_not_set_the_price_of_all():
 def test_canonical_noise_in_several_dimensions_publishes(norm):
     noise = multivariate_canonical(tradeoff.gaussian(0.5), 3, norm)
     assert noise.release([1.0, 2.0, 3.0]).shape == (3,)
-    check_release(Points(noise), numbers=1280)
-
-
-@dataclass
-class Points:
-    """Noise whose variances are those of a law in several dimensions."""
-
-    law: Any
-
-    def variance(self):
-        return np.diag(self.law.covariance())
-
-    def release(self, value, rng):
-        return self.law.release(value, rng)
+    check_release(noise, numbers=1280)
 
 
 def test_sampled_laplace_coordinates_have_a_whole_tail():

@@ -2,6 +2,7 @@
 
 import math
 
+import exact_profile
 import mpmath
 import numpy as np
 import pytest
@@ -35,8 +36,7 @@ DELTAS = [1e-30, 1e-12, 1e-6, 1e-2, 0.3]
 def exact_gaussian_delta(mu, epsilon):
     """The closed form at sixty digits."""
     with mpmath.workdps(80):
-        mu, e = mpmath.mpf(mu), mpmath.mpf(epsilon)
-        return mpmath.ncdf(mu / 2 - e / mu) - mpmath.exp(e) * mpmath.ncdf(-mu / 2 - e / mu)
+        return exact_profile.gaussian_delta(mu, epsilon)
 
 
 def exact_mu_of_pure(epsilon):
@@ -224,16 +224,11 @@ def test_mixed_delta_is_that_of_the_product(mu, pure):
     with mpmath.workdps(60):
         yes = 1 / (1 + mpmath.exp(-mpmath.mpf(pure)))
         for epsilon in (0.0, 0.2, 1.0, 2.5):
-            plus = yes * hockey_stick(mu, epsilon - pure)
-            exact = plus + (1 - yes) * hockey_stick(mu, epsilon + pure)
+            plus = yes * exact_gaussian_delta(mu, epsilon - pure)
+            exact = plus + (1 - yes) * exact_gaussian_delta(mu, epsilon + pure)
             found = mixed_delta(mu, pure, epsilon)
             assert exact <= found <= float(exact) * (1 + 1e-9) + 5e-324
         assert mixed_delta(mu, pure, mixed_epsilon(mu, pure, 1e-5)) <= 1e-5 * (1 + 1e-12)
-
-
-def hockey_stick(mu, epsilon):
-    """Also for negative epsilon."""
-    return exact_gaussian_delta(mu, epsilon)
 
 
 def test_mixed_epsilon_is_less_than_the_sum_and_tends_to_it():

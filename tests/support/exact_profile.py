@@ -134,3 +134,9 @@ class Bare:
 
     def isf(self, q):
         return self.law.isf(q)
+
+
+def gaussian_delta(mu, epsilon):
+    """The least delta of two normal laws mu deviations apart, at the working precision."""
+    mu, e = mp.mpf(mu), mp.mpf(epsilon)
+    return mp.ncdf(mu / 2 - e / mu) - mp.exp(e) * mp.ncdf(-mu / 2 - e / mu)

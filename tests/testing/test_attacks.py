@@ -1,6 +1,5 @@
 """Attacks: exact sums of fractions, awkward pairs, errors that must count, things that change."""
 
-import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -11,15 +10,10 @@ import pytest
 from inner_objective import OUTPUT_SHARE, JointProfile, greatest_shift
 
 from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression
-from skdp.geometry import LpBall
 from skdp.linear_model.losses import Logistic, PseudoHuber
-from skdp.mechanisms import Sensitivity
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.independent import Independent
-from skdp.mechanisms.knorm import EllipticKNorm, knorm_is_less
-from skdp.mechanisms.knorm import greatest_shift as greatest_shift_of
 from skdp.mechanisms.scales import MOST_GROUPS, _grouped
-from skdp.noise import Laplace
 from skdp.privacy import Guarantee
 from skdp.privacy import grid as _grid
 from skdp.privacy.composition import Bounds, Composition
@@ -276,18 +270,6 @@ def test_what_hides_the_solver_is_paid_in_delta_too(neighbors):
     assert promise.delta_at(1.0) <= 1e-6 < promise.delta_at(1 - 1e-5)
 
 
-def test_the_guarantee_of_independent_noise_carries_every_coordinate():
-    """The corner of a box: all coordinates are shifted."""
-    noise = Independent(Laplace()).calibrate(
-        Sensitivity(LpBall(5, p=math.inf)), epsilon=1.0, delta=1e-3
-    )
-    ((loss, count),) = noise.losses
-    assert count == 5
-    assert loss.shift == pytest.approx(1 / noise.scale[0], rel=1e-9)
-    assert noise.guarantee.losses == noise.losses
-    assert 0.99e-3 < Composition(noise.losses).delta_at(1.0).upper <= 1e-3 * (1 + 1e-9)
-
-
 def gumbel(model):
     """The scale of the noise of greedy choices."""
     return model._plan(model._design, 300, 3).choice
@@ -326,23 +308,3 @@ def test_each_model_asks_somebody_elses_noise_for_its_share_of_delta():
     )
     assert all(e < 1 / 3 and 0.99e-6 < 9 * d <= 1e-6 for e, d in asked)
     assert asked
-
-
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_the_ellipsoid_of_k_norm_noise_holds_every_difference(delta):
-    """And touches one: with a twentieth less noise the farthest corner would stick out."""
-    box = LpBall(3, p=math.inf, weights=(1.0, 0.1, 4.0))
-    noise = EllipticKNorm().calibrate(Sensitivity(box, radius=2.5), epsilon=1.0, delta=delta)
-    corners = 2.5 * np.array(list(itertools.product([-1, 1], repeat=3))) * box.bounding_box()
-    farthest = noise.ball.gauge(corners).max() / noise.scale
-    assert farthest <= greatest_shift_of(LpBall(3), 1.0, delta) < farthest * (1 + 1e-4)
-
-
-def test_which_noise_on_an_ellipsoid_has_less_variance():
-    """By the covariances themselves, and with delta = 0 there is no choice."""
-    ball = Sensitivity(LpBall(4))
-    for epsilon, delta in [(1.0, 1e-6), (0.1, 0.2), (5.0, 1e-3), (1.0, 0.5)]:
-        knorm = EllipticKNorm().calibrate(ball, epsilon=epsilon, delta=delta)
-        variance = np.trace(knorm.covariance()) / 4
-        assert knorm_is_less(4, epsilon, delta) == (variance <= gaussian_scale(epsilon, delta) ** 2)
-    assert knorm_is_less(4, 1.0, 1e-6)

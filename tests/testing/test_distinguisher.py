@@ -213,50 +213,30 @@ class Leaking(DPLogisticRegression):
         return self
 
 
-class CountsSteps(Leaking):
-    def leak(self, positive):
-        self.n_iter_ = 7 + int(positive)
+def twin(name, leak):
+    """Return an estimator with a leak, which can be pickled."""
+    globals()[name] = kind = type(name, (Leaking,), {"leak": leak, "__module__": __name__})
+    return kind
 
 
-class TurnsFlags(Leaking):
-    def leak(self, positive):
-        self.coef_.setflags(write=not positive)
+def keeping(name, attribute, value):
+    return twin(name, lambda self, positive: setattr(self, attribute, value(positive)))
 
 
-class Transposes(Leaking):
-    def leak(self, positive):
-        self.path_ = np.asfortranarray(np.ones((2, 2))) if positive else np.ones((2, 2))
+def nan(positive):
+    bits = np.array([0x7FF8000000000000 + int(positive)], dtype=np.uint64)
+    return bits.view(np.float64)
 
 
-class ChangesTypes(Leaking):
-    def leak(self, positive):
-        self.scale_ = np.float32(1.0) if positive else np.float64(1.0)
-
-
-class Widens(Leaking):
-    def leak(self, positive):
-        self.steps_ = np.ones(3, dtype=np.int32 if positive else np.int64)
-
-
-class SignsZeros(Leaking):
-    def leak(self, positive):
-        self.offset_ = np.array([-0.0 if positive else 0.0, 1.0])
-
-
-class FillsNaN(Leaking):
-    def leak(self, positive):
-        bits = np.array([0x7FF8000000000000 + int(positive)], dtype=np.uint64)
-        self.score_ = bits.view(np.float64)
-
-
-class NestsIt(Leaking):
-    def leak(self, positive):
-        self.history_ = [{"seen": [1.0, {"deep": 2.0 + positive}]}]
-
-
-class Pickles(Leaking):
-    def leak(self, positive):
-        self._kept = positive
+TurnsFlags = twin("TurnsFlags", lambda self, positive: self.coef_.setflags(write=not positive))
+CountsSteps = keeping("CountsSteps", "n_iter_", lambda positive: 7 + int(positive))
+Transposes = keeping("Transposes", "path_", lambda p: np.ones((2, 2), order="F" if p else "C"))
+ChangesTypes = keeping("ChangesTypes", "scale_", lambda p: (np.float32 if p else np.float64)(1.0))
+Widens = keeping("Widens", "steps_", lambda p: np.ones(3, dtype=np.int32 if p else np.int64))
+SignsZeros = keeping("SignsZeros", "offset_", lambda p: np.array([-0.0 if p else 0.0, 1.0]))
+FillsNaN = keeping("FillsNaN", "score_", nan)
+NestsIt = keeping("NestsIt", "history_", lambda p: [{"seen": [1.0, {"deep": 2.0 + p}]}])
+Pickles = keeping("Pickles", "_kept", lambda positive: positive)
 
 
 class Dithers(Leaking):

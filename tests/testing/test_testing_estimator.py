@@ -197,12 +197,33 @@ def test_half_the_noise_of_this_packages_own_is_caught(monkeypatch):
 # Twins: each breaks one rule
 
 
-class WritesParameter(PrivateMean):
+def twin(name, **members):
+    """Return a subclass with other members, which can be pickled."""
+    globals()[name] = kind = type(name, (PrivateMean,), {"__module__": __name__, **members})
+    return kind
+
+
+def promising(name, make):
+    """Return a twin with another promise, from its epsilon and the reasons for being void."""
+    return twin(name, _promise=lambda self, seeded: make(self.epsilon, seeded))
+
+
+def fitting(name, more):
+    """Return a twin whose fit does something more at its end."""
+
     def fit(self, X, y):
-        super().fit(X, y)
-        self.epsilon = float(np.float64(self.epsilon) + 0.0)
-        self.domain = None
+        PrivateMean.fit(self, X, y)
+        more(self, X, y)
         return self
+
+    return twin(name, fit=fit)
+
+
+def write_parameters(self, X, y):
+    self.epsilon, self.domain = float(np.float64(self.epsilon) + 0.0), None
+
+
+WritesParameter = fitting("WritesParameter", write_parameters)
 
 
 class ReturnsNothing(PrivateMean):
@@ -215,29 +236,11 @@ class Forgetful(PrivateMean):
         return {**super().__getstate__(), "intercept_": 0.0}
 
 
-class PromisesMore(PrivateMean):
-    def _promise(self, seeded):
-        return Guarantee(1.1 * self.epsilon, void_because=seeded)
-
-
-class PromisesDelta(PrivateMean):
-    def _promise(self, seeded):
-        return Guarantee(self.epsilon, 1e-3, void_because=seeded)
-
-
-class OtherRelation(PrivateMean):
-    def _promise(self, seeded):
-        return Guarantee(self.epsilon, neighbors="add_remove", void_because=seeded)
-
-
-class SeedIsFine(PrivateMean):
-    def _promise(self, seeded):
-        return Guarantee(self.epsilon)
-
-
-class NeverHolds(PrivateMean):
-    def _promise(self, seeded):
-        return Guarantee(self.epsilon, void_because=("who knows",))
+PromisesMore = promising("PromisesMore", lambda e, seeded: Guarantee(1.1 * e, void_because=seeded))
+PromisesDelta = promising("PromisesDelta", lambda e, s: Guarantee(e, 1e-3, void_because=s))
+OtherRelation = promising("OtherRelation", lambda e, s: Guarantee(e, 0, "add_remove", "", (), s))
+SeedIsFine = promising("SeedIsFine", lambda e, seeded: Guarantee(e))
+NeverHolds = promising("NeverHolds", lambda e, s: Guarantee(e, void_because=("who knows",)))
 
 
 class SeededInside(PrivateMean):
@@ -250,39 +253,20 @@ class SeededInside(PrivateMean):
         return self
 
 
-class TellsTheMean(PrivateMean):
-    def fit(self, X, y):
-        super().fit(X, y)
-        self.offset_ = float(np.mean(np.clip(y, -1, 1)))
-        return self
+def keeping(name, attribute, value):
+    """Return a twin that keeps something more of the data."""
+    return fitting(name, lambda self, X, y: setattr(self, attribute, value(X, y)))
 
 
-class TellsTheNumber(PrivateMean):
-    def fit(self, X, y):
-        super().fit(X, y)
-        self.n_samples_ = len(X)
-        return self
-
-
-class StopsEarly(PrivateMean):
-    def fit(self, X, y):
-        super().fit(X, y)
-        self.n_iter_ = int(np.ptp(y) > 0) + 1
-        return self
-
-
-class NarrowsFloats(PrivateMean):
-    def fit(self, X, y):
-        super().fit(X, y)
-        self.coef_ = self.coef_.astype(np.float32 if np.ptp(y) > 0 else float)
-        return self
-
-
-class LocksArrays(PrivateMean):
-    def fit(self, X, y):
-        super().fit(X, y)
-        self.coef_.setflags(write=bool(np.ptp(y) > 0))
-        return self
+TellsTheMean = keeping("TellsTheMean", "offset_", lambda X, y: float(np.mean(np.clip(y, -1, 1))))
+TellsTheNumber = keeping("TellsTheNumber", "n_samples_", lambda X, y: len(X))
+StopsEarly = keeping("StopsEarly", "n_iter_", lambda X, y: int(np.ptp(y) > 0) + 1)
+NarrowsFloats = keeping(
+    "NarrowsFloats", "coef_", lambda X, y: np.zeros(2, np.float32 if np.ptp(y) > 0 else float)
+)
+LocksArrays = fitting(
+    "LocksArrays", lambda self, X, y: self.coef_.setflags(write=bool(np.ptp(y) > 0))
+)
 
 
 class Warns(PrivateMean):

@@ -9,7 +9,7 @@ from scipy.stats import binom
 from skdp.mechanisms import KNorm, Sensitivity
 from skdp.privacy import Guarantee
 from skdp.testing import check_mechanism, epsilon_lower_bound
-from skdp.testing.audit import _best_event, _bound, _Features
+from skdp.testing.audit import _best_event, _with_features, ratio_bound
 from skdp.testing.examples import BoxNoise, Cylinder, LaplaceInTheBox
 
 # Mechanisms
@@ -50,34 +50,21 @@ class Bad(LaplaceInTheBox):
         return TWINS[self.change](noise.scales, promise)
 
 
-@dataclass(frozen=True)
-class OffCentre(BoxNoise):
-    def rvs(self, rng):
-        return super().rvs(rng) + 0.3 * np.array(self.scales)
+def twin(name, **members):
+    """Return noise with other members, which can be pickled."""
+    globals()[name] = kind = type(name, (BoxNoise,), {"__module__": __name__, **members})
+    return kind
 
 
-@dataclass(frozen=True)
-class WrongSpread(BoxNoise):
-    def covariance(self):
-        return super().covariance() * 1.5
+def off_centre(self, rng):
+    return BoxNoise.rvs(self, rng) + 0.3 * np.array(self.scales)
 
 
-@dataclass(frozen=True)
-class WrongNorm(BoxNoise):
-    def expected_norm(self, ball):
-        return 0.7 * super().expected_norm(ball)
-
-
-@dataclass(frozen=True)
-class OneNumber(BoxNoise):
-    def rvs(self, rng):
-        return super().rvs(rng)[:1]
-
-
-@dataclass(frozen=True)
-class Fixed(BoxNoise):
-    def rvs(self, rng):
-        return super().rvs(np.random.default_rng(3))
+OffCentre = twin("OffCentre", rvs=off_centre)
+WrongSpread = twin("WrongSpread", covariance=lambda self: 1.5 * BoxNoise.covariance(self))
+WrongNorm = twin("WrongNorm", expected_norm=lambda self, b: 0.7 * BoxNoise.expected_norm(self, b))
+OneNumber = twin("OneNumber", rvs=lambda self, rng: BoxNoise.rvs(self, rng)[:1])
+Fixed = twin("Fixed", rvs=lambda self, rng: BoxNoise.rvs(self, np.random.default_rng(3)))
 
 
 @dataclass(frozen=True)
@@ -144,19 +131,18 @@ def test_an_audit_that_chose_its_event_on_the_same_outputs_would_be_wrong():
     rng, alarms = np.random.default_rng(2), 0
     for _ in range(50):
         x, y = rng.normal(size=(2, 100, 4))
-        features = _Features.of(np.vstack([x, y]))
-        x, y = features.added(x), features.added(y)
-        event = _best_event((x, y), 4, 0.0, 0.05)
-        sure, unsure = (y, x) if event.swapped else (x, y)
-        counts = event.count(sure), event.count(unsure)
-        alarms += _bound(counts, (100, 100), 0.0, 0.05) > 0
+        x, y = _with_features(x), _with_features(y)
+        direction, threshold, swapped = _best_event((x, y), 4, 0.0, 0.05)
+        sure, unsure = np.array((y, x) if swapped else (x, y)) @ direction > threshold
+        alarms += ratio_bound(sure, unsure, 0.0, 0.05) > 0
     assert alarms > 20
 
 
 def worst_false_alarm(n, m, delta, alarm):
     """The greatest exact probability of a bound above the truth, over laws of an event."""
     k, j = np.arange(n + 1), np.arange(m + 1)
-    bounds = np.array([[_bound((a, b), (n, m), delta, alarm) for b in j] for a in k])
+    first, second = ([np.arange(size) < hits for hits in range(size + 1)] for size in (n, m))
+    bounds = np.array([[ratio_bound(a, b, delta, alarm) for b in second] for a in first])
     found = 0.0
     for q in np.linspace(0.005, 0.5, 60):
         for p in np.linspace(q + delta, 1.0, 60):

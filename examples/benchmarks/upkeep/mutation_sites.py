@@ -61,10 +61,10 @@ NAMES = {
     "mechanisms/statistics.py": "MOST_CHOICES MOST_LIFTED MOST_CORNERS",
     "privacy/composition.py": "_ROUGH_CELLS _MOST_CELLS _MOST_WINDOW _CHEAP _FAR _LEAST _SPARE _GAP"
     " _LONGEST_STEP _STEEPEST GridPlan plan _width _extent _log_bound _tilt _cells ends_on"
-    " _log_share _share_of_each _lowered _rough _wanted _usual _step _lattice _aligned",
+    " _log_share _share_of_each _lowered _rough _step _lattice _aligned",
     "privacy/fold.py": "_DEEP _TRIES",
-    "privacy/guarantee.py": "_WIDTH _INDENT _DELTAS _card _card_html _rows _profile_row _meaning"
-    " _equivalent_rows _up _near _digits _table",
+    "privacy/guarantee.py": "_WIDTH _INDENT _DELTAS to_html _rows _profile_row _meaning"
+    " _equivalent_rows _near _digits _table",
     "privacy/profile.py": "_PIECES _CORNERS",
     "privacy/ledger_rules.py": "_ASIDE _DEARER",
     "privacy/ledger_file.py": "_POINTS",

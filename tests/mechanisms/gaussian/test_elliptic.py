@@ -8,6 +8,7 @@ import cvxpy as cp
 import mpmath
 import numpy as np
 import pytest
+from exact_profile import gaussian_delta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -71,8 +72,7 @@ def greatest_length(covariance, ball, rng):
 def exact_delta(length, epsilon):
     """Balle & Wang's delta for a Mahalanobis length, at sixty digits."""
     with mpmath.workdps(60):
-        mu, e = mpmath.mpf(length), mpmath.mpf(epsilon)
-        return mpmath.ncdf(mu / 2 - e / mu) - mpmath.exp(e) * mpmath.ncdf(-mu / 2 - e / mu)
+        return gaussian_delta(length, epsilon)
 
 
 def weights_for(ball, kind):

@@ -11,7 +11,7 @@ from scipy.stats import beta, kstest
 
 from skdp.geometry import LpBall, MappedBall
 from skdp.geometry.hull import Hull
-from skdp.mechanisms import KNorm, Sensitivity, calibrate
+from skdp.mechanisms import KNorm, Sensitivity
 from skdp.mechanisms.gaussian import IsotropicGaussian
 from skdp.mechanisms.independent import Independent, IndependentNoise, _promising
 from skdp.mechanisms.scales import FAMILIES, MOST_GROUPS, NAMES, least_scale, worst_shift
@@ -394,13 +394,6 @@ def test_two_mechanisms_of_the_same_law_are_one():
     pair = [Independent(FlippedHuber(2.0, 1.0), [1.0, 2.0]) for _ in range(2)]
     assert pair[0] == pair[1]
     assert len({*pair, Independent("laplace")}) == 2
-
-
-def test_the_plug_takes_it():
-    """As a mechanism object and by its name."""
-    noise = calibrate(Independent("logistic"), ONE, epsilon=1.0)
-    assert noise.scale == pytest.approx([2.0])
-    assert calibrate("logistic", ONE, epsilon=1.0).scale == noise.scale
 
 
 def test_the_proportions_that_are_kept_have_the_least_variance():

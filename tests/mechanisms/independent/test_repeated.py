@@ -1,7 +1,6 @@
 """One noise multiplier for many releases: brute force, certainty, choice, and what it refuses."""
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 
 import mpmath as mp
@@ -32,6 +31,7 @@ from skdp.noise.laws import (
 from skdp.privacy.composition import Composition
 from skdp.privacy.losses import GaussianLoss, SelectionLoss, ShiftLoss
 from skdp.privacy.shift import log_delta, log_ratio
+from skdp.testing.examples import HyperbolicSecant
 
 NAMED = [
     pytest.param(name, marks=pytest.mark.slow("more cases of the same grid"))
@@ -58,38 +58,6 @@ def calibrated(mechanism, shifts, epsilon=1.0, delta=1e-5, neighbors="replace_on
 def composed(law, shifts, scale=1.0):
     """The composition of the releases, with losses that are made here."""
     return Composition([(ShiftLoss(law, size / scale), count) for size, count in shifts])
-
-
-@dataclass(frozen=True)
-class Sech:
-    """Somebody else's law: the hyperbolic secant, with the six members and no more."""
-
-    scale: float = 1.0
-
-    def logpdf(self, x):
-        t = math.pi / 2 * np.abs(np.asarray(x, dtype=float) / self.scale)
-        return -t - np.log1p(np.exp(-2 * t)) - math.log(self.scale)
-
-    def logsf(self, x):
-        t = math.pi / 2 * np.asarray(x, dtype=float) / self.scale
-        with np.errstate(over="ignore"):
-            above = 2 / math.pi * np.arctan(np.exp(-np.abs(t)))
-        with np.errstate(divide="ignore"):
-            return np.where(t >= 0, np.log(above), np.log1p(-above))
-
-    def isf(self, q):
-        q = np.asarray(q, dtype=float)
-        with np.errstate(divide="ignore"):
-            return -self.scale * 2 / math.pi * np.log(np.tan(math.pi * q / 2))
-
-    def rvs(self, size, rng):
-        return self.isf(rng.random(size))
-
-    def var(self):
-        return self.scale**2
-
-    def scaled(self, s):
-        return Sech(self.scale * s)
 
 
 # Against brute force
@@ -322,13 +290,13 @@ def test_a_law_of_any_scale_is_the_same():
 def test_somebody_elses_law():
     """The six members are enough, for one size and several; 5 % less is caught."""
     for shifts in ([(1.0, 2000)], [(1.0, 5), (0.3, 5)]):
-        noise = calibrated(Sech(), shifts)
+        noise = calibrated(HyperbolicSecant(), shifts)
         scale = noise.law.scale
-        whole = composed(Sech(), shifts, scale).delta_at(1.0)
+        whole = composed(HyperbolicSecant(), shifts, scale).delta_at(1.0)
         assert 0.98e-5 < whole.upper <= 1e-5 * (1 + 1e-3)
-        assert composed(Sech(), shifts, 0.95 * scale).delta_at(1.0).lower > 1e-5
+        assert composed(HyperbolicSecant(), shifts, 0.95 * scale).delta_at(1.0).lower > 1e-5
     with pytest.raises(ValueError, match="delta must be > 0"):
-        calibrated(Sech(), MIXED, 1.0, 0.0)
+        calibrated(HyperbolicSecant(), MIXED, 1.0, 0.0)
 
 
 def test_many_releases_need_the_variance_of_the_gaussian_times_the_information():

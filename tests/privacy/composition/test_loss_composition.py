@@ -7,6 +7,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from exact_profile import gaussian_delta
 
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.noise import FlippedHuber, Gaussian, Laplace, Logistic, TruncatedLaplace
@@ -38,11 +39,6 @@ GAP = 2e-4
 
 def gap_at(epsilon):
     return GAP * max(min(epsilon, 1.0), epsilon / 4)
-
-
-def gaussian_delta(mu, epsilon):
-    mu, e = mpmath.mpf(mu), mpmath.mpf(epsilon)
-    return mpmath.ncdf(mu / 2 - e / mu) - mpmath.exp(e) * mpmath.ncdf(-mu / 2 - e / mu)
 
 
 def answers_delta(odds, count, epsilon):

@@ -5,7 +5,6 @@ import os
 import pickle
 import sqlite3
 import subprocess
-import sys
 import textwrap
 from dataclasses import FrozenInstanceError
 from fractions import Fraction
@@ -13,6 +12,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from programs import ENV, command, output_of
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV
 
@@ -63,13 +63,6 @@ def test_spends_are_recorded_in_order():
     assert (ledger.epsilon, ledger.delta) == (1.0, 1e-5)
     with pytest.raises(FrozenInstanceError):
         first.epsilon = 0.0
-
-
-def test_a_new_ledger_is_empty():
-    ledger = Ledger(1.0)
-    assert ledger.entries == ()
-    assert (ledger.spent.epsilon, ledger.spent.delta) == (0.0, 0.0)
-    assert (ledger.remaining.epsilon, ledger.remaining.delta) == (1.0, 0.0)
 
 
 def test_repr_shows_what_was_spent():
@@ -214,12 +207,9 @@ def test_processes_and_threads_together_never_overspend():
         print(sum(won))
     """
     program = start + textwrap.dedent(spend)
-    command = [sys.executable, "-c", program, pickle.dumps(ledger).hex()]
+    started, pipe = command(program, pickle.dumps(ledger).hex()), subprocess.PIPE
     workers = [
-        subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_env()
-        )
-        for _ in range(2)
+        subprocess.Popen(started, stdin=pipe, stdout=pipe, text=True, env=ENV) for _ in range(2)
     ]
     for worker in workers:
         worker.stdin.write("go\n")
@@ -252,7 +242,7 @@ def test_a_fork_spends_from_the_same_ledger_and_does_not_remove_it():
         os.waitpid(pid, 0)
         print(os.path.exists(ledger.path), ledger.spent.epsilon)
     """
-    assert _run(program).split() == ["True", "0.8"]
+    assert output_of(program).split() == ["True", "0.8"]
 
 
 def test_the_temporary_file_goes_when_its_process_ends():
@@ -263,7 +253,7 @@ def test_the_temporary_file_goes_when_its_process_ends():
         ledger.spend(Guarantee(0.3))
         print(os.path.exists(ledger.path), ledger.path)
     """
-    existed, path = _run(program).split()
+    existed, path = output_of(program).split()
     assert existed == "True"
     assert not os.path.exists(path)
     assert not os.path.exists(os.path.dirname(path))
@@ -275,7 +265,7 @@ def test_a_path_persists_across_processes(tmp_path):
         from skdp.privacy import Guarantee, Ledger
         Ledger(1.0, path={str(path)!r}).spend(Guarantee(0.3), note="yesterday")
     """
-    _run(program)
+    output_of(program)
     ledger = Ledger(1.0, path=path)
     assert [entry.note for entry in ledger.entries] == ["yesterday"]
     assert not try_to_spend(ledger, 0.8)
@@ -391,7 +381,7 @@ def test_a_model_outlives_its_temporary_ledger(tmp_path):
         with open({str(path)!r}, "wb") as file:
             pickle.dump(model, file)
     """
-    _run(program)
+    output_of(program)
     X, y = [[-1.0], [1.0]], [0, 1]
     model = pickle.loads(path.read_bytes())
     assert set(model.predict(X)) <= {0, 1}
@@ -440,14 +430,3 @@ def test_a_spend_that_is_interrupted_leaves_the_ledger_free(monkeypatch):
             ledger.spend(GUARANTEE)
     ledger.spend(GUARANTEE)
     assert len(ledger.entries) == 1
-
-
-def _env():
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-
-
-def _run(program):
-    command = [sys.executable, "-c", textwrap.dedent(program)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=_env())
-    assert done.returncode == 0, done.stderr
-    return done.stdout

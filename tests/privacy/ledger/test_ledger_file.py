@@ -9,9 +9,7 @@ import signal
 import sqlite3
 import stat
 import subprocess
-import sys
 import tempfile
-import textwrap
 import threading
 import time
 from fractions import Fraction
@@ -19,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from programs import ENV, command
 
 from examples.benchmarks.attacks import ledger_kills
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, LedgerLost, ledger_file
@@ -132,8 +131,8 @@ def test_a_file_that_is_a_mount_point_is_refused(tmp_path):
         subprocess.run([*unshare, "true"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("needs the right to mount")
-    command = [*unshare, sys.executable, "-c", textwrap.dedent(program), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=ENV)
+    started = [*unshare, *command(program, str(tmp_path))]
+    done = subprocess.run(started, capture_output=True, text=True, timeout=120, env=ENV)
     assert done.stdout.split() == ["1.0"]
     assert "path must be the only name of the ledger's file" in done.stderr
 
@@ -509,6 +508,3 @@ def test_without_its_witnesses_a_ledger_loses_spends_by_restored_backups(tmp_pat
     monkeypatch.setattr(ledger_file, "check_holds", lambda *_: None)
     found = ledger_kills.restored(20, tmp_path, np.random.default_rng(0))
     assert found.lost >= 20
-
-
-ENV = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

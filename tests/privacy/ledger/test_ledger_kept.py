@@ -3,9 +3,6 @@
 import math
 import os
 import pickle
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pytest
@@ -15,6 +12,7 @@ from ledger_worst import (
     fits,
     gaussian,
 )
+from programs import output_of
 
 from skdp.noise import (
     FlippedHuber,
@@ -70,10 +68,7 @@ def test_losses_are_kept_in_the_file(tmp_path):
         entry, = Ledger(float("inf"), path={str(path)!r}).entries
         print(pickle.dumps(entry.losses).hex())
     """
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-c", textwrap.dedent(program)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=env, check=True)
-    assert pickle.loads(bytes.fromhex(done.stdout)) == losses
+    assert pickle.loads(bytes.fromhex(output_of(program))) == losses
 
 
 def test_every_loss_and_law_of_a_file_is_read_as_it_was():

@@ -5,15 +5,14 @@ import os
 import pickle
 import sqlite3
 import subprocess
-import sys
 import tempfile
-import textwrap
 from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ledger_worst import DELTA, EPSILON, fits, gaussian
+from programs import ENV, command
 
 from skdp.noise import Laplace
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, LedgerLost, ledger_file
@@ -107,11 +106,9 @@ def test_processes_that_add_entries_by_turns_never_overspend():
                 print(won, flush=True)
     """,
     )
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-c", textwrap.dedent(program), pickle.dumps((ledgers, step)).hex()]
-    pipe = subprocess.PIPE
+    started, pipe = command(program, pickle.dumps((ledgers, step)).hex()), subprocess.PIPE
     workers = [
-        subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=env) for _ in range(2)
+        subprocess.Popen(started, stdin=pipe, stdout=pipe, text=True, env=ENV) for _ in range(2)
     ]
     for ledger, single in zip(ledgers, alone, strict=True):
         for worker in workers:

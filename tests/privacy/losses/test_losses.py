@@ -6,6 +6,7 @@ import pickle
 import mpmath
 import numpy as np
 import pytest
+from exact_profile import gaussian_delta
 
 from skdp.noise import FlippedHuber, Gaussian, Laplace, Logistic, TruncatedLaplace
 from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss
@@ -29,9 +30,7 @@ EPSILONS = np.concatenate([-np.geomspace(20, 1e-3, 12), [0.0], np.geomspace(1e-3
 
 def gaussian_oracle(mu, epsilon):
     with mpmath.workdps(60):
-        mu, e = mpmath.mpf(mu), mpmath.mpf(epsilon)
-        delta = mpmath.ncdf(mu / 2 - e / mu) - mpmath.exp(e) * mpmath.ncdf(-mu / 2 - e / mu)
-        return float(mpmath.log(delta))
+        return float(mpmath.log(gaussian_delta(mu, epsilon)))
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.01, 0.3, 0.5, 0.6, 1.0, 4.0, 30.0])

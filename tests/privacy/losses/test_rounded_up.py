@@ -11,6 +11,7 @@ import re
 import mpmath
 import numpy as np
 import pytest
+from exact_profile import gaussian_delta
 
 from skdp.geometry import LpBall
 from skdp.mechanisms import Sensitivity, calibrate
@@ -22,11 +23,6 @@ from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, ShiftLoss
 LEAST = 5e-324
 PAIRS = [(0.2366, 50.0), (0.2366, 9.0), (0.01, 1.0), (1.0, 36.0), (1e-5, 3e-4), (5.0, 190.0)]
 FAR = [(1.0, 1e6), (1e-200, 1.0), (1e-9, 1e200), (1e-320, 1e-300), (1.0, 1e308)]
-
-
-def exact(mu: float, epsilon: float) -> mpmath.mpf:
-    m, e = mpmath.mpf(mu), mpmath.mpf(epsilon)
-    return mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
 
 
 def bounds(mu: float, epsilon: float) -> list[float]:
@@ -46,7 +42,7 @@ def bounds(mu: float, epsilon: float) -> list[float]:
 @pytest.mark.parametrize("pair", PAIRS)
 def test_delta_of_gaussian_noise_is_above_the_truth_and_near(pair: tuple[float, float]) -> None:
     with mpmath.workdps(50 + int(pair[1])):
-        truth = exact(*pair)
+        truth = gaussian_delta(*pair)
         for bound in bounds(*pair):
             assert truth <= bound
             assert bound <= float(truth * (1 + 1e-8)) + 200 * LEAST
@@ -125,7 +121,9 @@ def test_epsilon_is_above_the_truth(mu: float) -> None:
     for delta in (LEAST, 1e-320, 1e-300, 1e-50, 1e-6, 0.3):
         found = [promise.epsilon_at(delta), conversions.gaussian_epsilon(mu, delta)]
         with mpmath.workdps(400):
-            assert all(exact(mu, epsilon) <= mpmath.mpf(delta) for epsilon in found if epsilon)
+            assert all(
+                gaussian_delta(mu, epsilon) <= mpmath.mpf(delta) for epsilon in found if epsilon
+            )
 
 
 @pytest.mark.slow("integrals in many digits")
@@ -167,11 +165,6 @@ def laplace_delta(shift, epsilon):
     return -mpmath.expm1((mpmath.mpf(epsilon) - mpmath.mpf(shift)) / 2)
 
 
-def normal_delta(mu, epsilon):
-    m, e = mpmath.mpf(mu), mpmath.mpf(epsilon)
-    return mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
-
-
 def logistic_delta(shift, epsilon):
     v, e = mpmath.mpf(shift), mpmath.mpf(epsilon)
     ratio = mpmath.exp((e - v) / 2)
@@ -195,7 +188,7 @@ def around_the_mean(rng):
     [
         (lambda v: ShiftLoss(Laplace(1.0), v), laplace_delta, near_the_end),
         (lambda v: ShiftLoss(Logistic(1.0), v), logistic_delta, near_the_end),
-        (GaussianLoss, normal_delta, around_the_mean),
+        (GaussianLoss, gaussian_delta, around_the_mean),
         (lambda mu: ShiftLoss(Gaussian(1.0), min(mu, 30.0)), None, around_the_mean),
     ],
     ids=["laplace", "logistic", "gaussian", "gaussian as a law"],
@@ -212,7 +205,7 @@ def test_bounds_of_one_loss_hold_in_sixty_digits(loss, delta, draw):
             if delta is None:
                 size = min(size, 30.0)
                 epsilon = min(epsilon, size * size / 2 + 8 * size)
-            exact = (delta or normal_delta)(size, epsilon)
+            exact = (delta or gaussian_delta)(size, epsilon)
             bounds = Composition([(loss(size), 1)]).delta_at(epsilon)
             assert bounds.lower <= exact <= bounds.upper
             # What the rounding of epsilon, and the logs of tails, may do.
@@ -222,7 +215,7 @@ def test_bounds_of_one_loss_hold_in_sixty_digits(loss, delta, draw):
 @pytest.mark.parametrize(
     ("make", "delta", "draw"),
     [
-        (tradeoff.gaussian, normal_delta, around_the_mean),
+        (tradeoff.gaussian, gaussian_delta, around_the_mean),
         (tradeoff.laplace, laplace_delta, near_the_end),
     ],
 )

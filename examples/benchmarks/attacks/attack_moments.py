@@ -128,7 +128,7 @@ def released_units(model: DPLinearRegression, n: int) -> tuple[NDArray[Any], Row
     found = moments.layout.statistic(moments.gram)
     if isinstance(plan, ScaledMoments):
         columns = Scaler(moments.centre[1:], moments.scale[1:])
-        scaler, found = RowScaler(columns, plan.radii.factor), moments.released
+        scaler, found = RowScaler(columns, plan.factor), moments.released
     units = [round(v * 2.0**GRAM_BITS) for v in found.tolist()]
     return np.array(units, dtype=object), scaler
 

@@ -26,12 +26,8 @@ from skdp.rows import Rows
 class MomentPlan(ReleasePlan):
     """A release of moments in one stage; public information only.
 
-    Attributes
-    ----------
-    layout : MomentLayout
-        The moments; without features if only the target's mean is released.
-    n : int or None
-        The number of records; None if it is private.
+    The ``layout`` has no features if only the target's mean is released. The number ``n`` of
+    records is None if it is private.
     """
 
     layout: MomentLayout
@@ -186,11 +182,15 @@ class Moments:
         matrix[0, 0] = 1.0
         x = slice(1, -1)
         # Deviations are about sigma / (r_i r_j). The r of the features are 1 on average.
-        sigma = _root_mean_square(_off_diagonal(d[x, x]), _root_mean_square(d[0, 1:], 1e-300))
+        inner = d[x, x]
+        # Products within a block are 0, and are not released. A single column has only its square.
+        off = inner[~np.eye(len(inner), dtype=bool) & (inner > 0)]
+        off = off if off.size else np.diag(inner)
+        sigma = _root_mean_square(off, _root_mean_square(d[0, 1:], 1e-300))
         r = np.ones(len(d))
         r[0] = sigma / max(_root_mean_square(d[0, x], sigma), 1e-300)
         r[-1] = sigma / max(_root_mean_square(d[x, -1], sigma), 1e-300)
-        r[1:-1] = _row_sizes(d[x, x], sigma)
+        r[1:-1] = _row_sizes(inner, sigma)
         if np.isnan(matrix[-1, -1]):
             matrix[-1, -1] = 1.0  # not released: its upper bound
         scaled = d if self.is_scaled and intercept else None
@@ -209,13 +209,6 @@ def _deviations(plan: MomentPlan) -> FloatArray:
     i, j = layout.pairs.T
     out[i, j] = out[j, i] = np.sqrt(moved / layout.scale**2)
     return out
-
-
-def _off_diagonal(matrix: FloatArray) -> FloatArray:
-    own = matrix[~np.eye(len(matrix), dtype=bool)]
-    # Products within a block are 0, and are not released. A single column has only its square.
-    own = own[own > 0]
-    return own if own.size else np.diag(matrix)
 
 
 def _root_mean_square(values: FloatArray, otherwise: float) -> float:

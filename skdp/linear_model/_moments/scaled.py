@@ -68,23 +68,6 @@ RADIUS, ROW_RADIUS, TARGET_RADIUS = 1.4, 1.3, 2.5
 RADIUS_FROM, RADIUS_POWER = 100.0, 0.25
 
 
-@dataclass(frozen=True, eq=False)
-class Radii:
-    """At which distances from their centres values and rows are bounded.
-
-    Attributes
-    ----------
-    number, target : float
-        Bounds of the cross release, in scales.
-    factor : ndarray of shape (q + 2,)
-        Factor on z with which rows that are not shrunk have length at most 1.
-    """
-
-    number: float
-    target: float
-    factor: FloatArray
-
-
 @dataclass(frozen=True)
 class EpsilonShares:
     """The shares of epsilon of the scaling stage and of the cross release in what is left."""
@@ -303,8 +286,11 @@ def greatest_square(layout: MomentLayout) -> float:
     return (1 + math.sqrt(layout.n_rows) * 2.0**-NUMBER_BITS) ** 2 * ROUND_UP
 
 
-def _radii(layout: MomentLayout, strength: float) -> Radii:
-    """Return the bounds, and sqrt(L / bound). With many numbers other columns weigh more."""
+def _radii(layout: MomentLayout, strength: float) -> tuple[float, FloatArray]:
+    """Return the bound on values in scales, and the factor sqrt(L / bound) on rows.
+
+    With many numbers other columns weigh more.
+    """
     wider = max(1.0, strength / RADIUS_FROM) ** RADIUS_POWER
     numbers = len(layout.number_index)
     heavy = max(1.0, math.sqrt(numbers) / 1.5)
@@ -315,12 +301,8 @@ def _radii(layout: MomentLayout, strength: float) -> Radii:
         weights[columns] = heavy * math.sqrt(len(columns))
     blocks = sum(float(weights[columns[0]]) for columns in layout.block_columns)
     bound = heavy + blocks + wider * (heavy * TARGET_RADIUS + ROW_RADIUS * numbers)
-    factor = np.asarray(np.sqrt(weights / bound))
-    return Radii(RADIUS * wider, RADIUS * wider, factor)
+    return RADIUS * wider, np.sqrt(weights / bound)
 
-
-# Centres and scales of the columns of (1, x, y).
-Units = tuple[FloatArray, FloatArray]
 
 # Upper bound on the square of a scale.
 MOST_VARIANCE = 0.5
@@ -332,20 +314,16 @@ WEIGHT_VARIANCE, LEAST_WEIGHT = 0.01, 0.2
 class ScaledMoments(MomentPlan):
     """A plan of the three releases; public information only.
 
-    Attributes
-    ----------
-    layout : MomentLayout
-        The moments of rows (1, z) of length at most 1. The weight of a row is private. Hence the
-        sum of the weights is an entry, as the count under "add_remove".
-    noise : noise of the moments
-    first : ScalingStage
-    cross : noise of the cross release
-    radii : Radii
+    ``layout`` has the moments of rows (1, z) of length at most 1. The weight of a row is private.
+    Hence the sum of the weights is an entry, as the count under "add_remove". ``noise`` is that of
+    the moments, ``cross`` that of the cross release. The cross release bounds values by ``radius``
+    scales. With the ``factor`` on z, (q + 2,), rows that are not shrunk have length at most 1.
     """
 
     first: ScalingStage
     cross: Any
-    radii: Radii
+    radius: float
+    factor: FloatArray
 
     @classmethod
     def plan(cls, task: Task, strength: float) -> ScaledMoments:
@@ -360,7 +338,7 @@ class ScaledMoments(MomentPlan):
         shares, radii = EpsilonShares.at(strength, needed, noise), _radii(layout, strength)
 
         def of(first: ScalingStage, cross: Any, moments: MatrixNoise) -> ScaledMoments:
-            return cls(layout, moments, task.n, first, cross, radii)
+            return cls(layout, moments, task.n, first, cross, *radii)
 
         found = of(*_pure(layout, sums, task, shares))
         if task.delta > 0:
@@ -375,11 +353,11 @@ class ScaledMoments(MomentPlan):
         It is that of a product with the target, and of the moments of two features times the
         squared coefficients.
         """
-        layout, factor = self.layout, self.radii.factor
+        layout, factor = self.layout, self.factor
         (i, j), own = layout.pairs.T, np.isin(layout.kinds, ("product", "square"))
         own &= j < layout.n_rows - 1
         moments = variances(self.noise) / (layout.scale * factor[i] * factor[j]) ** 2
-        cross = variances(self.cross)[1:] * (self.radii.number * self.radii.target) ** 2
+        cross = variances(self.cross)[1:] * (self.radius * self.radius) ** 2
         return float(cross.mean() + signal * (moments[own].mean() if own.any() else 0.0))
 
     @property
@@ -414,20 +392,16 @@ class ScaledMoments(MomentPlan):
 
         The means are those of (1, x, y), and the first mean square is that of y.
         """
-        sizes, adds, width = self.first.deviations(n), int(self.first.sums.is_counted), self.width
+        sizes, adds = self.first.deviations(n), int(self.first.sums.is_counted)
+        width = self.layout.n_rows
         count = sizes[0] if adds else 0.0
         means = np.append(count, sizes[adds : adds + width - 1])
         # Under add/remove the count was subtracted from the squares. The noisy count is added.
         return means, np.hypot(sizes[adds + width - 1 :], count) / 2
 
-    @property
-    def width(self) -> int:
-        """Number of columns of (1, x, y)."""
-        return self.layout.n_rows
-
     def scalers(self, seen: Estimates) -> tuple[RowScaler, RowScaler]:
         """Return the box of the cross release, and the map of the rows whose moments follow."""
-        numbers, last = self.layout.numbers, self.width - 1
+        numbers, last = self.layout.numbers, self.layout.n_rows - 1
         columns = np.append(numbers, last)
         centre = seen.mean[columns - 1].clip(-1, 1)
         squares = centre**2
@@ -437,11 +411,10 @@ class ScaledMoments(MomentPlan):
         noise = self.first_deviations(seen.n)[0][columns]
         scale = np.sqrt(MOMENTS.variance(variance - squares, noise).clip(max=MOST_VARIANCE))
         scaler = Scaler.of(self.layout.n_encoded, columns - 1, centre, scale)
-        radius = np.append(np.full(len(numbers), self.radii.number), self.radii.target)
-        factor = np.ones(self.width)
+        factor = np.ones(self.layout.n_rows)
         # No column is further from its centre than the bounds of the domain.
-        factor[columns] = 1 / np.minimum(radius, (1 + np.abs(centre)) / scale)
-        return RowScaler(scaler, factor, clips=True), RowScaler(scaler, self.radii.factor)
+        factor[columns] = 1 / np.minimum(self.radius, (1 + np.abs(centre)) / scale)
+        return RowScaler(scaler, factor, clips=True), RowScaler(scaler, self.factor)
 
     def moments(
         self,
@@ -453,67 +426,44 @@ class ScaledMoments(MomentPlan):
         names: tuple[str, ...],
     ) -> Moments:
         """Return the moments that all releases estimate, weighted by their precisions."""
-        own = Moments.of(self, released, names, scaler)
-        units = self._units(own)
-        pooled = _in_units(own, units, seen.n)
-        self._add_first(pooled, seen, units)
-        self._add_cross(pooled, seen.n, box, crossed, units)
-        return replace(
-            own,
-            gram=seen.n * pooled.matrix,
-            deviation=seen.n * np.sqrt(pooled.variance),
-            own_square=np.zeros_like(own.own_square),
-            centre=units[0],
-            scale=units[1],
-            is_scaled=True,
-            released=released,
-        )
-
-    def _units(self, own: Moments) -> Units:
-        """Return the units of the posterior mean; indicators have those of equally frequent levels.
-
-        The others are those of the release.
-        """
+        own, last = Moments.of(self, released, names, scaler), self.layout.n_rows - 1
+        # Indicators have the units of equally frequent levels, other columns those of the release.
         centre, scale = own.centre.copy(), own.scale.copy()
         for columns in self.layout.block_columns:
             share = 1 / (len(columns) + 1)
             centre[columns], scale[columns] = share, math.sqrt(share * (1 - share))
-        return centre, scale
-
-    def _add_first(self, pooled: _Pooled, seen: Estimates, units: Units) -> None:
-        """Add the means, and the mean square of the target, of the scaling stage."""
-        (centre, scale), last = units, self.width - 1
+        # The means of products of the third release.
+        weight, moved = seen.n * _mean_weight(own, seen.n), own.scale != scale
+        step = np.diag(np.where(moved, 1 / scale, 1.0))
+        step[moved, 0] = -centre[moved] / scale[moved]
+        variance = step**2 @ (own.deviation / weight) ** 2 @ step.T**2
+        pooled = _Pooled(step @ (own.gram / weight) @ step.T, variance)
+        # The means, and the mean square of the target, of the scaling stage.
         deviation, squares = self.first_deviations(seen.n)
         mean = (np.append(1.0, seen.mean) - centre) / scale
         noise = (deviation / scale) ** 2 + (centre * deviation[0] / scale) ** 2
-        pooled.add(0, np.arange(1, self.width), mean[1:], noise[1:])
+        pooled.add(0, np.arange(1, last + 1), mean[1:], noise[1:])
         middle = centre[-1]
         square = (seen.square[0] - 2 * middle * seen.mean[-1] + middle**2) / scale[-1] ** 2
         noise = np.hypot(squares[:1], 2 * middle * deviation[-1]) / scale[-1] ** 2
         pooled.add(last, np.array([last]), square, noise**2)
         pooled.matrix[0, 0], pooled.variance[0, 0] = 1.0, deviation[0] ** 2
-
-    def _add_cross(
-        self, pooled: _Pooled, n: float, box: RowScaler, crossed: FloatArray, units: Units
-    ) -> None:
-        """Add the means of the target and of its products with the features."""
-        centre, scale = units
-        moved = np.where(box.scale != scale, centre, 0.0)[:-1]
-        unit = n * box.factor[-1] * box.factor[:-1] * scale[:-1] / box.scale[:-1]
-        own, shared = variances(self.cross), first_covariance(self.cross) * moved
-        variance = (own - 2 * shared + moved**2 * own[0]) / unit**2
-        means = (crossed - moved * crossed[0]) / unit
-        pooled.add(self.width - 1, np.arange(self.width - 1), means, variance)
-
-
-def _in_units(own: Moments, units: Units, n: float) -> _Pooled:
-    """Return the means of products of the third release, and their variances, in some units."""
-    (centre, scale), weight = units, n * _mean_weight(own, n)
-    guessed = own.scale != scale
-    step = np.diag(np.where(guessed, 1 / scale, 1.0))
-    step[guessed, 0] = -centre[guessed] / scale[guessed]
-    matrix = step @ (own.gram / weight) @ step.T
-    return _Pooled(matrix, step**2 @ (own.deviation / weight) ** 2 @ step.T**2)
+        # The means of the target and of its products with the features, of the cross release.
+        far = np.where(box.scale != scale, centre, 0.0)[:-1]
+        unit = seen.n * box.factor[-1] * box.factor[:-1] * scale[:-1] / box.scale[:-1]
+        noise, shared = variances(self.cross), first_covariance(self.cross) * far
+        variance = (noise - 2 * shared + far**2 * noise[0]) / unit**2
+        pooled.add(last, np.arange(last), (crossed - far * crossed[0]) / unit, variance)
+        return replace(
+            own,
+            gram=seen.n * pooled.matrix,
+            deviation=seen.n * np.sqrt(pooled.variance),
+            own_square=np.zeros_like(own.own_square),
+            centre=centre,
+            scale=scale,
+            is_scaled=True,
+            released=released,
+        )
 
 
 def _mean_weight(own: Moments, n: float) -> float:

@@ -48,7 +48,7 @@ def some_scaler(plan, rng):
     variables = plan.layout.variables
     centre[variables] = rng.uniform(-1, 1, len(variables))
     scale[variables] = rng.uniform(0.03, 1, len(variables))
-    return RowScaler(Scaler(centre[1:], scale[1:]), plan.radii.factor)
+    return RowScaler(Scaler(centre[1:], scale[1:]), plan.factor)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)

@@ -68,7 +68,7 @@ def scalers_of(plan, rng):
     scale[numbers] = rng.choice([0.03, 0.5**0.5, rng.uniform(0.03, 0.7)], len(numbers))
     factor[numbers] = 1 / 1.5
     columns = Scaler(centre[1:], scale[1:])
-    return RowScaler(columns, factor, clips=True), RowScaler(columns, plan.radii.factor)
+    return RowScaler(columns, factor, clips=True), RowScaler(columns, plan.factor)
 
 
 def seen_in(plan, domain, records, box=None):

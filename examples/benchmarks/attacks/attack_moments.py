@@ -23,7 +23,7 @@ from examples.benchmarks.attacks.attack_report import (
     zeros,
 )
 from skdp import Domain, DPLinearRegression
-from skdp.linear_model._moments.scaled import ScaledMoments
+from skdp.linear_model._moments.moments import ScaledMoments
 from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.rows import MemoryRows

@@ -17,9 +17,14 @@ from skdp._identity import remembered
 from skdp.domain import Domain
 from skdp.geometry import NormBall
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
-from skdp.linear_model._moments import scaled
-from skdp.linear_model._moments.moments import MomentPlan
-from skdp.linear_model._moments.scaled import ScaledMoments, columns_of, cross_noise
+from skdp.linear_model._moments.moments import (
+    MOST_CROSS_NOISE,
+    MomentPlan,
+    ScaledMoments,
+    columns_of,
+    cross_noise,
+    layout_of,
+)
 from skdp.linear_model._shared.gram import NUMBER_BITS, row_unit
 from skdp.linear_model._shared.task import Task
 from skdp.mechanisms import Sensitivity, calibrate
@@ -93,10 +98,10 @@ def _is_enough(task: Task) -> bool:
 
 def _scaled(task: Task) -> MomentPlan:
     """Return the plan of moments of scaled columns, or of the mean alone with few records."""
-    layout = replace(scaled.layout_of(task.design.domain), neighbors=task.neighbors)
+    layout = replace(layout_of(task.design.domain), neighbors=task.neighbors)
     if task.known is None:
         return ScaledMoments.plan(task, USUAL_STRENGTH * task.epsilon)
-    if cross_noise(task) > scaled.MOST_CROSS_NOISE:
+    if cross_noise(task) > MOST_CROSS_NOISE:
         return _mean_alone(task)
     found = strength(layout, task.known, task.epsilon)
     return ScaledMoments.plan(task, found)

@@ -34,8 +34,7 @@ from skdp.linear_model._objective.rules import DEGREE, choose, usual_knots
 from skdp.linear_model._shared.base import Solution
 from skdp.linear_model._shared.task import Records, Stage, Task, losses_of_all
 from skdp.linear_model._solver.certificate import attainable_tolerance
-from skdp.linear_model._solver.design_rows import Coordinates, Curves, joined, row_builder
-from skdp.linear_model._solver.problem import sample_of
+from skdp.linear_model._solver.problem import Coordinates, Curves, joined, row_builder, sample_of
 from skdp.linear_model._standardize.stage import check_scaling_share
 from skdp.linear_model.losses import (
     AnyLoss,

@@ -27,7 +27,7 @@ from skdp.domain.layout import number_units
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import ROUNDER, in_units, of_shares, shared, sums_of
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._solver.design_rows import STEP, Coordinates, Curves, DesignRows
+from skdp.linear_model._solver.problem import STEP, Coordinates, Curves, DesignRows
 from skdp.linear_model._standardize.scaler import CLIPPING, Scaler
 from skdp.linear_model._standardize.stage import (
     ColumnSums,

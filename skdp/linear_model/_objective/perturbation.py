@@ -39,8 +39,7 @@ from skdp.linear_model._objective.profiles import least_share_of, rank_of
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import Stage
 from skdp.linear_model._solver.certificate import attainable_tolerance
-from skdp.linear_model._solver.design_rows import Coordinates, DesignRows, weigher
-from skdp.linear_model._solver.problem import Objective
+from skdp.linear_model._solver.problem import Coordinates, DesignRows, Objective, weigher
 from skdp.linear_model._solver.solve import minimise
 from skdp.linear_model.losses import AnyLoss, Bounded, Softmax, count_predictors, greatest_curvature
 from skdp.mechanisms.noise import Noise, variances

@@ -45,15 +45,9 @@ def _scaled(cell: float, lower: float, factor: float, is_unit: bool, fill: float
 def scale_rows(cells: Any, lower: Any, factor: Any, is_unit: bool, fill: Any, out: Any) -> bool:
     """Write (cells - lower) * factor - 1, clipped to [-1, 1]; return whether cells are valid.
 
-    If ``is_unit``, cells are clipped only. Each operation is rounded as in
-    `skdp.domain.layout.BoxProjection`. Infinite cells are not valid, nor is NaN without a ``fill``.
-
-    Parameters
-    ----------
-    cells, out : ndarrays of shape (n, p)
-    lower, factor : ndarrays of shape (p,)
-    fill : ndarray of shape (p,)
-        Written in place of NaN; NaN for columns without any.
+    ``cells`` and ``out`` have the shape (n, p), the others (p,). If ``is_unit``, cells are clipped
+    only. Each operation is rounded as in `skdp.domain.layout.BoxProjection`. Infinite cells are not
+    valid. A ``fill`` is written in place of NaN, which is not valid if the fill is NaN.
     """
     is_bad = False
     for i in range(cells.shape[0]):
@@ -98,16 +92,10 @@ def scale_column(
 
 @njit(**COMPILED)
 def scale_singles(numbers: Any, centre: Any, factor: Any, rounder: Any) -> None:
-    """Replace columns of numbers by (numbers - centre) * factor, clipped to [-1, 1] and rounded.
+    """Replace columns (p, n) by (numbers - centre) * factor, clipped to [-1, 1] and rounded.
 
-    Adding and subtracting ``rounder`` rounds. Results have no array of their own: a loop that may
-    read what it writes is compiled for one entry at a time.
-
-    Parameters
-    ----------
-    numbers : ndarray of float32, shape (p, n)
-    centre, factor : ndarrays of float32, shape (p,)
-    rounder : float32
+    All are float32. Adding and subtracting ``rounder`` rounds. Results have no array of their own:
+    a loop that may read what it writes is compiled for one entry at a time.
     """
     one = np.float32(1.0)
     for j in range(numbers.shape[0]):
@@ -209,20 +197,11 @@ def _add_gram(left: Any, right: Any, n: int, out: Any) -> None:
 
 @njit(**COMPILED)
 def gram_of_columns(numbers: Any, last: Any, weight: Any, rounder: float) -> Any:
-    """Return the Gram matrix of the rows (1, numbers, last).
+    """Return the Gram matrix of the rows (1, numbers, last), for numbers of shape (p, n).
 
-    Parameters
-    ----------
-    numbers : ndarray of shape (p, n)
-    last : ndarray of float64, shape (n,), or (0,) if the rows are (1, numbers)
-    weight : ndarray of float64, shape (n,), or (0,) if every weight is 1
-    rounder : float
-        Entries are rounded by adding and subtracting it; not rounded if it is 0.
-
-    Returns
-    -------
-    ndarray of shape (q, q)
-        q is the length of the rows. If entries are rounded, they are such that sums are exact.
+    ``last`` and ``weight`` are float64 of shape (n,), or (0,) if the rows are (1, numbers) or every
+    weight is 1. Entries are rounded by adding and subtracting ``rounder``, such that sums are
+    exact; they are not rounded if it is 0.
     """
     p, n = numbers.shape
     q = 1 + p + (len(last) > 0)
@@ -468,11 +447,14 @@ def slope_sums(
 ) -> Any:
     """Return sums of weighted slopes over rows: times the numbers, and by level.
 
+    The result is (sums, counts, weights, sizes): (2, p) sums times the numbers; (2, 1 + levels)
+    sums over all rows, then over those of each level; and the sums of the weights, and of the
+    weights times the absolute predictors.
+
     Parameters
     ----------
     rows : tuple of arrays
         Numbers, float32 of shape (p, n), and levels, unsigned integers of shape (columns, n).
-    target : ndarray of float64, shape (n,)
     weight : ndarray of float64, shape (n,), or (0,) if every weight is 1
     formula : tuple of an int and two floats
         The kind of the loss and its parameters.
@@ -482,14 +464,6 @@ def slope_sums(
         of each column's first level in ``tables``.
     grid : float
         Weighted slopes are divided into multiples of it and rests. If it is 0, there are no rests.
-
-    Returns
-    -------
-    sums : ndarray of shape (2, p)
-    counts : ndarray of shape (2, 1 + levels)
-        The sums over all rows, then over those of each level.
-    weights, sizes : float
-        The sums of the weights, and of the weights times the absolute predictors.
     """
     (numbers, levels), starts = rows, parts[2]
     sums, counts = np.zeros((2, len(numbers))), np.zeros_like(parts[1])

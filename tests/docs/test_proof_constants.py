@@ -14,7 +14,7 @@ from inner_descent import gradients_module as _gradients
 from inner_fits import GRAM_BITS, NUMBER_BITS, Design, Task, row_unit, whole_rows
 from inner_fits import gram_module as _gram
 from inner_moments import DESCENT, RowScaler, Scaler, moment_ball
-from inner_moments import scaled_module as _parts
+from inner_moments import moments_module as _parts
 from inner_moments import stage_module as _stage
 from inner_objective import greatest_leverage, greatest_shift, leverage_apart
 from inner_objective import perturbation_module as objective

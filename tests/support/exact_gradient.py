@@ -23,6 +23,13 @@ from skdp.rows import KeptBlocks
 FloatArray = NDArray[np.float64]
 LOSSES: list[Loss] = [Logistic(), SharpLogistic(), SharpLogistic(0.95), PseudoHuber(0.3)]
 STEP = 2.0**-20
+# Whether there is an intercept, and the sizes of columns of levels.
+SHAPES = {
+    "numbers": (False, ()),
+    "intercept": (True, ()),
+    "centred levels": (True, (2, 5)),
+    "levels": (False, (3,)),
+}
 
 
 def on_grid(numbers: FloatArray) -> FloatArray:

@@ -4,17 +4,23 @@
 from skdp.linear_model._descent import algorithm as algorithm_module
 from skdp.linear_model._descent import gradients as gradients_module
 from skdp.linear_model._descent import plan as plan_module
-from skdp.linear_model._descent import scaling as scaling_module
 from skdp.linear_model._descent.algorithm import FARTHEST, CoordinateDescent, Descent
 from skdp.linear_model._descent.gradients import (
+    RADIUS,
     SLOPE_BLOCKS,
+    Blocks,
+    DescentStage,
     Gradients,
     Moves,
+    RowBound,
+    Scaling,
     SoftmaxSlope,
     clipped_residual,
     keep_scaled,
     logistic_slope,
+    plain_scaling,
     residual,
+    usual_square,
 )
 from skdp.linear_model._descent.plan import (
     BOX_RADIUS,
@@ -32,13 +38,4 @@ from skdp.linear_model._descent.plan import (
     roughness,
     row_lengths,
     scaling_of,
-)
-from skdp.linear_model._descent.scaling import (
-    RADIUS,
-    Blocks,
-    DescentStage,
-    RowBound,
-    Scaling,
-    plain_scaling,
-    usual_square,
 )

@@ -1,19 +1,19 @@
 """Inner parts of linear regression from noisy moments, and of scaling that tests look at."""
 
 # ruff: noqa: F401
+from skdp.linear_model._moments import moments as moments_module
 from skdp.linear_model._moments import rules as rules_module
-from skdp.linear_model._moments import scaled as scaled_module
-from skdp.linear_model._moments.moments import MomentPlan
-from skdp.linear_model._moments.postprocess import posterior
-from skdp.linear_model._moments.rules import NAMES, moment_ball, plan_moments
-from skdp.linear_model._moments.scaled import (
+from skdp.linear_model._moments.moments import (
     EpsilonShares,
+    MomentPlan,
     ScaledMoments,
     _gaussian,
     first_units,
     greatest_square,
     lengths,
 )
+from skdp.linear_model._moments.postprocess import posterior
+from skdp.linear_model._moments.rules import NAMES, moment_ball, plan_moments
 from skdp.linear_model._standardize import scaler as scaler_module
 from skdp.linear_model._standardize import stage as stage_module
 from skdp.linear_model._standardize.scaler import CLIPPING, DESCENT, RowScaler, Scaler

@@ -47,20 +47,17 @@ from skdp.linear_model._solver.certificate import (
     attainable_tolerance,
     certified_gradient,
 )
-from skdp.linear_model._solver.design_rows import (
+from skdp.linear_model._solver.problem import (
+    SAMPLE_CELLS,
+    CompiledSums,
     Coordinates,
     Curves,
     DesignRows,
-    row_builder,
-    sums_over,
-    weigher,
-)
-from skdp.linear_model._solver.problem import (
-    SAMPLE_CELLS,
-    SINGLE,
-    CompiledSums,
     Objective,
     is_compiled,
+    row_builder,
     sample_of,
+    sums_over,
+    weigher,
 )
 from skdp.linear_model._solver.solve import NotCertified, minimise

@@ -72,7 +72,7 @@ def noiseless(model, X, y):
     place = None
     if isinstance(plan, ScaledMoments):
         columns = Scaler(moments.centre[1:], moments.scale[1:])
-        place = RowScaler(columns, plan.radii.factor).place
+        place = RowScaler(columns, plan.factor).place
     gram = exact_gram(MemoryRows(domain, X, y), place)
     if len(gram) != moments.layout.n_rows:
         gram = gram[np.ix_([0, -1], [0, -1])]

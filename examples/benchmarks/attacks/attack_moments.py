@@ -23,7 +23,7 @@ from examples.benchmarks.attacks.attack_report import (
     zeros,
 )
 from skdp import Domain, DPLinearRegression
-from skdp.linear_model._moments.scaled import ScaledMoments
+from skdp.linear_model._moments.moments import ScaledMoments
 from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.rows import MemoryRows
@@ -128,7 +128,7 @@ def released_units(model: DPLinearRegression, n: int) -> tuple[NDArray[Any], Row
     found = moments.layout.statistic(moments.gram)
     if isinstance(plan, ScaledMoments):
         columns = Scaler(moments.centre[1:], moments.scale[1:])
-        scaler, found = RowScaler(columns, plan.radii.factor), moments.released
+        scaler, found = RowScaler(columns, plan.factor), moments.released
     units = [round(v * 2.0**GRAM_BITS) for v in found.tolist()]
     return np.array(units, dtype=object), scaler
 

@@ -34,15 +34,15 @@ from skdp.linear_model import (
     DPHuberRegressor,
     DPLogisticRegression,
 )
+from skdp.linear_model._descent import gradients as _descent_gradients
 from skdp.linear_model._descent import plan as _descent_plan
 from skdp.linear_model._descent import plan as _descent_rules
-from skdp.linear_model._descent import scaling as _descent_scaling
 from skdp.linear_model._objective import clipping as _clipping
 from skdp.linear_model._objective import families as _task
 from skdp.linear_model._objective import rules as _rules
 
 FloatArray = NDArray[np.float64]
-MODULES = (_descent_plan, _descent_rules, _descent_scaling, _clipping, _rules, _task)
+MODULES = (_descent_plan, _descent_rules, _descent_gradients, _clipping, _rules, _task)
 KINDS: dict[str, Any] = {
     "classification": DPCoordinateDescentClassifier,
     "regression": DPCoordinateDescentRegressor,

@@ -34,8 +34,8 @@ NAMES = {
     " MOST_STAGE_NOISE STEEP SCARCE SHARE_OF_SQUARE INTERCEPT_PRECISION LEVEL_PRECISION"
     " MOST_PRECISE MOST_RADIUS AVERAGED averaged strength information passes more row_lengths"
     " _radius joint_kind curvatures _mean_weight penalties roughness residual_bound",
-    "linear_model/_descent/scaling.py": "USUAL_TARGET CAUTION usual_square",
-    "linear_model/_moments/scaled.py": "GOOD_NOISE SINGLE_NOISE SIGNAL SIGNAL_AT SIGNAL_POWER"
+    "linear_model/_descent/gradients.py": "USUAL_TARGET CAUTION usual_square",
+    "linear_model/_moments/moments.py": "GOOD_NOISE SINGLE_NOISE SIGNAL SIGNAL_AT SIGNAL_POWER"
     " MOST_SIGNAL NOISES MOST_CROSS_NOISE RADIUS ROW_RADIUS TARGET_RADIUS RADIUS_FROM RADIUS_POWER"
     " _radii cross_noise MOST_VARIANCE WEIGHT_VARIANCE LEAST_WEIGHT _mean_weight",
     "linear_model/_objective/algorithm.py": "LEAST_RIDGE APART_Q",

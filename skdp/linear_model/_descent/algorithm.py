@@ -21,7 +21,10 @@ from skdp._checks import check_choice, check_count, check_flag, check_interval, 
 from skdp._draws import gumbels
 from skdp.domain import Domain
 from skdp.linear_model._descent.gradients import (
+    Blocks,
+    DescentStage,
     Gradients,
+    Scaling,
     clipped_residual,
     keep_scaled,
     logistic_slope,
@@ -41,7 +44,6 @@ from skdp.linear_model._descent.plan import (
     roughness,
     scaling_of,
 )
-from skdp.linear_model._descent.scaling import Blocks, DescentStage, Scaling
 from skdp.linear_model._shared.base import Solution
 from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units, row_unit
 from skdp.linear_model._shared.task import Progress, Records, Task
@@ -70,23 +72,19 @@ class Descent:
 
     Attributes
     ----------
-    unit : ndarray of shape (dim,)
-        Unit of the gradient of each coordinate.
+    unit, step : ndarray of shape (dim,)
+        The unit of the gradient of each coordinate, and the step per unit of the summed gradient; 0
+        for coordinates that do not move.
     clips : ndarray of shape (dim,) or None
-        Bounds on the contribution of a record to each coordinate. None if the derivative of the
-        loss is bounded.
+        As for `Gradients`.
     noise_factor : ndarray of shape (blocks,)
         Factors on the noise of each block.
-    step : ndarray of shape (dim,)
-        Step per unit of the summed gradient; 0 for coordinates that do not move.
     l1, ridge : ndarray of shape (dim,)
         The penalty sum_j l1_j |t_j| + ridge_j t_j^2 / 2 on the summed loss.
     order : {"cyclic", "random", "greedy"}
         A greedy pass is one step, which uses all gradients.
     average : bool
         Whether to average over the second half of the passes.
-    published : Publication
-        How the gradients of a pass are published.
     choice : float or None
         Scale of the Gumbel noise by which greedy coordinates are chosen.
     classes : tuple of int
@@ -261,15 +259,7 @@ class FittedDescent:
 
 @dataclass(frozen=True, eq=False)
 class CoordinateDescent:
-    """Noisy coordinate descent with the parameters of an estimator.
-
-    Parameters
-    ----------
-    kind : Kind
-        The loss, and assumptions of the automatic choices about the model.
-    asked : namespace
-        The parameters of the estimator.
-    """
+    """Noisy coordinate descent of a kind of loss with the parameters ``asked`` of an estimator."""
 
     kind: Kind
     asked: Any

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
 from skdp._checks import fail
-from skdp.linear_model._descent.gradients import SoftmaxSlope
-from skdp.linear_model._descent.scaling import (
+from skdp.linear_model._descent.gradients import (
     RADIUS,
     Blocks,
     DescentStage,
     RowBound,
     Scaling,
+    SoftmaxSlope,
     plain_scaling,
     usual_square,
 )
@@ -97,14 +97,9 @@ CHOICE_COST = 2.0**-40
 class DescentPlan:
     """The releases of a coordinate descent and their noise; public information only.
 
-    Attributes
-    ----------
-    noise : RepeatedNoise
-        The noise of every sum of a step. In a block it is divided by the block's precision.
-    ratio : float
-        The noise of a number's sum in the scaling stage over that of a step.
-    choice : float or None
-        Scale of the noise by which greedy coordinates are chosen.
+    ``noise`` is that of every sum of a step. In a block it is divided by the block's precision.
+    ``ratio`` is the noise of a number's sum in the scaling stage over that of a step. Greedy
+    coordinates are chosen by noise of the scale ``choice``.
     """
 
     task: DescentTask
@@ -225,16 +220,9 @@ class DescentPlan:
 class DescentTask(Task):
     """A task with those parameters of an estimator on which the plan depends.
 
-    Attributes
-    ----------
-    share : float or None
-        The share of the budget for the scaling stage. With None the rules choose it.
-    n_passes : int or None
-        With None the rules choose it.
-    clips : bool
-        Whether ``clip`` is a number or None. Then the lengths of rows are not bounded.
-    n_classes : int
-        Number of classes of a joint model, or 1.
+    The rules choose the ``share`` of the budget for the scaling stage and the ``n_passes`` that are
+    None. ``clips`` says whether ``clip`` is a number or None. Then the lengths of rows are not
+    bounded. ``n_classes`` is that of a joint model, or 1.
     """
 
     blocks: Blocks
@@ -394,21 +382,12 @@ SMOOTH = 0.5
 class Kind:
     """A loss, and assumptions of the rules about the model.
 
-    Attributes
-    ----------
-    is_regression : bool
-        Whether the loss is the squared loss of a number, or the logistic loss of labels.
-    curvature, usual : float
-        Greatest and usual second derivative of the loss.
-    score : float
-        Mean squared derivative over mean curvature. For the squared loss this and the following
-        values are in units of the target's variance.
-    signal, level_signal : float
-        Contributions of all numbers, and of all levels, to the variance of the predictor.
-    intercept : float
-        Prior variance of the intercept.
-    step : float
-        The usual length of steps in units of the inverse curvature.
+    The loss is the squared loss of a number (``is_regression``), or the logistic loss of labels.
+    ``curvature`` and ``usual`` are its greatest and usual second derivative, ``score`` the mean
+    squared derivative over the mean curvature. For the squared loss this and the following values
+    are in units of the target's variance. All numbers add ``signal`` to the variance of the
+    predictor, and all levels ``level_signal``. ``intercept`` is the prior variance of the
+    intercept, and ``step`` the usual length of steps in units of the inverse curvature.
     """
 
     is_regression: bool

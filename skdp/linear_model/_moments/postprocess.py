@@ -47,15 +47,9 @@ def posterior(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the intercept with the coefficients, and the matrix that maps b to coefficients.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (q + 2, q + 2)
-        Noisy means of products of (1, x, y).
-    deviation : ndarray of shape (q + 2, q + 2)
-        Standard deviation of the noise in each entry.
-    prior : ndarray of shape (q, q) or None
-        The covariance of the coefficients before the release, in the unit of their usual variance;
-        None stands for the unit matrix.
+    ``matrix`` has noisy means of products of (1, x, y), and ``deviation`` the standard deviation of
+    the noise in each entry. ``prior`` is the covariance of the coefficients before the release, in
+    the unit of their usual variance; None stands for the unit matrix.
     """
     variance = deviation**2
     mean, target = matrix[0, 1:-1], float(matrix[0, -1])
@@ -66,10 +60,23 @@ def posterior(
     signal = max(0.0, size - CAUTION * float(noise.sum()))
     if signal == 0:
         return np.append(target, np.zeros(len(b))), np.zeros((len(b), len(b)))
-    products = matrix[1:-1, 1:-1] - np.outer(centre, centre)
+    products, spread = matrix[1:-1, 1:-1] - np.outer(centre, centre), variance[1:-1, 1:-1]
     expected = np.eye(len(b)) + np.outer(b, b) * (signal / size / EXPLAINED)
-    found = _inverse(products, variance[1:-1, 1:-1], expected, variance[0, 1:-1], prior)
-    inverse = signal / size * found
+    before = np.full(products.shape, min(PRODUCT_VARIANCE, DIRECTIONS / len(products)))
+    np.fill_diagonal(before, SQUARE_VARIANCE)
+    weight = before / (before + spread)
+    # The plane goes through noisy means. This adds the squared coefficients times the variances of
+    # the means to the squared error.
+    S = weight * products + (1 - weight) * expected + np.diag(variance[0, 1:-1])
+    # The inverse without directions below the noise, in coordinates whose prior covariance is the
+    # unit matrix. Far above the level it is 1 / value; below it decreases, as b is small there.
+    root = None if prior is None else np.linalg.cholesky(prior)
+    values, vectors = eigh(S if root is None else root.T @ S @ root)
+    level = LEFT * float(np.sqrt(len(values) * np.mean(weight**2 * spread)))
+    shifted = values.clip(min=0) + level / 2
+    inverse = shifted / np.maximum(shifted**2 + level**2, 1e-300)
+    vectors = vectors if root is None else root @ vectors
+    inverse = signal / size * ((vectors * inverse) @ vectors.T)
     theta = inverse @ b
     # No coefficients explain more than the target's variance, which is 1 or less.
     theta /= max(1.0, float(theta @ b))
@@ -80,33 +87,6 @@ def _kept(mean: FloatArray, variance: FloatArray) -> float:
     """Return James and Stein's factor: centring by means that are noise would add this noise."""
     ratio = float(np.sum(mean**2 / np.maximum(variance, 1e-300)))
     return max(0.0, 1 - len(mean) / ratio) if ratio > 0 else 0.0
-
-
-def _inverse(
-    products: FloatArray,
-    variance: FloatArray,
-    expected: FloatArray,
-    ridge: FloatArray,
-    prior: FloatArray | None,
-) -> FloatArray:
-    """Return the inverse of the posterior mean of S, without directions below the noise.
-
-    The plane goes through noisy means. This adds the squared coefficients times the ``ridge``, the
-    variances of the means, to the squared error.
-    """
-    before = np.full(products.shape, min(PRODUCT_VARIANCE, DIRECTIONS / len(products)))
-    np.fill_diagonal(before, SQUARE_VARIANCE)
-    weight = before / (before + variance)
-    mean = weight * products + (1 - weight) * expected + np.diag(ridge)
-    # In coordinates whose prior covariance is the unit matrix.
-    root = None if prior is None else np.linalg.cholesky(prior)
-    values, vectors = eigh(mean if root is None else root.T @ mean @ root)
-    level = LEFT * float(np.sqrt(len(values) * np.mean(weight**2 * variance)))
-    shifted = values.clip(min=0) + level / 2
-    # Far above the level this is 1 / value; below it decreases, as b is small there.
-    inverse = shifted / np.maximum(shifted**2 + level**2, 1e-300)
-    vectors = vectors if root is None else root @ vectors
-    return np.asarray((vectors * inverse) @ vectors.T)
 
 
 # Eigenvalues below this many spectral norms of the noise are shrunk. Chosen on simulated
@@ -132,12 +112,8 @@ class NoisyMoments:
         Whether the model has an intercept.
     shrink : float
         Eigenvalues below this times ``spectral`` are shrunk.
-    deviation : ndarray of shape (q + 2, q + 2) or None
-        Standard deviation of the noise in each entry, if the columns were scaled so that the mean
-        squares of features and target are near 1.
-    prior : ndarray of shape (q, q) or None
-        With ``deviation``, the covariance of coefficients before the release; None stands for the
-        unit matrix.
+    deviation, prior : ndarray of shape (q + 2, q + 2), ndarray of shape (q, q), or None
+        As for `posterior`, if the columns were scaled so that mean squares are near 1.
     """
 
     matrix: FloatArray
@@ -208,15 +184,7 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
-    """Coefficients, and the matrix that maps b to them.
-
-    Attributes
-    ----------
-    theta : ndarray of shape (q + 1,)
-        The intercept, then the coefficients.
-    inverse : ndarray of shape (q, q)
-        The matrix that replaces the inverse of A.
-    """
+    """The intercept with the coefficients, (q + 1,), and what replaces the inverse of A, (q, q)."""
 
     theta: FloatArray
     inverse: FloatArray
@@ -249,15 +217,11 @@ def solve(postprocess: Any, moments: NoisyMoments) -> Coefficients:
     inverse = scaled * recipe.inverse(values, moments) @ scaled.T
     if isinstance(postprocess, str):
         return Coefficients(moments_used.complete(inverse @ b), inverse)
-    return Coefficients(_own(postprocess, moments), inverse)
-
-
-def _own(postprocess: Any, moments: NoisyMoments) -> FloatArray:
     theta = np.asarray(postprocess(moments), dtype=float)
-    if theta.shape != (len(moments.r) - 1,) or not np.all(np.isfinite(theta)):
-        rule = f"return {len(moments.r) - 1} finite numbers: the intercept, the coefficients"
+    if theta.shape != (len(r) + 1,) or not np.all(np.isfinite(theta)):
+        rule = f"return {len(r) + 1} finite numbers: the intercept, the coefficients"
         raise fail("postprocess", rule)
-    return theta
+    return Coefficients(theta, inverse)
 
 
 def _drowned(w: FloatArray, moments: NoisyMoments) -> FloatArray:
@@ -297,13 +261,8 @@ def coefficient_covariance(
     The normal equations are G theta = g. Noise dG and dg moves theta by K e, with
     e = dg - dG theta and the matrix K that replaced the inverse of G. The result describes the
     effect of the noise, not the distance from coefficients without privacy: K is held fixed.
-
-    Parameters
-    ----------
-    deviation : ndarray of shape (q + 2, q + 2)
-        Standard deviation of the noise in each mean.
-    own_square : ndarray of bool, shape (q + 2,)
-        Which columns are their own squares: their sum and their sum of squares have one noise.
+    ``deviation`` is the standard deviation of the noise in each mean, (q + 2, q + 2). Columns that
+    are their ``own_square``, (q + 2,), have one noise in their sum and in their sum of squares.
     """
     u = np.append(-found.theta, 1.0)
     e = noise_covariance(deviation**2, own_square, u, u)

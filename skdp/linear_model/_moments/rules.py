@@ -17,9 +17,14 @@ from skdp._identity import remembered
 from skdp.domain import Domain
 from skdp.geometry import NormBall
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
-from skdp.linear_model._moments import scaled
-from skdp.linear_model._moments.moments import MomentPlan
-from skdp.linear_model._moments.scaled import ScaledMoments, cross_noise
+from skdp.linear_model._moments.moments import (
+    MOST_CROSS_NOISE,
+    MomentPlan,
+    ScaledMoments,
+    columns_of,
+    cross_noise,
+    layout_of,
+)
 from skdp.linear_model._shared.gram import NUMBER_BITS, row_unit
 from skdp.linear_model._shared.task import Task
 from skdp.mechanisms import Sensitivity, calibrate
@@ -93,10 +98,10 @@ def _is_enough(task: Task) -> bool:
 
 def _scaled(task: Task) -> MomentPlan:
     """Return the plan of moments of scaled columns, or of the mean alone with few records."""
-    layout = replace(scaled.layout_of(task.design.domain), neighbors=task.neighbors)
+    layout = replace(layout_of(task.design.domain), neighbors=task.neighbors)
     if task.known is None:
         return ScaledMoments.plan(task, USUAL_STRENGTH * task.epsilon)
-    if cross_noise(task) > scaled.MOST_CROSS_NOISE:
+    if cross_noise(task) > MOST_CROSS_NOISE:
         return _mean_alone(task)
     found = strength(layout, task.known, task.epsilon)
     return ScaledMoments.plan(task, found)
@@ -124,8 +129,7 @@ def moment_ball(domain: Domain, neighbors: str) -> MomentBall | RadialMomentBall
 
 def strength(layout: MomentLayout, n: float, epsilon: float) -> float:
     """Return n epsilon / q^(3/2). q is the number of columns that can differ from 0 at once."""
-    columns = max(1.0, layout.row_square(np.ones(layout.n_rows)) - 2)
-    return float(n * epsilon / columns**1.5 * (2 if layout.adds else 1))
+    return float(n * epsilon / columns_of(layout) ** 1.5 * (2 if layout.adds else 1))
 
 
 def usual_signal(layout: MomentLayout, n: int | None, epsilon: float) -> float:
@@ -175,28 +179,22 @@ def _noise(ball: Any, mechanism: Any, signal: float, task: Task) -> Noise:
 def _named_noise(
     ball: Any, mechanism: str, signal: float, intercept: bool, epsilon: float, delta: float
 ) -> Noise:
+    """Return the noise of a mechanism; for "auto" that of least expected error."""
     weights, sensitivity = importance(ball.layout, signal, intercept), _sensitivity(ball)
-    if mechanism == "auto":
-        return _least(ball, sensitivity, weights, epsilon, delta)
     named: dict[str, Any] = {
         "matrix": MatrixLaplace(weights),
         "elliptic": EllipticGaussian(weights),
     }
-    chosen = named.get(mechanism, mechanism)
-    noise: Noise = calibrate(chosen, sensitivity, epsilon=epsilon, delta=delta)
-    return noise
-
-
-def _least(
-    ball: Any, sensitivity: Sensitivity, weights: FloatArray, epsilon: float, delta: float
-) -> Noise:
-    """Return the noise of least expected error."""
-    candidates: list[Any] = [MatrixLaplace(weights)]
-    if delta > 0:
-        # Both use the same ellipsoid: which one has less variance is known before calibration.
-        less = knorm_is_less(ball.dim, epsilon, delta)
-        candidates.append(EllipticKNorm(weights) if less else EllipticGaussian(weights))
+    candidates = [named.get(mechanism, mechanism)]
+    if mechanism == "auto":
+        candidates = [named["matrix"]]
+        if delta > 0:
+            # Both use the same ellipsoid: which one has less variance is known before calibration.
+            less = knorm_is_less(ball.dim, epsilon, delta)
+            candidates.append(EllipticKNorm(weights) if less else named["elliptic"])
     noises: list[Noise] = [
         calibrate(c, sensitivity, epsilon=epsilon, delta=delta) for c in candidates
     ]
+    if len(noises) == 1:
+        return noises[0]
     return min(noises, key=lambda noise: float(weights @ variances(noise)))

@@ -23,7 +23,6 @@ from skdp.linear_model._objective.clipping import (
 )
 from skdp.linear_model._objective.families import (
     Calibrated,
-    Candidate,
     GaussianFamily,
     KNormFamily,
     ModelTask,
@@ -35,8 +34,7 @@ from skdp.linear_model._objective.rules import DEGREE, choose, usual_knots
 from skdp.linear_model._shared.base import Solution
 from skdp.linear_model._shared.task import Records, Stage, Task, losses_of_all
 from skdp.linear_model._solver.certificate import attainable_tolerance
-from skdp.linear_model._solver.design_rows import Coordinates, Curves, joined, row_builder
-from skdp.linear_model._solver.problem import sample_of
+from skdp.linear_model._solver.problem import Coordinates, Curves, joined, row_builder, sample_of
 from skdp.linear_model._standardize.stage import check_scaling_share
 from skdp.linear_model.losses import (
     AnyLoss,
@@ -110,18 +108,11 @@ class ObjectivePlan:
 
 @dataclass(frozen=True, eq=False)
 class ObjectivePerturbation:
-    """Objective perturbation with the parameters of an estimator.
+    """Objective perturbation with the parameters ``asked`` of an estimator.
 
-    Parameters
-    ----------
-    reference : Reference
-        Assumptions of the automatic choices.
-    losses : callable
-        From a `ModelTask` to the candidate losses.
-    asked : namespace
-        The parameters of the estimator.
-    scales_target : bool
-        Whether bounds of the target are estimated too; with the automatic share only these.
+    ``reference`` has the assumptions of the automatic choices, and ``losses`` returns the candidate
+    losses of a `ModelTask`. ``scales_target`` says whether bounds of the target are estimated too;
+    with the automatic share only these.
     """
 
     reference: Reference
@@ -191,9 +182,8 @@ class ObjectivePerturbation:
         origin, curves = records.design, plan.curves
         design = curves.design if curves else origin
         coordinates = Coordinates(design)
-        bounds = ClippingBounds.whole(origin)
-        if plan.clipping:
-            bounds = plan.clipping.bounds(exact, rng)
+        clipping = plan.clipping
+        bounds = clipping.bounds(exact, rng) if clipping else ClippingBounds.whole(origin)
         weigh = objective.weigh(coordinates)
         finish = finisher(bounds, Coordinates(origin), weigh, kept.may_change, curves)
         chosen = joined(sample).map(finish) if sample else None
@@ -219,7 +209,7 @@ class ObjectivePerturbation:
         if self.reference.target == "number":
             attributes["target_bounds_"] = bounds.target_in_units(domain)
         scaler = bounds.scaler(domain.n_encoded)
-        is_estimated = curves is not None and plan.clipping is not None
+        is_estimated = curves is not None and clipping is not None
         undone = scaler.undo(coef, intercept)
         return Solution(*undone, attributes, bounds, domain, is_estimated)
 
@@ -258,23 +248,13 @@ class ObjectivePerturbation:
         hidden = output_epsilon(epsilon, n_models)
         # Hiding the solver's inexactness spends epsilon and multiplies delta (Theorem 4).
         delta = task.delta * math.exp(-n_models * hidden / 2) * (1 - 1e-12)
-        model = self._model_task(task, epsilon - hidden, hidden, delta, scaled=is_part)
-        model = replace(model, n_classes=max(1, n_classes))
+        share = {"hidden": hidden, "delta": delta, "scaled": is_part}
+        model = self._model_task(task, epsilon - hidden, n_classes=max(1, n_classes), **share)
         calibrated = self._apart if self._has_calibration else self._jointly
         loss, q, ridge, found = calibrated(model)
-        return Perturbation(
-            loss,
-            epsilon,
-            q,
-            ridge,
-            found.leverage,
-            found.noise,
-            task.design.row_norm,
-            _records_bound(task),
-            losses=found.losses,
-            models=n_models,
-            stiffest=task.design.stiffest,
-        )
+        facts = task.design.row_norm, _records_bound(task), found.losses, n_models
+        known = loss, epsilon, q, ridge, found.leverage, found.noise, *facts
+        return Perturbation(*known, task.design.stiffest)
 
     def _joint_classes(self, task: Task) -> int:
         """Return the number of classes of a joint model; 0 for separate models."""
@@ -290,19 +270,12 @@ class ObjectivePerturbation:
         is_joint = isinstance(loss, str) and loss in JOINT and not self._has_calibration
         return task.n_models if is_joint and task.n_models > 1 else 0
 
-    def _model_task(
-        self,
-        task: Task,
-        epsilon: float,
-        hidden: float = 0.0,
-        delta: float = 0.0,
-        scaled: bool = False,
-    ) -> ModelTask:
-        """Return the task of one model, with its share of epsilon and all of delta."""
+    def _model_task(self, task: Task, epsilon: float, **share: Any) -> ModelTask:
+        """Return the task of one model, with its ``share`` of epsilon and all of delta."""
         # Without a public number: a medium one, 100 records per dimension and unit of 1 / epsilon.
         known = task.known or 100 * task.design.dim * max(1.0, 1 / epsilon)
-        share = {"size": float(known), "epsilon": epsilon, "delta": delta, "hidden": hidden}
-        return ModelTask(**vars(task) | share, reference=self.reference, scaled=scaled)
+        facts = {"size": float(known), "reference": self.reference, "epsilon": epsilon}
+        return ModelTask(**vars(task) | {"delta": 0.0} | facts | share)
 
     def _jointly(self, task: ModelTask) -> tuple[AnyLoss, float, FloatArray, Calibrated]:
         """Calibrate gradient and curvature jointly, with the noise that the rules choose."""
@@ -312,7 +285,14 @@ class ObjectivePerturbation:
             ridge = self._least_ridge(task, choice.family.leverage(task, choice))
             choice = replace(choice, ridge=ridge, leverage=math.inf)
         else:
-            choice = replace(choice, ridge=np.maximum(choice.ridge, _quiet_ridge(task, choice)))
+            # The ridge above which the noise that hides the solver is QUIET in a coefficient.
+            design, loss, dim = task.design, choice.loss, task.design.dim
+            facts = _records_bound(task), design.row_norm, dim, size_of_slopes(loss)
+            bound = greatest_curvature(loss)
+            tolerance = attainable_tolerance(*facts, bound, stiffest=design.stiffest)
+            quiet = 3 * math.sqrt(dim * task.n_classes) * tolerance / (task.hidden * QUIET)
+            ridge = np.maximum(choice.ridge, min(quiet, MOST_QUIET * task.size))
+            choice = replace(choice, ridge=ridge)
         return choice.loss, choice.q, choice.ridge, choice.family.calibrated(task, choice)
 
     def _families(self, task: ModelTask) -> list[Any]:
@@ -375,15 +355,6 @@ class ObjectivePerturbation:
         extra = 0.0 if is_auto(self.asked.regularization) else float(self.asked.regularization)
         least = max(task.design.row_norm**2 / leverage + extra, LEAST_RIDGE)
         return np.full(task.design.dim, least)
-
-
-def _quiet_ridge(task: ModelTask, choice: Candidate) -> float:
-    """Return the ridge above which the noise that hides the solver is QUIET in a coefficient."""
-    design, loss = task.design, choice.loss
-    facts = _records_bound(task), design.row_norm, design.dim, size_of_slopes(loss)
-    tolerance = attainable_tolerance(*facts, greatest_curvature(loss), stiffest=design.stiffest)
-    needed = 3 * math.sqrt(design.dim * task.n_classes) * tolerance / (task.hidden * QUIET)
-    return min(needed, MOST_QUIET * task.size)
 
 
 def _records_bound(task: Task) -> int:

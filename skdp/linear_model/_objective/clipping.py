@@ -27,7 +27,7 @@ from skdp.domain.layout import number_units
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import ROUNDER, in_units, of_shares, shared, sums_of
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._solver.design_rows import STEP, Coordinates, Curves, DesignRows, Singles
+from skdp.linear_model._solver.problem import STEP, Coordinates, Curves, DesignRows
 from skdp.linear_model._standardize.scaler import CLIPPING, Scaler
 from skdp.linear_model._standardize.stage import (
     ColumnSums,
@@ -263,20 +263,6 @@ def _column_sums(
     return *(np.append(*pair) for pair in zip(found, own, strict=True)), count
 
 
-def _scale(numbers: Singles, centre: Singles, factor: Singles) -> None:
-    """Replace numbers by (numbers - centre) * factor, clipped to [-1, 1], rounded to the grid."""
-    # Adding and subtracting this rounds to multiples of the step.
-    rounder, compiled = np.float32(1.5 * 2.0**23 * STEP), kernels()
-    if compiled is not None:
-        compiled.scale_singles(numbers, centre, factor, rounder)
-        return
-    numbers -= centre[:, None]
-    numbers *= factor[:, None]
-    np.clip(numbers, -1.0, 1.0, out=numbers)
-    numbers += rounder
-    numbers -= rounder
-
-
 def finisher(
     bounds: ClippingBounds,
     coordinates: Coordinates,
@@ -294,10 +280,19 @@ def finisher(
     # 0 and 1 for the bounds of the domain.
     centre = scaler.centre[bounds.columns].astype(np.float32)
     factor = (1 / scaler.scale[bounds.columns]).astype(np.float32)
+    # Adding and subtracting this rounds to multiples of the step.
+    rounder = np.float32(1.5 * 2.0**23 * STEP)
 
     def finished(rows: DesignRows) -> DesignRows:
-        numbers = rows.numbers if in_place else rows.numbers.copy()
-        _scale(numbers, centre, factor)
+        numbers, compiled = rows.numbers if in_place else rows.numbers.copy(), kernels()
+        if compiled is not None:
+            compiled.scale_singles(numbers, centre, factor, rounder)
+        else:
+            numbers -= centre[:, None]
+            numbers *= factor[:, None]
+            np.clip(numbers, -1.0, 1.0, out=numbers)
+            numbers += rounder
+            numbers -= rounder
         # Rows of persons have weights already, which are kept.
         scaled = replace(rows, numbers=numbers, target=bounds.scale_target(rows.target))
         if curves:

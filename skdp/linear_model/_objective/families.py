@@ -82,23 +82,13 @@ class FittedHuber(FittedObjective):
 class Reference:
     """Assumptions of the rules about the coefficients; see the text of `rules`.
 
-    Attributes
-    ----------
-    target : {"labels", "number"}
-        The kind of target that a loss must be for.
-    moments : callable
-        From a loss to its mean curvature and mean squared slope in the reference population.
-    signal, level_signal : float
-        Variance that a number or its curve, or the levels of a column, add to the predictor.
-    intercept : float
-        Prior variance of the intercept.
-    least_ridge : bool
-        Whether the ridge is the least that privacy and sampling errors need, whatever the noise.
-    most_signal : float
-        The p numbers together add at most ``most_signal * sqrt(p)``. If the weight of a task is
-        above `PLENTY`, this limit is multiplied by ``sqrt(weight / PLENTY)``.
-    usual_q : pair of float or None
-        The share q for K-norm and for Gaussian noise. With None the rules choose it.
+    ``target``, "labels" or "number", is what a loss must be for. ``moments`` maps a loss to its
+    mean curvature and mean squared slope in the reference population. A number or its curve adds
+    the variance ``signal`` to the predictor, the levels of a column ``level_signal``. The p numbers
+    together add at most ``most_signal * sqrt(p)``, and if the weight of a task is above `PLENTY`,
+    ``sqrt(weight / PLENTY)`` times as much. ``intercept`` is the prior variance of the intercept.
+    With ``least_ridge`` the ridge is the least that privacy and sampling errors need, whatever the
+    noise. ``usual_q`` is the share q for K-norm and for Gaussian noise; the rules choose a None.
     """
 
     target: str
@@ -120,18 +110,18 @@ class Reference:
         count = curves + sum(g.size for g in groups if g.kind in ("numbers", "vector"))
         most = self.most_signal * math.sqrt(max(1.0, weight / PLENTY) / max(count, 1))
         signal = min(self.signal, most)
-        rows = np.array([self._row(group, signal, filled) for group in groups])
-        return Population(*rows.T)
 
-    def _row(self, group: Group, signal: float, filled: float) -> tuple[float, ...]:
-        if group.kind == "intercept":
-            return 1.0, self.intercept, 1.0, 1.0, 1.0
-        if group.kind == "levels":
-            own = self.level_signal if group.roughness is None else CURVE * signal
-            return 1 / (group.size + 1), own, group.size, group.leverage, group.stiffness
-        # A vector of norm R is treated as numbers whose squares sum to R^2.
-        moment = SPREAD * group.square / group.size
-        return moment, signal / SPREAD, group.size, filled * group.square, 1.0
+        def row_of(group: Group) -> tuple[float, ...]:
+            if group.kind == "intercept":
+                return 1.0, self.intercept, 1.0, 1.0, 1.0
+            if group.kind == "levels":
+                own = self.level_signal if group.roughness is None else CURVE * signal
+                return 1 / (group.size + 1), own, group.size, group.leverage, group.stiffness
+            # A vector of norm R is treated as numbers whose squares sum to R^2.
+            moment = SPREAD * group.square / group.size
+            return moment, signal / SPREAD, group.size, filled * group.square, 1.0
+
+        return Population(*np.array([row_of(group) for group in groups]).T)
 
 
 @dataclass(frozen=True)
@@ -236,10 +226,7 @@ GAUSSIAN_GRID = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.
 
 @dataclass(frozen=True)
 class Calibrated:
-    """Noise of the random linear term, and the leverage L that privacy then allows.
-
-    ``losses`` holds pairs of a PrivacyLoss and a count; empty if only epsilon is known.
-    """
+    """Noise of the random linear term, the leverage L that privacy then allows, and losses."""
 
     noise: Noise
     leverage: float
@@ -250,18 +237,10 @@ class Calibrated:
 class Candidate:
     """The choice of a rule.
 
-    Attributes
-    ----------
-    q : float
-        Share of epsilon that is spent on the linear term.
-    ridge : ndarray of shape (dim,)
-    shape : NormBall or ndarray of shape (groups,)
-        The ball of K-norm noise, or relative variances of Gaussian noise.
-    leverage : float
-        Bound on the leverages of rows that the weights enforce if privacy allows it; otherwise they
-        enforce a smaller one.
-    risk : float
-        Mean squared error of the linear predictor on the reference population.
+    ``q`` is the share of epsilon for the linear term. ``shape`` is the ball of K-norm noise, or the
+    relative variances of Gaussian noise, (groups,). Weights enforce the bound ``leverage`` on the
+    leverages of rows if privacy allows it, otherwise a smaller one. ``risk`` is the mean squared
+    error of the linear predictor on the reference population.
     """
 
     loss: Loss

@@ -39,8 +39,7 @@ from skdp.linear_model._objective.profiles import least_share_of, rank_of
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import Stage
 from skdp.linear_model._solver.certificate import attainable_tolerance
-from skdp.linear_model._solver.design_rows import Coordinates, DesignRows, weigher
-from skdp.linear_model._solver.problem import Objective
+from skdp.linear_model._solver.problem import Coordinates, DesignRows, Objective, weigher
 from skdp.linear_model._solver.solve import minimise
 from skdp.linear_model.losses import AnyLoss, Bounded, Softmax, count_predictors, greatest_curvature
 from skdp.mechanisms.noise import Noise, variances
@@ -109,10 +108,9 @@ def leverage_apart(loss: Bounded, q: float, epsilon: float) -> float:
 
 def leverages_apart(loss: Bounded, shares: Iterable[float], epsilon: float) -> tuple[float, ...]:
     # The bound is looked up once: a loss is compared by all its parameters.
-    curvature = greatest_curvature(loss)
+    curvature, r = greatest_curvature(loss), rank_of(loss)
     if not curvature > 0:
         return tuple(math.inf for _ in shares)
-    r = rank_of(loss)
     left = (r * math.expm1(min(epsilon * (1 - float(q)) / r, 700.0)) for q in shares)
     return tuple(room / curvature * (1 - 1e-9) for room in left)
 
@@ -137,26 +135,13 @@ class OutputNoise(NamedTuple):
 class Perturbation:
     """A calibrated objective; it depends on public information only.
 
-    Attributes
-    ----------
-    epsilon : float
-        Epsilon of one model, including the part that hides the solver's inexactness.
-    ridge : ndarray of shape (coordinates of a row,), > 0
-        The same for all classes of a joint model.
-    leverage : float
-        Bound that the weights enforce; see :func:`greatest_leverage`.
-    noise : Noise
-        The law of V.
-    row_norm : float
-        Greatest Euclidean norm of a row.
-    n_bound : int
-        Public number of records for which the solver's tolerance is set.
-    losses : tuple of (PrivacyLoss, int)
-        Privacy losses of all models with counts; empty if only epsilon is known.
-    models : int
-        Number of models that are released. A joint model of several classes is one.
-    stiffest : float
-        The greatest absolute sum of a row of the penalty's matrix, in ridges.
+    ``epsilon`` is that of one model, with the part that hides the solver's inexactness. ``ridge``,
+    of the coordinates of a row, is the same for all classes of a joint model, which counts as one
+    of the ``models``. ``leverage`` is the bound that the weights enforce (`greatest_leverage`),
+    ``noise`` the law of V, and ``row_norm`` the greatest Euclidean norm of a row. The solver's
+    tolerance is set for the public number ``n_bound`` of records. ``losses`` are the privacy losses
+    of all models with counts; empty if only epsilon is known. ``stiffest`` is the greatest absolute
+    sum of a row of the penalty's matrix, in ridges.
     """
 
     loss: AnyLoss
@@ -240,31 +225,18 @@ class Perturbation:
     ) -> FloatArray:
         """Draw V, minimise, add the output noise, and return a point of the lattice.
 
-        Its shape is (dim,), or (n_classes, dim) for a joint model.
-
-        Parameters
-        ----------
-        rows : Kept
-            States are weighted `DesignRows`.
-        sample : KeptBlocks or None
-            Some of these rows, in memory; None if the solver shall take some.
-        coordinates : Coordinates
-        n : int
-            The number of rows.
-        label : int or None
-            The position of the label that the model predicts; None for a regression or a joint
-            model.
+        Its shape is (dim,), or (n_classes, dim) for a joint model. The arguments are those of
+        `Objective`.
         """
         linear_term = self.noise.rvs(rng)
         if self.n_classes > 1:
             by_class = linear_term.reshape(self.n_classes, -1)
             linear_term = (by_class - by_class.mean(axis=0)).ravel()
-        hidden = self.hidden
         objective = Objective(
             self.loss, rows, coordinates, self.ridges, linear_term, self.row_norm, n, label, sample
         )
         found = minimise(objective, self.tolerance)
-        near = publish_near(found.theta, hidden.exponent, hidden.scale, rng)
+        near = publish_near(found.theta, self.hidden.exponent, self.hidden.scale, rng)
         return near.reshape(self.n_classes, -1) if self.n_classes > 1 else near
 
     @cached_property
@@ -299,25 +271,14 @@ _ROUNDING = 4 * float(np.finfo(float).eps)
 def weighted_length(
     design: Design, variance: ArrayLike, ridge: ArrayLike, leverage: ArrayLike
 ) -> FloatArray:
-    """Return a bound on w(x) (sum_j x_j^2 / variance_j)^(1/2) over all rows x.
+    """Return a bound on w(x) (sum_j x_j^2 / variance_j)^(1/2) over all rows x, (...).
 
-    For columns of B-splines x'M^-1 x >= resistance |x|^2 / ridge takes the place of |x|^2 / ridge.
+    ``variance`` and ``ridge``, (..., groups), are those of each coordinate of a group; ``leverage``
+    is (...). For columns of B-splines x'M^-1 x >= resistance |x|^2 / ridge takes the place of
+    |x|^2 / ridge. The result is the exact supremum, rounded up, if the squared lengths of the
+    groups' parts take all values between their bounds. They do for numbers, and for columns of two
+    centred levels.
 
-    Parameters
-    ----------
-    design : Design
-    variance, ridge : array of shape (..., groups), > 0
-        The variance and the ridge of each coordinate of a group.
-    leverage : array of shape (...), > 0
-
-    Returns
-    -------
-    ndarray of shape (...)
-        The exact supremum, rounded up, if the squared lengths of the groups' parts take all
-        values between their bounds. They do for numbers, and for columns of two centred levels.
-
-    Notes
-    -----
     With t = sum_j x_j^2 / ridge_j the greatest value K(t) of sum_j x_j^2 / variance_j is a
     fractional knapsack: groups are filled in the order of ridge / variance. So K is concave and
     linear between the breakpoints, and min(1, leverage / t)^2 K(t) has its maximum at a breakpoint,

@@ -61,12 +61,7 @@ _LOG_ROOT = math.log(2 * math.pi) / 2
 class RecordLoss:
     """The bounds of the weighted losses of a record's rows: their joint slope is c tau.
 
-    Parameters
-    ----------
-    loss : Loss or Softmax
-        The loss of one row.
-    rank : int >= 1
-        Greatest rank of the second derivative of a record's loss.
+    ``loss`` is that of one row, ``rank`` the greatest rank of the second derivative of a record's.
     """
 
     loss: AnyLoss
@@ -106,17 +101,18 @@ class RecordLoss:
         # One line for each entry of the first axis.
         shape = (-1, *np.ones(epsilon.ndim, dtype=int))
         slopes, heights = (own.reshape(shape) for own in lines_above(self, leverage))
-        found = log_delta_of_line(slopes, heights, shift, epsilon, self._sides).min(axis=0)
+        found = log_delta_of_line(slopes, heights, shift, epsilon, sides_of(self)).min(axis=0)
         return np.asarray(np.minimum(found, 0.0))
 
     def added(self, shift: float, epsilon: FloatArray) -> FloatArray:
         """Return an upper bound on log delta for an added person, of the shape of ``epsilon``."""
-        found = log_delta_of_line(0.0, 0.0, shift, epsilon, self._sides)
+        found = log_delta_of_line(0.0, 0.0, shift, epsilon, sides_of(self))
         return np.asarray(np.minimum(found, 0.0))
 
-    @property
-    def _sides(self) -> int:
-        return 1 if self.one_sided else 2
+
+def sides_of(loss: Bounded) -> int:
+    """Return 1 if the slope of a record does not change its sign, otherwise 2."""
+    return 1 if is_one_sided(loss) else 2
 
 
 def rank_of(loss: Bounded) -> int:
@@ -200,14 +196,9 @@ _FEW_LINES = 6
 
 @dataclass(frozen=True)
 class SoftmaxRecord(RecordLoss):
-    """The bounds of the weighted losses of a record's rows, for a loss of several classes.
+    """The same for a loss of several classes.
 
-    Parameters
-    ----------
-    loss : Softmax
-    rank : int >= 1
-    is_row : bool
-        Whether every record is one row. Theorem 4 has a smaller profile for them.
+    ``is_row`` says whether every record is one row. Theorem 4 has a smaller profile for them.
     """
 
     loss: Softmax
@@ -345,8 +336,7 @@ class JointProfile:
     def _added(self, epsilon: FloatArray) -> FloatArray:
         if isinstance(self.loss, RecordLoss):
             return self.loss.added(self.shift, epsilon)
-        sides = 1 if is_one_sided(self.loss) else 2
-        return np.asarray(log_delta(self.shift, epsilon) + math.log(sides))
+        return np.asarray(log_delta(self.shift, epsilon) + math.log(sides_of(self.loss)))
 
     def _split(self, epsilon: FloatArray) -> FloatArray:
         """Return an approximation of the best a for every epsilon."""
@@ -443,10 +433,7 @@ def corners(loss: Bounded, neighbors: str) -> int:
 
     They are the nonzero corners of the segment or parallelogram of differences of gradients.
     """
-    one_sided = is_one_sided(loss)
-    if neighbors == "add_remove":
-        return 1 if one_sided else 2
-    return 3 if one_sided else 4
+    return sides_of(loss) + (0 if neighbors == "add_remove" else 2)
 
 
 @remembered(maxsize=4096)
@@ -503,7 +490,7 @@ def rough_shifts(
     the curvature alone spends more than epsilon. In the bound delta_2(a) + e^a delta_1(epsilon - a)
     of a replacement each term is set to delta / 2.
     """
-    bounds, sides = np.array(leverages), 1 if is_one_sided(loss) else 2
+    bounds, sides = np.array(leverages), sides_of(loss)
     top = _log_gaussian_shift(epsilon, delta, neighbors)
     low, high = np.full((2, len(leverages)), [[top - _MOST_FALL], [top]])
     if neighbors == "add_remove":

@@ -67,15 +67,17 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray
 from skdp.domain.splines import units_of
 from skdp.linear_model._shared.task import target_of
-from skdp.linear_model._solver.design_rows import (
+from skdp.linear_model._solver.problem import (
     STEP,
     Coordinates,
     DesignRows,
+    Objective,
     Sums,
     Terms,
+    euclidean,
+    power_above,
     sums_over,
 )
-from skdp.linear_model._solver.problem import Objective, euclidean, power_above
 from skdp.linear_model.losses import AnyLoss, Softmax, shares, slopes_of
 from skdp.rows.block import MOST_ROWS, block_rows
 
@@ -136,31 +138,11 @@ def attainable_tolerance(
     """Return a gradient norm that can be reached and certified in double precision.
 
     It is twice the sum of the certificate's error bound and of the change of the gradient when
-    theta is rounded to double precision.
-
-    Parameters
-    ----------
-    n, dim : int >= 1
-        Numbers of rows and of columns.
-    row_norm : float in (0, inf)
-        Bound on |x_i|_2.
-    slope_bound, curvature_bound : float in (0, inf)
-        Bounds on the loss's first and second derivative.
-    radius : float in (0, inf), default=100.0
-        Bound on sum_j |x_ij theta_j|, and on dim^-1/2 row_norm |theta|_2. Both hold if
-        |theta|_1 <= radius and |x_ij| <= 1, and if row_norm |theta|_2 <= radius.
-    linear_term : float in [0, inf), default=0.0
-        Bound on |linear_term|_2.
-    stiffest : float in [1, inf), default=1.0
-        Bound on |P|_2, where P >= 1 is the matrix of the penalty for ridges of 1.
-
-    Examples
-    --------
-    >>> tolerance = attainable_tolerance(
-    ...     1000, row_norm=2.0, dim=4, slope_bound=1.0, curvature_bound=0.25
-    ... )
-    >>> f"{tolerance:.1e}"
-    '3.8e-11'
+    theta is rounded to double precision. ``row_norm`` bounds |x_i|_2, ``slope_bound`` and
+    ``curvature_bound`` the loss's derivatives, and ``linear_term`` |linear_term|_2. ``radius``
+    bounds sum_j |x_ij theta_j|, and dim^-1/2 row_norm |theta|_2. Both hold if |theta|_1 <= radius
+    and |x_ij| <= 1, and if row_norm |theta|_2 <= radius. ``stiffest`` bounds |P|_2, where P >= 1 is
+    the matrix of the penalty for ridges of 1.
     """
     dz = UNIT * radius + _rest_of_predictor(dim, 3 * dim * radius)
     slope = SLOPE_ULPS * math.ulp(slope_bound) + 2 * UNIT * slope_bound + curvature_bound * dz

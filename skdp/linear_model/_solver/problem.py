@@ -1,4 +1,9 @@
-"""The perturbed objective of one fit, evaluated in blocks of rows that fit in the cache.
+"""The perturbed objective of one fit and its rows, evaluated in blocks that fit in the cache.
+
+Numbers of rows are divided by their unit, a power of two. They are then multiples of 2^-20 in
+[-1, 1], which floats of 32 bits hold exactly. Columns of levels are positions. A centred indicator
+of level k of m + 1 is e_k - (1, ..., 1) / (m + 1) without any rounding: the shift is part of the
+constant of the predictor.
 
 The second derivative has no dense indicators: sums over levels and over pairs of levels are
 counted. A column with many levels is left out of the matrix: of its coordinates only the diagonal
@@ -10,10 +15,11 @@ approximation only.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
-from itertools import combinations, pairwise
+from itertools import combinations, count, pairwise
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -22,19 +28,15 @@ from numpy.linalg import norm
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
-from skdp._arrays import FloatArray
-from skdp._compiled import load_kernels
-from skdp._identity import is_ours
-from skdp.linear_model._shared.gram import narrow_gram
+from skdp._arrays import FloatArray, size_of_arrays, squared_lengths
+from skdp._checks import fail
+from skdp._compiled import kernels, load_kernels
+from skdp.domain import Domain
+from skdp.domain.columns import Number
+from skdp.domain.splines import STEPS
+from skdp.linear_model._shared.design import Design
+from skdp.linear_model._shared.gram import NUMBER_BITS, narrow_gram, row_unit
 from skdp.linear_model._shared.task import target_of
-from skdp.linear_model._solver.design_rows import (
-    Coordinates,
-    DesignRows,
-    Sums,
-    Terms,
-    joined,
-    sums_over,
-)
 from skdp.linear_model.losses import (
     AnyLoss,
     Logistic,
@@ -46,11 +48,336 @@ from skdp.linear_model.losses import (
     shares,
     slopes_of,
 )
-from skdp.rows import Kept, KeptBlocks
-from skdp.rows.block import block_rows
+from skdp.rows import Block, Kept, KeptBlocks
+from skdp.rows.block import MOST_ROWS, block_rows
+from skdp.rows.persons import WHOLE
 
-# Rounding errors of gradients in single and in double precision: an estimate without proof.
-SINGLE, DOUBLE = 2.0**-22, 2.0**-48
+Singles = NDArray[np.float32]
+
+# Numbers are multiples of it.
+STEP = 2.0**-NUMBER_BITS
+
+
+@dataclass(frozen=True, eq=False)
+class DesignRows:
+    """Some rows of a design matrix.
+
+    ``numbers``, (numbers, n), are in units of the coordinates, and ``levels``, (columns, n), are
+    positions. ``target`` is that of a regression, or the positions of labels. Without a ``weight``
+    every row has weight 1. ``share`` is that of `skdp.rows.Block`, and a part of the weight.
+    """
+
+    numbers: Singles
+    levels: NDArray[Any]
+    target: NDArray[Any]
+    weight: FloatArray | None = None
+    share: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    def __sizeof__(self) -> int:
+        return size_of_arrays(self)
+
+    def weighted(self, values: FloatArray) -> FloatArray:
+        return values if self.weight is None else self.weight * values
+
+    def chosen(self, rows: NDArray[np.intp] | slice) -> DesignRows:
+        weight = None if self.weight is None else self.weight[rows]
+        # Compiled functions exist for arrays whose entries lie next to each other.
+        numbers, levels = (
+            np.ascontiguousarray(own[:, rows]) for own in (self.numbers, self.levels)
+        )
+        return DesignRows(numbers, levels, self.target[rows], weight)
+
+
+def joined(parts: Sequence[DesignRows]) -> KeptBlocks:
+    """Return the same rows in blocks that fit in the cache."""
+    whole = DesignRows(
+        np.concatenate([rows.numbers for rows in parts], axis=1),
+        np.concatenate([rows.levels for rows in parts], axis=1),
+        np.concatenate([rows.target for rows in parts]),
+        None
+        if parts[0].weight is None
+        else np.concatenate([rows.weight for rows in parts if rows.weight is not None]),
+    )
+    step = block_rows(len(whole.numbers) + len(whole.levels) + 1)
+    return KeptBlocks([whole.chosen(slice(at, at + step)) for at in range(0, len(whole), step)])
+
+
+class Terms(NamedTuple):
+    """A linear predictor: slopes @ numbers + constant + the sum of table[level] over columns."""
+
+    slopes: NDArray[Any]
+    constant: float
+    tables: tuple[NDArray[Any], ...]
+
+    def of(self, numbers: NDArray[Any], levels: NDArray[Any]) -> NDArray[Any]:
+        """Return the predictor of rows, (n,)."""
+        found: NDArray[Any] = self.slopes @ numbers
+        found += self.constant
+        for table, codes in zip(self.tables, levels, strict=True):
+            found += table.take(codes)
+        return found
+
+
+class Sums(NamedTuple):
+    """Sums over rows of a value: times the numbers, by itself, and of each level."""
+
+    numbers: Any
+    total: Any
+    levels: tuple[Any, ...]
+
+
+def sums_over(
+    rows: DesignRows, numbers: NDArray[Any], values: FloatArray, coordinates: Coordinates
+) -> Sums:
+    """Return the sums of ``values`` over rows; ``numbers`` are those of the rows."""
+    levels = tuple(
+        np.bincount(codes, values, count)
+        for codes, count in zip(rows.levels, coordinates.positions, strict=True)
+    )
+    return Sums(numbers @ values, np.array([values.sum()]), levels)
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """The coordinates of a design: the intercept, the numbers, the columns of levels."""
+
+    design: Design
+
+    @property
+    def dim(self) -> int:
+        return self.design.dim
+
+    @cached_property
+    def unit(self) -> float:
+        """The unit of the numbers, a power of two: their bound, or nearly twice it."""
+        return row_unit(self.design.domain)
+
+    @cached_property
+    def numbers(self) -> NDArray[np.intp] | slice:
+        """Coordinates of the numbers; adjacent ones as a slice, which numpy does not copy."""
+        columns = np.array(self.design.numbers, dtype=np.intp) + int(self.design.intercept)
+        if len(columns) and columns[-1] - columns[0] == len(columns) - 1:
+            return slice(int(columns[0]), int(columns[-1]) + 1)
+        return columns
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of levels of each column of levels, or of B-splines with the first."""
+        return tuple(block.stop - block.start + 1 for block in self.design.blocks)
+
+    @cached_property
+    def positions(self) -> tuple[int, ...]:
+        """Number of positions of each column of levels or B-splines."""
+        pairs = zip(self.sizes, self.design.tables, strict=True)
+        return tuple(size if table is None else len(table) for size, table in pairs)
+
+    def row_table(self, column: int) -> FloatArray:
+        """Return the entries of rows for each position of a column, (size - 1, positions)."""
+        size, table = self.sizes[column], self.design.tables[column]
+        own = np.eye(size, size - 1, k=-1) if table is None else table
+        return np.asarray((own - (1 / size if self.design.intercept else 0.0)).T)
+
+    def terms(self, theta: FloatArray) -> Terms:
+        tables = tuple(
+            np.append(0.0, theta[block]) if table is None else table @ theta[block]
+            for block, table in zip(self.design.blocks, self.design.tables, strict=True)
+        )
+        constants = self.constants(theta)
+        constant = math.nan if None in constants else float(sum(constants))
+        return Terms(theta[self.numbers] * self.unit, constant, tables)
+
+    def constants(self, theta: FloatArray) -> list[Any]:
+        """Return the intercept, and the shift of each centred column of levels, as fractions.
+
+        The relative error of a shift is at most 2^-105. An entry is None if it is not finite.
+        """
+        if not self.design.intercept:
+            return []
+        pairs = zip(self.design.blocks, self.sizes, strict=True)
+        return [_fraction(theta[:1]), *(_fraction(-theta[block], m) for block, m in pairs)]
+
+    def gradient(self, sums: Sums) -> FloatArray:
+        """Return the sum over rows of a value times the row, (dim,)."""
+        found = np.empty(self.dim)
+        found[self.numbers] = sums.numbers * self.unit
+        share = 0.0
+        if self.design.intercept:
+            found[0] = share = sums.total[0]
+        facts = self.design.blocks, self.design.tables, self.sizes, sums.levels
+        for block, table, size, own in zip(*facts, strict=True):
+            found[block] = (own[1:] if table is None else own @ table) - share / size
+        return found
+
+
+def row_builder(
+    design: Design, label_weights: FloatArray | None = None
+) -> Callable[[Block], DesignRows]:
+    """Return the map from encoded rows to rows of a design matrix, before they are scaled.
+
+    ``label_weights`` in [0, 1], one for each label, multiply the weights of rows.
+    """
+    unit = row_unit(design.domain)
+
+    def built(rows: Block) -> DesignRows:
+        numbers = rows.numbers
+        if design.domain.is_ball:
+            # Towards 0: rows stay in the ball.
+            numbers = np.trunc(numbers / unit / STEP) * STEP
+        levels = np.array(rows.levels) if len(rows.levels) else np.empty((0, len(rows)), np.uint8)
+        columns = np.ascontiguousarray(numbers.T, np.float32)
+        weight = None if rows.share is None else np.full(len(rows), rows.share / WHOLE)
+        found = DesignRows(columns, levels, rows.target, weight, rows.share)
+        if label_weights is None:
+            return found
+        return replace(found, weight=found.weighted(label_weights.take(rows.target)))
+
+    return built
+
+
+def weigher(
+    coordinates: Coordinates, ridge: FloatArray, leverage: float
+) -> Callable[[DesignRows], DesignRows]:
+    """Return the map that multiplies weights by w(x) = min(1, leverage / l(x)), l(x) = x'M^-1 x.
+
+    M is the penalty: diagonal with the ridges, and the ridge times the matrix of a smoothness
+    penalty for the columns of a spline. The score l(x) depends on no other row, bit for bit.
+    """
+    design, numbers_ridge = coordinates.design, ridge[coordinates.numbers] / coordinates.unit**2
+    by_level = _scores_of_levels(coordinates, ridge)
+
+    def weighed(rows: DesignRows) -> DesignRows:
+        scores = _scores_of_numbers(rows.numbers, numbers_ridge)
+        if design.intercept:
+            scores += 1 / ridge[0]
+        for own, codes in zip(by_level, rows.levels, strict=True):
+            scores += own.take(codes)
+        # Rounded down by more than the error of the sum, so that w l <= leverage holds.
+        np.maximum(scores, leverage, out=scores)
+        np.divide(leverage * (1 - 1e-9), scores, out=scores)
+        return replace(rows, weight=rows.weighted(scores))
+
+    return weighed
+
+
+def _scores_of_levels(coordinates: Coordinates, ridge: FloatArray) -> list[FloatArray]:
+    """Return the part of the score of each level, for each column of levels."""
+    found, design = [], coordinates.design
+    groups = [group for group in design.groups if group.kind == "levels"]
+    facts = design.blocks, design.tables, coordinates.sizes, groups
+    for block, table, size, group in zip(*facts, strict=True):
+        share = 1 / size if design.intercept else 0.0
+        inverse = 1 / ridge[block]
+        if table is not None and group.roughness is not None:
+            parts = table - share  # with one ridge for all columns
+            scores = np.vecdot(parts @ group.roughness.inverse, parts)
+            found.append(scores * inverse.max())
+            continue
+        others = share**2 * (inverse.sum() - inverse)  # of the other indicators
+        own = (1 - share) ** 2 * inverse + others
+        found.append(np.append(share**2 * inverse.sum(), own))
+    return found
+
+
+def _scores_of_numbers(numbers: Singles, ridge: FloatArray) -> FloatArray:
+    scores, step = np.zeros(numbers.shape[1]), block_rows(2 * len(numbers))
+    is_equal = bool((ridge == ridge[:1]).all())
+    # Sums of so many squares, multiples of 2^-40, are exact in any order.
+    is_exact, compiled = ridge.size <= MOST_ROWS, kernels()
+    if compiled is not None and is_equal and ridge.size and is_exact:
+        compiled.add_squares(numbers, scores)
+        scores /= ridge[0]
+        return scores
+    for at in range(0, len(scores), step):
+        # In one order, so that a row's sum does not depend on the number of rows.
+        x = numbers[:, at : at + step].T.astype(np.float64, order="C")
+        if is_equal and ridge.size:
+            squares = np.vecdot(x, x) if is_exact else squared_lengths(x)
+            scores[at : at + step] = squares / ridge[0]
+        else:
+            # The last bits of a matrix product would depend on the position of a row.
+            scores[at : at + step] = (np.square(x) / ridge).sum(axis=1)
+    return scores
+
+
+def _fraction(values: FloatArray, divisor: int = 1) -> Fraction | None:
+    """Return the sum of values over a divisor, or None if it is not finite."""
+    entries = values.tolist()
+    if not np.isfinite(values).all() or not math.isfinite(high := math.fsum(entries)):
+        return None
+    return (Fraction(high) + Fraction(math.fsum([*entries, -high]))) / divisor
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The curves of all numbers of a design, ``origin``; public information only."""
+
+    origin: Design
+    knots: int
+    degree: int
+
+    @cached_property
+    def design(self) -> Design:
+        domain = self.origin.domain.additive(knots=self.knots, degree=self.degree)
+        return Design(domain, self.origin.intercept)
+
+    def check_room(self, share: float) -> None:
+        """Raise an error unless there is room for knots in this share of the declared bounds."""
+        own = self.origin.domain
+        for column, read, _ in own._layout.placed:
+            if isinstance(column, Number):
+                step = (column.upper / 2 - column.lower / 2) * share / (self.knots + 1)
+                if step < 64 * math.ulp(max(abs(column.lower), abs(column.upper))):
+                    name, rule = own._labels[read.start], "be farther apart to have a curve"
+                    remedy = "Subtract a constant from the column, or give additive=None."
+                    raise fail(f"bounds of {name}", rule, (column.lower, column.upper), remedy)
+
+    def domain(self, bounds: FloatArray) -> Domain:
+        """Return the domain of curves on knots between bounds in units, (numbers, 2)."""
+        own = self.origin.domain
+        columns = [own._labels[r.start] for c, r, _ in own._layout.placed if isinstance(c, Number)]
+        pairs = dict(zip(columns, map(tuple, bounds.tolist()), strict=True))
+        found: Domain = own.additive(knots=self.knots, degree=self.degree, bounds=pairs)
+        return found
+
+    def __call__(self, rows: DesignRows) -> DesignRows:
+        """Return rows of the design with curves; numbers are multiples of 2^-20 in [-1, 1]."""
+        levels = np.empty((len(self._places), len(rows)), self._kind)
+        for own, (number, level) in zip(levels, self._places, strict=True):
+            if number is None:
+                own[:] = rows.levels[level]
+                continue
+            # The nearest of the equally spaced nodes; x + 1 is rounded, in a public way.
+            steps = (self.knots + 1) * STEPS
+            np.rint((rows.numbers[number] + 1) * np.float32(steps / 2), out=own, casting="unsafe")
+            if level is not None:  # the position of a missing number is the last
+                own[rows.levels[level] > 0] = steps + 1
+        return replace(rows, numbers=np.empty((0, len(rows)), np.float32), levels=levels)
+
+    @cached_property
+    def _kind(self) -> np.dtype[Any]:
+        return np.min_scalar_type(max(Coordinates(self.design).positions))
+
+    @cached_property
+    def _places(self) -> list[tuple[int | None, int | None]]:
+        """For each column of positions, the number and the column of levels it is made of."""
+        found: list[tuple[int | None, int | None]] = []
+        numbers, levels = count(), count()
+        for column, _, write in self.origin.domain._layout.placed:
+            width = write.stop - write.start
+            if not isinstance(column, Number):
+                found += [(None, next(levels))] * (width > 0)
+            else:  # one more encoded column indicates missing cells
+                found.append((next(numbers), next(levels) if width > 1 else None))
+        return found
+
+
+# The objective
+
+# Rounding errors of gradients: an estimate without proof.
+ERRORS = 2.0**-48
 # A sample takes groups of so many adjacent rows from a block, which is faster than single rows, if
 # there are so many groups.
 GROUP, LEAST_GROUPS = 4, 16
@@ -71,25 +398,11 @@ class Objective:
     With a `Softmax` phi is a function of the predictors of all classes. Then theta, ridge and
     linear_term hold the coordinates of the first class, then those of the second, and so on.
 
-    Parameters
-    ----------
-    loss : Loss or Softmax
-        phi.
-    rows : Kept
-        The rows x_i with their targets and weights; a state is a `DesignRows`.
-    coordinates : Coordinates
-        The coordinates of the rows.
-    ridge, linear_term : (d,) float64 arrays, ridge > 0
-        For K classes of a softmax d is K times the number of coordinates of a row.
-    row_norm : float in (0, inf)
-        Public bound on |x_i|_2. Rounding may increase the norm of a row beyond it by a relative
-        10^-7 at most: the certificate relies on this.
-    n : int
-        The number of rows.
-    label : int or None
-        The position of the label that the model predicts; None for a regression or a softmax.
-    sample : KeptBlocks or None
-        Some of the rows, which are in memory, for `subsample`. None if it shall take some.
+    The ``loss`` is phi. ``rows`` are the n rows x_i with their targets and weights; a state is a
+    `DesignRows`. ``row_norm`` is a public bound on |x_i|_2. Rounding may increase the norm of a row
+    beyond it by a relative 10^-7 at most: the certificate relies on this. ``label`` is the position
+    of the label that the model predicts; None for a regression or a softmax. ``sample`` holds some
+    of the rows, in memory, for `subsample`. If it is None, that takes some.
     """
 
     loss: AnyLoss
@@ -118,18 +431,15 @@ class Objective:
     def models_of(self, theta: FloatArray) -> FloatArray:
         return theta.reshape(self.n_models, -1)
 
-    def gradient(self, theta: FloatArray, *, single: bool = False) -> FloatArray:
-        """Return grad J(theta), (d,), with the rounding errors of plain arithmetic.
+    def gradient(self, theta: FloatArray) -> FloatArray:
+        """Return grad J(theta), (d,), with the rounding errors of plain arithmetic."""
+        return self._gradient(theta, self.rows.sum(self._slopes(theta)))
 
-        ``single`` multiplies numbers in single precision, unless a compiled function does it.
-        """
-        return self._gradient(theta, self.rows.sum(self._slopes(theta, single)))
-
-    def noise(self, theta: FloatArray, unit: float) -> float:
+    def noise(self, theta: FloatArray) -> float:
         """Return an estimate, without proof, of the rounding errors in the gradient's norm."""
         slopes = self.loss.slope_bound + self.smoothness * self.row_norm * euclidean(theta)
         rest = euclidean(self.penalty(theta)) + euclidean(self.linear_term)
-        return unit * (self.n * self.row_norm * slopes + rest)
+        return ERRORS * (self.n * self.row_norm * slopes + rest)
 
     def hessian(self, theta: FloatArray) -> Hessian:
         """Return the second derivative of J at theta, with the errors of `curvature_sums`."""
@@ -160,30 +470,24 @@ class Objective:
         ridge, linear_term = self.ridge * (m / self.n), self.linear_term * (m / self.n)
         return replace(self, rows=sample, sample=None, ridge=ridge, linear_term=linear_term, n=m)
 
-    def _slopes(
-        self, theta: FloatArray, single: bool = False
-    ) -> Callable[[DesignRows], tuple[Sums, ...]]:
+    def _slopes(self, theta: FloatArray) -> Callable[[DesignRows], tuple[Sums, ...]]:
         """Return the function from rows to sums of weighted slopes times the rows.
 
-        There are sums for each predictor, in the precision of the terms.
+        There are sums for each predictor.
         """
         loss, label, coordinates = self.loss, self.label, self.coordinates
         terms = [coordinates.terms(own) for own in self.models_of(theta)]
         compiled = self.compiled(terms[0])
-        if single and compiled is None:
-            terms = [own.single() for own in terms]
 
         def slopes(rows: DesignRows) -> tuple[Sums, ...]:
             y = target_of(rows.target, label)
             found = None if compiled is None else compiled(rows, y)
             if found is not None:
                 return (found[0],)
-            numbers = rows.numbers.astype(terms[0].slopes.dtype, copy=False)
+            numbers = rows.numbers.astype(np.float64)
             z = np.array([own.of(numbers, rows.levels) for own in terms])
-            # The package's losses keep the precision; others may expect that of float.
-            kind = z.dtype if is_ours(loss) else np.dtype(np.float64)
-            target = y if isinstance(loss, Softmax) else y.astype(kind, copy=False)
-            each = slopes_of(loss, z.astype(kind, copy=False), target)
+            target = y if isinstance(loss, Softmax) else y.astype(np.float64, copy=False)
+            each = slopes_of(loss, z, target)
             return tuple(sums_over(rows, numbers, rows.weighted(own), coordinates) for own in each)
 
         return slopes
@@ -233,13 +537,9 @@ class Objective:
         known = self.loss, self.coordinates, high, low, grid
         return CompiledSums(*known) if self.is_compiled else None
 
-    @property
-    def cells(self) -> int:
-        return self.n * self.coordinates.design.domain.n_columns
-
     @cached_property
     def is_compiled(self) -> bool:
-        return is_compiled(self.loss, self.cells)
+        return is_compiled(self.loss, self.n * self.coordinates.design.domain.n_columns)
 
     @cached_property
     def smoothness(self) -> float:
@@ -354,16 +654,7 @@ def power_above(size: float) -> float:
 
 
 class Hessian(NamedTuple):
-    """Matrices over some coordinates, and a diagonal for all others.
-
-    Attributes
-    ----------
-    core : ndarray of int, shape (blocks, k)
-        The coordinates of each matrix.
-    matrix : ndarray of shape (blocks, k, k)
-    diagonal : ndarray of shape (d,)
-        The diagonal for all coordinates.
-    """
+    """Matrices, (blocks, k, k), over coordinates, (blocks, k), and the diagonal for all, (d,)."""
 
     core: NDArray[np.intp]
     matrix: FloatArray

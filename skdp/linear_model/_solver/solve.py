@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -29,9 +28,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_positive
-from skdp._compiled import MANY
 from skdp.linear_model._solver.certificate import UNIT, certified_gradient
-from skdp.linear_model._solver.problem import DOUBLE, SINGLE, Hessian, Objective, euclidean
+from skdp.linear_model._solver.problem import Hessian, Objective, euclidean
 
 STRIDE = 16
 MOST_SAMPLE = 2**17  # rows, or a multiple of the columns
@@ -56,26 +54,13 @@ class CertifiedPoint:
 def minimise(objective: Objective, tolerance: float) -> CertifiedPoint:
     """Return a point where |grad J|_2 is proven to be at most ``tolerance``.
 
-    Parameters
-    ----------
-    objective : Objective
-    tolerance : float in (0, inf)
-        Chosen before the data are seen; see `certificate.attainable_tolerance`.
-
-    Raises
-    ------
-    NotCertified
-        If no such point is found. Nothing may be released then.
+    The tolerance is chosen before the data are seen; see `certificate.attainable_tolerance`. If no
+    such point is found, `NotCertified` is raised, and nothing may be released.
     """
     tolerance = check_positive("tolerance", tolerance)
     # Trial points may overflow; they are rejected by their gradient.
     with np.errstate(all="ignore"):
         theta, metric = _start(objective)
-        is_large = objective.cells > MANY
-        if is_large and not objective.is_compiled and not objective.rows.is_read_again:
-            theta = _descend(objective, theta, metric, tolerance / 2, single=True)
-            with suppress(NotCertified):
-                return _polish(objective, theta, metric, tolerance)
         theta = _descend(objective, theta, metric, tolerance / 2)
         return _polish(objective, theta, metric, tolerance)
 
@@ -151,31 +136,17 @@ def _factor(matrix: FloatArray) -> tuple[FloatArray, bool]:
     return np.eye(len(matrix)), True
 
 
-def _descend(
-    objective: Objective,
-    theta: FloatArray,
-    metric: _Metric,
-    target: float,
-    single: bool = False,
-) -> FloatArray:
-    """Step until the gradient, in plain arithmetic, is expected to be at most ``target``.
-
-    In single precision the steps end where the gradient may consist of rounding errors.
-    """
+def _descend(objective: Objective, theta: FloatArray, metric: _Metric, target: float) -> FloatArray:
+    """Step until the gradient, in plain arithmetic, is expected to be at most ``target``."""
     # Where a pass is slow, each one returns the Hessian, too.
     renewed = objective.rows.is_read_again and metric.is_whole
-    evaluate = partial(objective.gradient, single=single)
+    evaluate: Callable[[FloatArray], FloatArray] = objective.gradient
     if renewed:
         evaluate = partial(_renewing, objective, metric)
-    final = target
-    unit, noise_patience = (SINGLE, 1) if single else (DOUBLE, NOISE_PATIENCE)
-    if single:
-        random = SINGLE * objective.row_norm * objective.loss.slope_bound
-        target = max(target, random * math.sqrt(objective.n))
     gradient, fresh = evaluate(theta), False
     size, before, best, best_step = euclidean(gradient), 0.0, math.inf, 0
     for steps in range(MAX_STEPS):
-        patience = noise_patience if size < objective.noise(theta, unit) else MAX_STEPS
+        patience = NOISE_PATIENCE if size < objective.noise(theta) else MAX_STEPS
         if not size > target or steps - best_step > patience:
             return theta
         direction = -metric.solve(gradient)
@@ -195,7 +166,7 @@ def _descend(
             best, best_step = size, steps
         # Compare the steps left at this pace with a Hessian (about d / 16 steps) and three steps.
         # Without products of different classes a new Hessian would not make the steps faster.
-        left, pace = np.log(np.divide([size, before], [final, size]))
+        left, pace = np.log(np.divide([size, before], [target, size]))
         is_slow = not left < pace * (3 + len(theta) / 16)
         fresh = not renewed and is_slow and (metric.is_whole or found is None)
         if fresh:
@@ -256,9 +227,8 @@ def _polish(
         if found.norm <= tolerance:
             return CertifiedPoint(theta, found.norm)
         size = euclidean(found.value)
-        if (
-            found.error > tolerance + 2 * UNIT * size or size <= tolerance / 2
-        ):  # the bound is too wide
+        # Whether the bound is too wide.
+        if found.error > tolerance + 2 * UNIT * size or size <= tolerance / 2:
             if local:
                 break
             local = True

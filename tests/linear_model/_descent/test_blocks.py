@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inner_descent import Blocks, logistic_slope, residual
 from scipy.special import expit
-from summed_records import SLOPES, on_grid
+from summed_records import SLOPES
 
 from skdp import Domain
 
@@ -101,30 +101,6 @@ def test_the_model_of_coordinates_predicts_what_they_do(domain, seed, size):
     np.testing.assert_allclose(rows @ coef + intercept, wanted, atol=1e-12 * size * blocks.dim)
 
 
-@EVERY
-def test_coordinates_that_add_one_constant_to_all_levels_are_one_model(domain):
-    """The model is the same; that is why a penalty alone can tell such coordinates apart."""
-    blocks = Blocks(domain, True, all_levels=True)
-    theta = np.random.default_rng(1).normal(size=blocks.dim)
-    moved = theta.copy()
-    for place in blocks.places[blocks.first_levels :]:
-        moved[place] += 0.25
-        moved[0] -= 0.25
-    for found, wanted in zip(blocks.of_columns(moved), blocks.of_columns(theta), strict=True):
-        np.testing.assert_allclose(found, wanted, atol=1e-14)
-
-
-def test_a_wrong_first_level_is_caught():
-    """The twin of the test above: without the first level's share predictions differ."""
-    rng = np.random.default_rng(2)
-    blocks, rows = Blocks(MIXED, True, all_levels=True), some_rows(MIXED, rng)
-    theta = rng.normal(size=blocks.dim)
-    coef, intercept = blocks.of_columns(theta)
-    forgotten = intercept - theta[blocks.places[3].start]
-    wanted = one_hot(MIXED, rows) @ theta
-    assert np.abs(rows @ coef + forgotten - wanted).max() > 0.1
-
-
 # Slopes
 
 
@@ -134,11 +110,6 @@ def test_the_logistic_slope_is_the_logistic_slope():
         found = logistic_slope(u, np.full_like(u, y))
         assert np.abs(found - (expit(u) - y)).max() < 2.0**-23
         assert np.abs(found).max() <= 1
-
-
-def test_far_log_odds_are_certain_on_the_grid():
-    slopes = logistic_slope(np.array([-16.0, 16.0]), np.zeros(2))
-    assert [on_grid(s) for s in slopes] == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("slope", [*SLOPES.values(), residual], ids=[*SLOPES, "unbounded"])

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -14,13 +13,11 @@ from hypothesis import strategies as st
 from inner_descent import (
     Blocks,
     Gradients,
-    Moves,
     RowBound,
     Scaling,
     SoftmaxSlope,
     joint_slope,
     keep_scaled,
-    may_be_joint,
 )
 from inner_descent import algorithm_module as _algorithm
 from inner_descent import algorithm_module as _descent
@@ -30,7 +27,6 @@ from scipy.special import softmax
 from scipy.stats import norm
 
 from skdp import Domain, DPCoordinateDescentClassifier
-from skdp.linear_model import SKOPS_TYPES, from_json
 from skdp.linear_model.losses import Softmax
 from skdp.mechanisms.independent import Independent, RepeatedNoise
 from skdp.noise import Gaussian, Laplace
@@ -115,23 +111,6 @@ def test_the_normalizer_grows_with_the_information():
         assert 0.1 < found[0] < 0.5
 
 
-def test_the_choice_depends_on_public_facts_only():
-    assert may_be_joint("cyclic", "auto", 0.0)
-    assert not may_be_joint("greedy", "auto", 0.0)
-    assert not may_be_joint("cyclic", Laplace(), 1e-6)
-
-
-def test_a_refit_forgets_the_joint_model():
-    X, y = three()
-    model = DPCoordinateDescentClassifier(epsilon=20, random_state=0).set_params(domain=BOX)
-    assert hasattr(model.fit(X, y), "normalizer_")
-    two = model.set_params(domain=Domain.unit_box(2, target=[0, 1])).fit(X, y % 2)
-    assert not hasattr(two, "normalizer_")
-    assert two.coef_.shape == (1, 2)
-    model.set_params(domain=BOX, clip=0.5).fit(X, y)
-    assert not hasattr(model, "normalizer_")
-
-
 def test_a_start_is_where_a_joint_descent_begins(monkeypatch):
     """Coefficients of three classes in the user's units; without noise or steps it stays there."""
     monkeypatch.setattr(RepeatedNoise, "publication_for", undithered)
@@ -140,36 +119,14 @@ def test_a_start_is_where_a_joint_descent_begins(monkeypatch):
     X = pd.DataFrame({"a": rng.uniform(0, 10, 300), "b": rng.choice(list("uvw"), 300)})
     y = rng.integers(0, 3, 300)
     coef, intercept = rng.normal(size=(3, 3)), rng.normal(size=3)
-    for scaling_share in (0, 0.3):
-        model = DPCoordinateDescentClassifier(
-            domain=domain,
-            start=(coef, intercept),
-            step_size=1e-30,
-            penalty=None,
-            scaling_share=scaling_share,
-            n_passes=2,
-        ).fit(X, y)
+    still = {"start": (coef, intercept), "step_size": 1e-30, "penalty": None, "n_passes": 2}
+    for share in (0, 0.3):
+        model = DPCoordinateDescentClassifier(domain=domain, scaling_share=share, **still)
+        model.fit(X, y)
         np.testing.assert_allclose(model.coef_, coef, rtol=1e-9)
         np.testing.assert_allclose(model.intercept_, intercept, rtol=1e-8)
     with pytest.raises(ValueError, match="start"):
         model.set_params(start=(coef[:2], intercept[:2])).fit(X, y)
-
-
-def test_a_callback_sees_all_classes_and_may_end_it():
-    X, y = three()
-    seen = []
-
-    def callback(progress):
-        seen.append(progress)
-        return progress.n_pass == 2
-
-    model = DPCoordinateDescentClassifier(
-        domain=BOX, n_passes=6, callback=callback, average=False
-    ).fit(X, y)
-    assert (model.n_iter_, model.converged_) == (2, False)
-    assert model.history_ == seen
-    np.testing.assert_array_equal(seen[-1].coef, model.coef_)
-    np.testing.assert_array_equal(seen[-1].intercept, model.intercept_)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
@@ -184,41 +141,6 @@ def test_batches_give_what_the_table_gives(delta, most_kept, monkeypatch):
     found = DPCoordinateDescentClassifier(**facts).fit(lambda: iter(batches))
     np.testing.assert_array_equal(whole.coef_, found.coef_)
     np.testing.assert_array_equal(whole.intercept_, found.intercept_)
-
-
-def test_moves_are_sent_with_their_classes():
-    changes = [(0, np.ones((1, 3))), (2, np.arange(12.0).reshape(4, 3))]
-    sent = pickle.loads(pickle.dumps(Moves(7, changes, (3,))))
-    assert (sent.model, sent.classes) == (7, (3,))
-    for (block, change), (other, copy) in zip(changes, sent.changes, strict=True):
-        assert block == other
-        np.testing.assert_array_equal(change, copy)
-    assert pickle.loads(pickle.dumps(Moves(8, [], (3,)))).classes == (3,)
-
-
-def test_persons_are_fitted():
-    X, y = three()
-    model = DPCoordinateDescentClassifier(epsilon=20, domain=BOX, random_state=0)
-    model.fit(X, y, groups=np.arange(len(y)) // 2)
-    assert hasattr(model, "normalizer_")
-    assert model.guarantee_.unit == "person"
-    assert model.score(X, y) > 0.8
-
-
-def test_a_file_keeps_the_joint_model():
-    X, y = three()
-    model = DPCoordinateDescentClassifier(epsilon=20, domain=BOX, random_state=0).fit(X, y)
-    again = from_json(model.to_json())
-    assert again.normalizer_ == model.normalizer_
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-
-
-def test_skops_reads_a_joint_model():
-    skops = pytest.importorskip("skops.io")
-    X, y = three()
-    model = DPCoordinateDescentClassifier(delta=1e-6, domain=BOX, random_state=0).fit(X, y)
-    again = skops.loads(skops.dumps(model), trusted=[*SKOPS_TYPES])
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
 # The privacy of the steps

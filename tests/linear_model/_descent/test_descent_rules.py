@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +14,6 @@ from inner_descent import (
     LOGISTIC,
     SQUARED,
     Blocks,
-    CoordinateDescent,
     DescentStage,
     DescentTask,
     RowBound,
@@ -33,17 +31,12 @@ from inner_fits import Design
 
 from skdp import Domain, Spline
 from skdp.domain.splines import STIFFNESS
-from skdp.linear_model.coordinate_descent import (
-    DPCoordinateDescentClassifier,
-    DPCoordinateDescentRegressor,
-)
 from skdp.noise import Laplace
 from skdp.privacy.losses import GaussianLoss
 
 COLUMNS = {"a": (0, 1), "b": (-2, 2), "c": ["x", "y", "z"], "d": ["p", "q"]}
 MIXED = Domain(COLUMNS, target=(-1, 1))
 USUAL = {"epsilon": 1.0, "delta": 1e-6, "neighbors": "replace_one", "order": "cyclic"}
-MODELS = [DPCoordinateDescentClassifier, DPCoordinateDescentRegressor]
 
 
 def task(domain=MIXED, *, n=1000.0, order="cyclic", all_levels=False, n_models=1, **facts):
@@ -61,85 +54,6 @@ def planned(domain=MIXED, *, n=1000.0, stage=True, mechanism="auto", with_target
     counted = None if n is None else int(n)
     seen = DescentStage(asked.blocks, with_target, counted)
     return plan_descent(asked, seen if stage else None)
-
-
-# Public things only
-
-
-def data(kind, seed, n):
-    """Records of MIXED that differ in everything."""
-    rng = np.random.default_rng(seed)
-    X = pd.DataFrame(
-        {
-            "a": rng.uniform(0, 0.1 + 0.9 * (seed % 2), n),
-            "b": rng.normal(seed, 0.2, n),
-            "c": rng.choice(list("xyz"), n, p=[0.9, 0.1, 0.0] if seed % 2 else [0.2, 0.3, 0.5]),
-            "d": "p" if seed % 2 else "q",
-        }
-    )
-    if kind is DPCoordinateDescentClassifier:
-        return X, (rng.random(n) < 0.1 + 0.8 * (seed % 2)).astype(int)
-    return X, rng.normal(0.3, 0.05 + 0.3 * (seed % 2), n).clip(-1, 1)
-
-
-def plan_of(monkeypatch, kind, X, y, **parameters):
-    """What a fit plans, in words."""
-    plans = []
-
-    def keep(self, task):
-        plans.append(make(self, task))
-        return plans[-1]
-
-    make = CoordinateDescent.plan
-    with monkeypatch.context() as patch:
-        patch.setattr(CoordinateDescent, "plan", keep)
-        target = [0, 1] if kind is DPCoordinateDescentClassifier else (-1, 1)
-        domain = Domain(COLUMNS, target=target)
-        kind(domain=domain, random_state=0, **parameters).fit(X, y)
-    plan = plans[0]
-    facts = (
-        plan.noise,
-        plan.stage,
-        plan.ratio,
-        plan.task.passes,
-        plan.task.size,
-        plan.choice,
-        plan.task.order,
-    )
-    return repr(facts) + repr((plan.rows.precision.tolist(), plan.rows.bound, plan.rows.radius))
-
-
-PARAMETERS = [
-    {"delta": 1e-6},
-    {"delta": 0.0},
-    {"delta": 1e-6, "order": "greedy", "n_passes": 3},
-    {"delta": 1e-6, "neighbors": "add_remove"},
-    {"delta": 1e-6, "neighbors": "add_remove", "n_public": 300},
-]
-
-
-@pytest.mark.rest_is_slow(3)
-@pytest.mark.parametrize("parameters", PARAMETERS, ids=str)
-@pytest.mark.parametrize("kind", MODELS)
-def test_a_plan_sees_public_things_only(monkeypatch, kind, parameters):
-    """Other records, the same plan; under add_remove also with another number of them."""
-    n = 150 if parameters.get("neighbors") == "add_remove" else 100
-    one, other = (
-        plan_of(monkeypatch, kind, *data(kind, seed, size), **parameters)
-        for seed, size in ((0, 100), (1, n))
-    )
-    assert one == other
-    changed = plan_of(monkeypatch, kind, *data(kind, 0, 100), **{**parameters, "epsilon": 2.0})
-    assert changed != one
-
-
-def test_the_number_of_records_changes_a_plan_where_it_is_public(monkeypatch):
-    """The twin of the test above: it would see a plan that depends on n."""
-    kind = DPCoordinateDescentRegressor
-    one, other = (
-        plan_of(monkeypatch, kind, *data(kind, 0, n), epsilon=1.0, delta=1e-6) for n in (100, 150)
-    )
-    assert one != other
 
 
 # Every corner

@@ -22,7 +22,7 @@ from inner_descent import (
     residual,
     usual_square,
 )
-from inner_descent import scaling_module as _scaling
+from inner_descent import gradients_module as _scaling
 from inner_fits import GRAM_BITS, NUMBER_BITS
 
 from skdp import Domain, DPCoordinateDescentRegressor, Ledger
@@ -110,20 +110,10 @@ def test_the_ball_of_a_pure_stage_holds_every_change(with_target, n):
     np.testing.assert_allclose(stage.planned.units**2, exact, rtol=1e-9)
 
 
-def scaling_of(stage, seen, deviation, rows):
-    return stage.scaling(np.array(seen), deviation, rows)
-
-
 def check_safe(scaling: Scaling, blocks: Blocks) -> None:
     """Finite and positive, and records in it are on the grid."""
-    for values in (
-        scaling.centre,
-        scaling.scale,
-        scaling.square,
-        scaling.target_deviation,
-        scaling.n,
-    ):
-        assert np.isfinite(values).all()
+    finite = scaling.centre, scaling.scale, scaling.square, scaling.target_deviation, scaling.n
+    assert all(np.isfinite(values).all() for values in finite)
     assert (np.abs(scaling.centre) <= 1).all()
     assert abs(scaling.target_centre) <= 1
     assert (scaling.scale >= 0.01 * scaling.rows.radius).all()
@@ -151,7 +141,7 @@ def test_scalings_are_safe_whatever_the_noise(
     blocks = Blocks(DOMAIN, intercept, all_levels=intercept)
     stage = DescentStage(blocks, with_target, None if counted else 3)
     rows = short(blocks) if bounded else box(blocks)
-    scaling = scaling_of(stage, seen[: stage.dim], deviation, rows)
+    scaling = stage.scaling(np.array(seen[: stage.dim]), deviation, rows)
     check_safe(scaling, blocks)
     assert scaling.is_estimated
     if not intercept:
@@ -160,7 +150,7 @@ def test_scalings_are_safe_whatever_the_noise(
 
 def test_a_negative_count_is_taken_for_the_noise():
     stage = DescentStage(BLOCKS, False, None)
-    scaling = scaling_of(stage, [-500.0] + [0.0] * (stage.dim - 1), 40.0, box())
+    scaling = stage.scaling(np.array([-500.0] + [0.0] * (stage.dim - 1)), 40.0, box())
     assert scaling.n == 40.0
 
 
@@ -179,7 +169,7 @@ def test_without_noise_the_scaling_is_the_columns_own():
     y = rng.normal(0.1, 0.2, n).clip(-1, 1)
     stage = DescentStage(BLOCKS, True, n)
     exact = stage.exact(MemoryRows(DOMAIN, X, y)).astype(float) / UNIT
-    scaling = scaling_of(stage, exact, 1e-9, short())
+    scaling = stage.scaling(exact, 1e-9, short())
     encoded = DOMAIN.encode(X)[:, :2]
     np.testing.assert_allclose(scaling.centre, encoded.mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(scaling.scale, 3 * encoded.std(axis=0), rtol=1e-5)
@@ -201,7 +191,7 @@ def share_too_long(draws=2000):
     count = 0
     for _ in range(draws):
         seen = 1000 * (np.array([0.3, 0.34]) + 0.15 * rng.normal(size=2))
-        scaling = scaling_of(stage, seen, 150.0, box(blocks))
+        scaling = stage.scaling(seen, 150.0, box(blocks))
         true = (0.25 + (0.3 - scaling.centre[0]) ** 2) / scaling.scale[0] ** 2
         count += scaling.square[1] < true / 2
     return count / draws

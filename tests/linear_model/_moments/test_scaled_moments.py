@@ -22,7 +22,7 @@ from inner_moments import (
 )
 from inner_moments import rules_module as rules
 
-from skdp import Domain, DPLinearRegression, Ledger
+from skdp import Domain, DPLinearRegression
 from skdp.mechanisms import GaussianNoise, KNormNoise
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.rows import MemoryRows
@@ -68,7 +68,7 @@ def scalers_of(plan, rng):
     scale[numbers] = rng.choice([0.03, 0.5**0.5, rng.uniform(0.03, 0.7)], len(numbers))
     factor[numbers] = 1 / 1.5
     columns = Scaler(centre[1:], scale[1:])
-    return RowScaler(columns, factor, clips=True), RowScaler(columns, plan.radii.factor)
+    return RowScaler(columns, factor, clips=True), RowScaler(columns, plan.factor)
 
 
 def seen_in(plan, domain, records, box=None):
@@ -324,24 +324,6 @@ def fitted(n=600, **parameters):
     return DPLinearRegression(**parameters).fit(*table(n))
 
 
-def test_the_ledger_is_charged_once():
-    ledger = Ledger(5.0)
-    model = fitted(ledger=ledger)
-    assert [entry.epsilon for entry in ledger.entries] == [1.0]
-    assert (model.guarantee_.epsilon, model.guarantee_.delta) == (1.0, 0.0)
-    assert "products with the target" in model.guarantee_.mechanism
-    assert [stage.name for stage in model.stages_] == ["scaling", "cross", "moments"]
-
-
-def test_other_regressions_cost_nothing():
-    model = fitted(5000)
-    some = model.from_moments(["x0", "x4"])
-    assert some.coef_.shape == (2,)
-    assert np.isfinite([*some.coef_, some.intercept_, *some.coef_std_]).all()
-    assert some.guarantee_ is model.guarantee_
-    assert model.from_moments(["x0"], target="x1").predict(np.zeros((3, 1))).shape == (3,)
-
-
 @pytest.mark.parametrize("neighbors", RELATIONS)
 def test_without_noise_the_moments_are_those_of_the_rows(neighbors):
     """At an epsilon of 10^9, where no row is clipped: means and products; levels too."""
@@ -410,27 +392,3 @@ def test_a_table_without_signal_gives_the_mean(n):
     X_test, y_test = table(3000, seed=7)[0], np.clip(0.3 * rng.normal(size=3000), -1, 1)
     models = [DPLinearRegression(domain=TEN, random_state=k).fit(X, y) for k in range(40)]
     assert np.median([model.score(X_test, y_test) for model in models]) > -0.02
-
-
-def public_side(model):
-    """All that does not come from the release."""
-    return (
-        model.moments_.names, repr(model), str(model.guarantee_), repr(model.noise_.guarantee),
-        model.noise_.covariance().tolist(), model.n_features_in_, model.n_iter_,
-        sorted(vars(model)), np.isfinite(model.moments_.deviation).tolist(),
-    )  # fmt: skip
-
-
-def test_nothing_but_the_release_depends_on_the_data_where_n_is_private():
-    """1, 2 or 4000 records look alike; the twin: the moments themselves do not."""
-    models = [
-        DPLinearRegression(domain=TEN, neighbors="add_remove", n_public=300, random_state=0).fit(
-            *table(n, seed=n)
-        )
-        for n in (1, 2, 4000)
-    ]
-    assert all(isinstance(m._plan(m._design, 1, 1), ScaledMoments) for m in models)
-    sides = [public_side(model) for model in models]
-    assert sides[0] == sides[1] == sides[2]
-    assert models[0].moments_.gram[0, 0] != models[2].moments_.gram[0, 0]
-    assert all(math.isfinite(model.intercept_) for model in models)

@@ -10,7 +10,6 @@ from exact_minimiser import Weighted, noise_scale
 from inner_fits import Design
 from inner_objective import (
     JointProfile,
-    ModelTask,
     RecordLoss,
     greatest_leverage,
     greatest_shift,
@@ -110,20 +109,6 @@ def test_the_envelope_is_needed_where_the_curvature_is_not_concave():
     for_persons = greatest_leverage(RecordLoss(loss, 1), q, epsilon, "replace_one")
     assert reached_in_one_dimension(loss, for_rows, epsilon, q) == pytest.approx(1.003, abs=1e-4)
     assert 0.999 < reached_in_one_dimension(loss, for_persons, epsilon, q) <= 1.0
-
-
-def test_several_rows_of_one_dimension_are_not_one_row():
-    """In one dimension a person has rank 1, and still rows with different slopes."""
-    loss = PseudoHuber(1.0)
-    design = Design(Domain.unit_box(1), False)
-    task = ModelTask(
-        design, n=100, epsilon=1.0, delta=0.0, n_models=1, are_persons=True, size=100.0,
-        reference=DPHuberRegressor._reference,
-    )  # fmt: skip
-    person, row = task.of_record(loss), replace(task, are_persons=False).of_record(loss)
-    assert person == RecordLoss(loss, 1)
-    bounds = [greatest_leverage(own, 0.99, 1.0, "replace_one") for own in (person, row)]
-    assert bounds[0] < bounds[1]
 
 
 def test_a_fit_with_one_coefficient_does_not_take_a_person_for_a_row():

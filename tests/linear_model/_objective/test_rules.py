@@ -106,27 +106,16 @@ def test_a_rule_is_told_nothing_private():
 @EACH_KIND
 @EACH_DESIGN
 @pytest.mark.parametrize("neighbors", RELATIONS)
-def test_choices_are_in_range(kind, design, neighbors):
-    for n, epsilon in SIZES:
-        _, choice = chosen(kind, design, n, epsilon, neighbors)
-        assert choice.loss in KINDS[kind][1]
-        assert choice.q in Q_GRID or choice.q == 0.97
-        assert choice.ridge.shape == (design.dim,)
-        assert (choice.ridge > 0).all()
-        assert np.isfinite(choice.ridge).all()
-        assert choice.shape.dim == design.dim
-        # Coordinates of one group are treated alike.
-        for group in design.groups:
-            assert np.ptp(choice.ridge[list(group.index)]) == 0
-
-
-@EACH_KIND
-@EACH_DESIGN
-@pytest.mark.parametrize("neighbors", RELATIONS)
 def test_the_ridge_holds_the_leverage_of_common_rows(kind, design, neighbors):
-    """Rows as full as the convention takes them to be need no weight below 1."""
+    """Choices are in range, and rows as full as the convention has them need no weight below 1."""
     for n, epsilon in SIZES:
         task, choice = chosen(kind, design, n, epsilon, neighbors)
+        assert choice.loss in KINDS[kind][1]
+        assert choice.q in Q_GRID or choice.q == 0.97
+        assert choice.ridge.shape == (design.dim,) == (choice.shape.dim,)
+        assert ((choice.ridge > 0) & np.isfinite(choice.ridge)).all()
+        # Coordinates of one group are treated alike.
+        assert all(np.ptp(choice.ridge[list(group.index)]) == 0 for group in design.groups)
         square = task.reference.population(design, task.weight).square
         ridge = np.array([choice.ridge[group.index[0]] for group in design.groups])
         leverage = greatest_leverage(choice.loss, choice.q, epsilon, neighbors)

@@ -507,16 +507,6 @@ def test_skops_reads_a_joint_model(mechanism):
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
-def test_batches_give_the_model_of_the_table():
-    """A source that is read several times gives the model of the table, but for the solver."""
-    X, y, domain = table(n=900)
-    own = {"domain": domain, "random_state": 0}
-    whole = DPLogisticRegression(**own).fit(X, y)
-    parts = [(X[:400], y[:400]), (X[400:], y[400:])]
-    batches = DPLogisticRegression(**own).fit(lambda: iter(parts))
-    np.testing.assert_allclose(batches.coef_, whole.coef_, atol=1e-6)
-
-
 def test_several_rows_of_one_dimension_are_not_one_row():
     """The rows of a person may have different classes: Theorem 4 is for one row only."""
     task = ModelTask(
@@ -530,15 +520,3 @@ def test_several_rows_of_one_dimension_are_not_one_row():
     assert row.is_row
     shifts = [greatest_shift(own, 0.1, 1.0, 1e-6, "add_remove") for own in (loss, row)]
     assert shifts[0] < 0.99 * shifts[1]
-
-
-def test_persons_have_one_record_with_all_their_rows():
-    """A person with many rows is planned with their rank, and a person counts once."""
-    X, y, domain = table(n=900)
-    ids = np.repeat(np.arange(300), 3)
-    own = {"domain": domain, "random_state": 0}
-    model = DPLogisticRegression(**own).fit(X, y, groups=ids)
-    assert model.guarantee_.unit == "person"
-    assert model.loss_.n_classes == 4
-    twice = DPLogisticRegression(**own).fit(X.repeat(2, axis=0), y.repeat(2), groups=ids.repeat(2))
-    np.testing.assert_allclose(twice.coef_, model.coef_, atol=1e-6)

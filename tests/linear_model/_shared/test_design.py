@@ -255,11 +255,3 @@ def test_the_size_of_rows_is_that_of_their_arrays():
     )
     assert 22_000 <= sys.getsizeof(rows) <= 22_200
     assert 30_000 <= sys.getsizeof(replace(rows, weight=np.ones(1000))) <= 30_200
-
-
-def test_nothing_to_fit_is_an_error():
-    """One level and no intercept leave no column."""
-    domain = Domain({"a": ["x"]})
-    assert Design(domain, True).dim == 1
-    with pytest.raises(ValueError, match="fit_intercept=True"):
-        Design(domain, False)

@@ -159,17 +159,10 @@ def test_one_record_moves_a_block_as_declared(rows, scaling, seed, size, kind):
 def change_of(blocks, rows, targets, slope, move, clips=None):
     """How far the sums move, in units of 1, when the first row is replaced by the second."""
     moves = [(0, np.array([move]))]
+    tables = np.array([[row] for row in rows], dtype=object)
     first, second = (
-        sums(
-            blocks,
-            scaled(blocks),
-            np.array([row], dtype=object),
-            np.array([y]),
-            slope,
-            moves,
-            clips,
-        )
-        for row, y in zip(rows, targets, strict=True)
+        sums(blocks, scaled(blocks), X, np.array([y]), slope, moves, clips)
+        for X, y in zip(tables, targets, strict=True)
     )
     return (np.abs(first - second)[-blocks.dim :] / ONE).tolist()
 
@@ -274,10 +267,13 @@ def test_positions_of_labels_are_targets_of_0_and_1(clips):
         assert sums_along(model, moves).tolist() == expected.tolist()
 
 
-def test_moves_are_sent_as_they_are() -> None:
-    for changes in ([], [(0, np.array([0.5]))], [(2, np.ones(3)), (0, np.array([-0.25, 2.0]))]):
-        sent = pickle.loads(pickle.dumps(Moves(7, changes)))
-        assert sent.model == 7
+@pytest.mark.parametrize("classes", [(), (3,)])
+def test_moves_are_sent_as_they_are(classes) -> None:
+    rng = np.random.default_rng(0)
+    for sizes in ([], [(0, 1)], [(2, 3), (0, 2)]):
+        changes = [(block, rng.normal(size=(size, *classes))) for block, size in sizes]
+        sent = pickle.loads(pickle.dumps(Moves(7, changes, classes)))
+        assert (sent.model, sent.classes) == (7, classes)
         assert [block for block, _ in sent.changes] == [block for block, _ in changes]
         for (_, one), (_, other) in zip(sent.changes, changes, strict=True):
             np.testing.assert_array_equal(one, other)

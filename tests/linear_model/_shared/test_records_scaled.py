@@ -72,11 +72,6 @@ def test_no_row_is_longer_than_its_bound_and_none_is_shortened_without_need(
         assert w == 1 or more**power * total > bound or more * Fraction(greatest) > 1
 
 
-def test_records_within_the_scaling_count_in_full():
-    blocks = Blocks(Domain.unit_box(2), intercept=True)
-    assert np.all(one_state(blocks, scaled(blocks), np.eye(2)).weight == 1)
-
-
 @pytest.mark.parametrize(("size", "dtype"), [(2, "u1"), (256, "u1"), (257, "u2")])
 def test_levels_are_kept_in_the_smallest_integers(size, dtype):
     names = [f"l{k}" for k in range(size)]

@@ -155,7 +155,6 @@ def test_objectives_have_the_same_bits_whatever_the_threads(n: int, d: int) -> N
         minimum = minimise(objective, 1e-7)
         return [
             objective.gradient(theta).tolist(),
-            objective.gradient(theta, single=True).tolist(),
             [part.tolist() for part in objective.hessian(theta)],
             found.value.tolist(),
             found.error,

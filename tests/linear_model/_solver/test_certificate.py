@@ -86,16 +86,6 @@ def cancelling(loss: Any, seed: int = 1) -> tuple[Problem, FloatArray]:
     return replace(made, linear_term=-made.ridge * theta), theta
 
 
-@pytest.mark.parametrize("local", [False, True])
-@pytest.mark.parametrize("size", [0.0, 1e-250, 1.0, 1e4, 1e12])
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
-def test_the_exact_gradient_is_within_the_bound(loss: Any, size: float, local: bool) -> None:
-    for weighted in (False, True):
-        objective = problem(20, 5, loss, seed=3, weighted=weighted, linear_term=1e6)
-        theta = size * np.random.default_rng(4).normal(size=5)
-        assert holds(objective, theta, local=local)
-
-
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_the_bound_survives_cancellation_within_the_predictor(loss: Any) -> None:
     objective, theta = cancelling(loss)
@@ -141,6 +131,7 @@ def test_the_bound_holds_for_whatever_is_thrown_at_it(data: Any) -> None:
 
 
 SHAPES = {
+    "numbers": (False, ()),
     "intercept": (True, ()),
     "centred levels": (True, (2, 5)),
     "levels": (False, (2, 5)),
@@ -158,6 +149,7 @@ def test_the_bound_holds_with_intercepts_and_levels(shape: str, size: float, loc
     for loss, weighted, cuts in (
         (Logistic(), False, ()),
         (SharpLogistic(), True, (1, 2, 11)),
+        (SharpLogistic(0.95), False, (7,)),
         (PseudoHuber(0.3), True, range(1, 20)),
     ):
         made = problem(
@@ -259,28 +251,15 @@ def test_the_order_of_rows_and_columns_plays_no_part() -> None:
     first = certified(made, theta)
     rows, columns = rng.permutation(10_000), rng.permutation(40)
     assert made.weight is not None
-    shuffled = replace(
-        made,
-        design=made.design[rows][:, columns],
-        target=made.target[rows],
-        weight=made.weight[rows],
-        ridge=made.ridge[columns],
-        linear_term=made.linear_term[columns],
-    )
+    by_row = {"target": made.target[rows], "weight": made.weight[rows]}
+    by_column = {"ridge": made.ridge[columns], "linear_term": made.linear_term[columns]}
+    shuffled = replace(made, design=made.design[rows][:, columns], **by_row, **by_column)
     for cuts in (None, range(100, 10_000, 977)):
         second = certified(shuffled, theta[columns], cuts=cuts)
         apart = np.linalg.norm(first.value[columns] - second.value)
         assert apart <= first.error + second.error
         # Each block adds a rounding to the bound of step 3.
         assert first.error == pytest.approx(second.error, rel=1e-5, abs=0)
-
-
-def test_the_bound_holds_over_several_blocks() -> None:
-    made = problem(9000, 3, Logistic(), seed=7)
-    assert holds(made, np.array([0.3, -2.0, 11.0]))
-    made = problem(2000, 2, Logistic(), seed=7, intercept=True, sizes=(3,))
-    for cuts in ((1700,), range(250, 2000, 250)):
-        assert holds(made, np.array([0.3, -2.0, 11.0, -4.0, 0.1]), cuts=cuts)
 
 
 @dataclass(frozen=True)
@@ -400,13 +379,8 @@ def test_leading_products_are_exact_at_the_edge_of_their_claim() -> None:
 
 def test_the_greatest_sums_of_many_blocks_are_exact() -> None:
     """Slopes of 1 - 2^-53 of 2^13 rows of ones: the certified sum is the exact one, rounded."""
-    made = Problem(
-        Logistic(),
-        np.ones((3 * MOST_ROWS + 5, 1)),
-        np.ones(3 * MOST_ROWS + 5),
-        np.array([2.0**-30]),
-        np.zeros(1),
-    )
+    ones = np.ones(3 * MOST_ROWS + 5)
+    made = Problem(Logistic(), ones[:, None], ones, np.array([2.0**-30]), np.zeros(1))
     found = certified(made, np.array([-40.0]))
     slope = float(Logistic().slope(np.array([-40.0]), np.ones(1))[0])
     exact = made.n * Fraction(slope) - 40 * Fraction(1, 2**30)

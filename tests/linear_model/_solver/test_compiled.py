@@ -61,8 +61,8 @@ def test_slopes_are_those_of_the_loss(loss: Any) -> None:
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n", [1, 63, 64, 65, 300])
-def test_sums_are_those_of_arrays(loss: Any, weighted: bool, n: int) -> None:
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 511, 512, 513, 1300])
+def test_sums_and_curvatures_are_those_of_arrays(loss: Any, weighted: bool, n: int) -> None:
     rng = np.random.default_rng(n)
     columns = {"a": (-1, 1), "k": ["u", "v", "w"], "b": (-1, 1), "m": ["u", "v"], "c": (-1, 1)}
     coordinates = Coordinates(Design(Domain(columns), True))
@@ -75,6 +75,10 @@ def test_sums_are_those_of_arrays(loss: Any, weighted: bool, n: int) -> None:
     terms, y = coordinates.terms(rng.normal(size=coordinates.dim)), rows.target.astype(float)
     numbers = rows.numbers.astype(float)
     z = terms.of(numbers, rows.levels)
+    curvatures = CompiledSums(loss, coordinates, terms).curvatures(rows, y)
+    np.testing.assert_allclose(
+        curvatures, rows.weighted(loss.curvature(z, y)), rtol=1e-13, atol=1e-15
+    )
     expected = sums_over(rows, numbers, rows.weighted(loss.slope(z, y)), coordinates)
     weight = np.ones(n) if rows.weight is None else rows.weight
     for grid in (0.0, 2.0**-20):
@@ -91,26 +95,6 @@ def test_sums_are_those_of_arrays(loss: Any, weighted: bool, n: int) -> None:
             assert (whole.total / grid % 1 == 0).all()
         else:
             assert not rest.numbers.any()
-
-
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
-@pytest.mark.parametrize("n", [1, 511, 512, 513, 1300])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_curvatures_are_those_of_the_loss(loss: Any, n: int, weighted: bool) -> None:
-    rng = np.random.default_rng(n)
-    columns = {"a": (-1, 1), "k": ["u", "v", "w"], "b": (-1, 1)}
-    coordinates = Coordinates(Design(Domain(columns), True))
-    rows = DesignRows(
-        rng.uniform(-1, 1, (2, n)).astype(np.float32),
-        rng.integers(0, 3, (1, n)).astype(np.uint8),
-        rng.integers(0, 2, n),
-        rng.uniform(0, 1, n) if weighted else None,
-    )
-    terms, y = coordinates.terms(3 * rng.normal(size=coordinates.dim)), rows.target.astype(float)
-    z = terms.of(rows.numbers.astype(float), rows.levels)
-    expected = rows.weighted(loss.curvature(z, y))
-    found = CompiledSums(loss, coordinates, terms).curvatures(rows, y)
-    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-15)
 
 
 @pytest.mark.parametrize("p", range(8))
@@ -160,8 +144,17 @@ def test_encoded_rows_have_the_same_bits(monkeypatch: Any, dtype: Any, order: An
     X[:3], X[3:6], X[6], X[7] = lower, upper, -0.0, 1e308
     X = np.asarray((X.clip(-1e6, 1e6) if dtype in (np.int64, np.float32) else X), order=order)
     own = X.astype(dtype)
-    for domain in (Domain.box(lower, upper), Domain.unit_box(6)):
-        for cells in (own, own[::2], own[:, :]):
+    # Columns of all types of floats, and of others that arrays read.
+    frame = pd.DataFrame(own, columns=list("abcdef"))
+    mixed = frame.astype({"c": object})
+    mixed["b"] = frame["b"].astype(float).clip(-1e30, 1e30).astype(np.float32)
+    mixed["e"] = rng.integers(-3, 3, 700)
+    texts = mixed.assign(f=pd.Categorical(mixed["e"]))
+    frames = frame, frame[::3], frame[list("edcbaf")], mixed, texts
+    for low, high in ((lower, upper), (-np.ones(6), np.ones(6))):
+        named = Domain(dict(zip("abcdef", zip(low, high, strict=True), strict=True)))
+        tables = [(Domain.box(low, high), cells) for cells in (own, own[::2], own[:, :])]
+        for domain, cells in [*tables, *((named, cells) for cells in frames)]:
             pair = both_ways(monkeypatch, lambda a=domain, b=cells: encode_compactly(a, b).numbers)
             assert pair[0].tobytes() == pair[1].tobytes()
 
@@ -175,22 +168,6 @@ def test_a_cell_that_is_no_number_is_named_as_before(use: bool, cell: float) -> 
     frame = pd.DataFrame(X, columns=list("abc"))
     with pytest.raises(ValueError, match="'b' must hold finite numbers"):
         encode_compactly(Domain(dict.fromkeys("abc", (-1, 2))), frame)
-
-
-@pytest.mark.parametrize("unit", [False, True])
-def test_encoded_frames_have_the_same_bits(monkeypatch: Any, unit: bool) -> None:
-    """With columns of all types of floats, and of others that arrays read."""
-    rng = np.random.default_rng(4)
-    X = rng.normal(size=(900, 5)) * 2
-    X[0], X[1], X[2] = -0.0, 1e30, 1.0
-    frame = pd.DataFrame(X, columns=list("abcde"))
-    mixed = frame.astype({"b": np.float32, "c": object})
-    mixed["d"] = rng.integers(-3, 3, 900)
-    texts = mixed.assign(e=pd.Categorical(mixed["d"]))
-    domain = Domain(dict.fromkeys("abcde", (-1, 1) if unit else (-1.5, 0.7)))
-    for cells in (frame, frame[::3], frame[list("edcba")], mixed, texts):
-        pair = both_ways(monkeypatch, lambda b=cells: encode_compactly(domain, b).numbers)
-        assert pair[0].tobytes() == pair[1].tobytes()
 
 
 @pytest.mark.parametrize("is_whole", [False, True])

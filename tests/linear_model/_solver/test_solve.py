@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from exact_gradient import (
     LOSSES,
+    SHAPES,
     FloatArray,
     Problem,
     dense_hessian,
@@ -22,7 +23,6 @@ from exact_gradient import (
 )
 from inner_objective import (
     SAMPLE_CELLS,
-    SINGLE,
     DesignRows,
     NotCertified,
     attainable_tolerance,
@@ -35,13 +35,6 @@ from scipy.optimize import approx_fprime, minimize
 
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.rows import KeptBlocks
-
-SHAPES = {
-    "numbers": (False, ()),
-    "intercept": (True, ()),
-    "centred levels": (True, (2, 5)),
-    "levels": (False, (3,)),
-}
 
 
 def tolerance_of(made: Problem, *, radius: float = 100.0) -> float:
@@ -172,8 +165,6 @@ def test_rows_of_a_ball_have_the_unit_of_its_radius(
     assert distance(exact, found.value) <= found.error
     plain = [float(g) for g in exact]
     assert objective.gradient(theta) == pytest.approx(plain, rel=1e-9)
-    single = objective.gradient(theta, single=True)
-    assert np.abs((single - plain) / np.sqrt(made.ridge)).max() <= 1e-3
     step = 1e-6 / np.sqrt(made.ridge)
     hessian, rows = dense_hessian(objective, theta), np.diag(step)
     for k, own in enumerate(rows):
@@ -183,16 +174,6 @@ def test_rows_of_a_ball_have_the_unit_of_its_radius(
         assert of_column == pytest.approx(expected, rel=1e-3, abs=1e-3)
     minimum = minimise(objective, tolerance_of(made) * max(1.0, radius))
     assert distance(exact_gradient(made, minimum.theta)) <= minimum.gradient_norm
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_gradients_in_single_precision_are_near(shape: str) -> None:
-    """Within the estimate of the rounding errors that the solver works with."""
-    intercept, sizes = SHAPES[shape]
-    made = problem(5000, 6, Logistic(), weighted=True, intercept=intercept, sizes=sizes)
-    objective, theta = made.objective(), np.random.default_rng(5).normal(size=made.dim)
-    apart = objective.gradient(theta, single=True) - objective.gradient(theta)
-    assert 0 < np.linalg.norm(apart) <= objective.noise(theta, SINGLE)
 
 
 def separable(n: int, d: int, loss: Any, ridge: float) -> Problem:
@@ -301,18 +282,6 @@ def test_samples_of_rows_lead_to_the_minimum_of_all(loss: Any, order: str) -> No
     assert np.linalg.norm(found.theta - alone) <= 2e-7
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
-def test_however_rows_are_cut_minima_are_within_their_certificates(loss: Any) -> None:
-    """Ridges are 1: the distance is at most the sum of both gradients."""
-    made = problem(9000, 3, loss, weighted=True, intercept=True, sizes=(4,))
-    tolerance = tolerance_of(made)
-    whole = minimise(made.objective(()), tolerance)
-    for cuts in (None, (1,), range(100, 9000, 100)):
-        found = minimise(made.objective(cuts), tolerance)
-        apart = np.linalg.norm(found.theta - whole.theta)
-        assert apart <= found.gradient_norm + whole.gradient_norm + 1e-15
-
-
 def test_a_sample_of_small_blocks_is_a_share_of_them() -> None:
     """Else a stream of batches of a row each would be kept as a whole."""
     rng, stride, n = np.random.default_rng(0), 400, 20_000
@@ -361,12 +330,6 @@ def test_random_problems_reach_the_attainable_tolerance() -> None:
         except NotCertified:
             failed += 1
     assert failed == 300
-
-
-def test_the_same_problem_has_the_same_answer() -> None:
-    made = problem(20_000, 5, Logistic())
-    first, second = (minimise(made.objective(), tolerance_of(made)) for _ in range(2))
-    assert np.array_equal(first.theta, second.theta)
 
 
 def test_an_impossible_tolerance_is_refused_and_nothing_private_is_said() -> None:

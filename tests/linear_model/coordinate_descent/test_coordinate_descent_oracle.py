@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import sklearn
 from scipy.special import expit
+from sklearn.base import clone
 from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge
 from sklearn.utils.fixes import parse_version
 
@@ -24,22 +25,23 @@ COLUMNS = {"age": (17, 90), "job": ["none", "clerk", "smith"], "hours": (0, 80),
 BOX = Domain.unit_box(4, target=(-1.0, 1.0))
 PEOPLE = Domain(COLUMNS, target=(-10.0, 50.0))
 REGRESSIONS = {
-    "none": (None, 0.0, 0.5, lambda **k: LinearRegression(**k)),
-    "l1": ("l1", 0.02, 0.5, lambda **k: Lasso(0.02, tol=1e-12, **k)),
-    "l2": ("l2", 0.05, 0.5, lambda **k: Ridge(0.05 * N, tol=1e-12, **k)),
+    "none": ({"penalty": None}, LinearRegression()),
+    "l1": ({"penalty": "l1", "alpha": 0.02}, Lasso(0.02, tol=1e-12)),
+    "l2": ({"penalty": "l2", "alpha": 0.05}, Ridge(0.05 * N, tol=1e-12)),
     "elastic net": (
-        "elasticnet",
-        0.03,
-        0.7,
-        lambda **k: ElasticNet(0.03, l1_ratio=0.7, tol=1e-12, **k),
+        {"penalty": "elasticnet", "alpha": 0.03, "l1_ratio": 0.7},
+        ElasticNet(0.03, l1_ratio=0.7, tol=1e-12),
     ),
 }
+# Greedy steps are of one coordinate each, with a private choice next to free of noise.
+STEPS = {"cyclic": 120, "random": 120, "greedy": 400}
+ORDERS = [(True, "cyclic"), (True, "random"), (False, "cyclic"), (True, "greedy")]
 
 # Since scikit-learn 1.8 l1_ratio alone says which penalty is meant.
 OLDER = parse_version(sklearn.__version__) < parse_version("1.8")
 
 
-def logistic(alpha, l1_ratio, **parameters):
+def logistic(alpha, l1_ratio, penalty=None, **parameters):
     """The same objective: scikit-learn's C is over the number of records."""
     if l1_ratio:
         parameters |= {"solver": "saga", "random_state": 0, "tol": 1e-8}
@@ -51,10 +53,10 @@ def logistic(alpha, l1_ratio, **parameters):
 
 
 CLASSIFICATIONS = {
-    "none": (None, 0.0, 0.0),
-    "l2": ("l2", 0.01, 0.0),
-    "l1": ("l1", 0.01, 1.0),
-    "elastic net": ("elasticnet", 0.01, 0.3),
+    "none": {"penalty": None, "alpha": 0.0, "l1_ratio": 0.0},
+    "l2": {"penalty": "l2", "alpha": 0.01, "l1_ratio": 0.0},
+    "l1": {"penalty": "l1", "alpha": 0.01, "l1_ratio": 1.0},
+    "elastic net": {"penalty": "elasticnet", "alpha": 0.01, "l1_ratio": 0.3},
 }
 
 
@@ -102,40 +104,30 @@ def differs(model, coef, intercept):
     )
 
 
-@pytest.mark.parametrize(
-    ("intercept", "order"), [(True, "cyclic"), (True, "random"), (False, "cyclic")]
-)
+@pytest.mark.parametrize(("intercept", "order"), ORDERS)
 @pytest.mark.parametrize("name", REGRESSIONS)
 def test_least_squares_in_a_box(name, intercept, order):
     """Lasso, ridge, elastic net and plain least squares; the order of steps changes nothing."""
-    penalty, alpha, l1_ratio, reference = REGRESSIONS[name]
+    penalty, reference = REGRESSIONS[name]
     X, y = regression(BOX)
-    model = DPCoordinateDescentRegressor(
-        penalty=penalty,
-        alpha=alpha,
-        l1_ratio=l1_ratio,
-        fit_intercept=intercept,
-        order=order,
-        n_passes=120,
-        domain=BOX,
-        **NOISELESS,
-    ).fit(X, y)
-    wanted = reference(fit_intercept=intercept).fit(X, y)
+    steps = {"fit_intercept": intercept, "order": order, "n_passes": STEPS[order]}
+    model = DPCoordinateDescentRegressor(domain=BOX, **penalty, **steps, **NOISELESS).fit(X, y)
+    wanted = clone(reference).set_params(fit_intercept=intercept).fit(X, y)
     assert differs(model, wanted.coef_, wanted.intercept_) < CLOSE
     # In a unit box the user's units are the encoded ones.
     assert np.abs(model.coef_ - wanted.coef_).max() < CLOSE
 
 
+@pytest.mark.parametrize("order", ["cyclic", "greedy"])
 @pytest.mark.parametrize("name", REGRESSIONS)
-def test_least_squares_with_units_and_levels(name):
+def test_least_squares_with_units_and_levels(name, order):
     """scikit-learn sees the encoded columns; predictions are compared in the target's units."""
-    penalty, alpha, l1_ratio, reference = REGRESSIONS[name]
+    penalty, reference = REGRESSIONS[name]
     X, y = regression(PEOPLE)
-    model = DPCoordinateDescentRegressor(
-        penalty=penalty, alpha=alpha, l1_ratio=l1_ratio, n_passes=120, domain=PEOPLE, **NOISELESS
-    ).fit(X, y)
+    steps = {"order": order, "n_passes": STEPS[order]}
+    model = DPCoordinateDescentRegressor(domain=PEOPLE, **penalty, **steps, **NOISELESS).fit(X, y)
     rows = PEOPLE.encode(X)
-    wanted = reference().fit(rows, PEOPLE.encode_target(y))
+    wanted = clone(reference).fit(rows, PEOPLE.encode_target(y))
     assert differs(model, wanted.coef_, wanted.intercept_) < CLOSE
     decoded = PEOPLE.decode_coef(wanted.coef_, wanted.intercept_, regression=True)
     np.testing.assert_allclose(model.coef_, decoded[0], atol=30 * CLOSE)
@@ -143,24 +135,15 @@ def test_least_squares_with_units_and_levels(name):
     np.testing.assert_allclose(model.predict(X), found, atol=60 * CLOSE)
 
 
-@pytest.mark.parametrize(
-    ("intercept", "order"), [(True, "cyclic"), (True, "random"), (False, "cyclic")]
-)
+@pytest.mark.parametrize(("intercept", "order"), ORDERS)
 @pytest.mark.parametrize("name", CLASSIFICATIONS)
 def test_logistic_regression_in_a_box(name, intercept, order):
-    penalty, alpha, l1_ratio = CLASSIFICATIONS[name]
+    penalty = CLASSIFICATIONS[name]
     X, y = classification(BOX)
-    model = DPCoordinateDescentClassifier(
-        penalty=penalty,
-        alpha=alpha,
-        l1_ratio=l1_ratio,
-        fit_intercept=intercept,
-        order=order,
-        n_passes=200,
-        classes=[0, 1],
-        **NOISELESS,
-    ).fit(X, y)
-    wanted = logistic(alpha, l1_ratio, fit_intercept=intercept).fit(X, y)
+    steps = {"fit_intercept": intercept, "order": order, "n_passes": max(200, STEPS[order])}
+    model = DPCoordinateDescentClassifier(classes=[0, 1], **penalty, **steps, **NOISELESS)
+    model.fit(X, y)
+    wanted = logistic(**penalty, fit_intercept=intercept).fit(X, y)
     assert differs(model, wanted.coef_, wanted.intercept_) < CLOSE
     np.testing.assert_allclose(model.predict_proba(X), wanted.predict_proba(X), atol=CLOSE)
 
@@ -168,20 +151,15 @@ def test_logistic_regression_in_a_box(name, intercept, order):
 @pytest.mark.parametrize("name", ["none", "l1"])
 def test_one_against_rest_with_units_and_levels(name):
     """Each of three models is the binary one of its label, and probabilities are theirs, shared."""
-    penalty, alpha, l1_ratio = CLASSIFICATIONS[name]
-    alpha /= 3  # of a model without any coefficient, scikit-learn's intercept is not exact
+    penalty = CLASSIFICATIONS[name]
+    # Of a model without any coefficient, scikit-learn's intercept is not exact.
+    penalty = penalty | {"alpha": penalty["alpha"] / 3}
     X, y = classification(PEOPLE, 3)
-    model = DPCoordinateDescentClassifier(
-        penalty=penalty,
-        alpha=alpha,
-        l1_ratio=l1_ratio,
-        n_passes=180,
-        classes=[0, 1, 2],
-        domain=PEOPLE,
-        **NOISELESS | {"clip": 3.0},  # beyond every share, and for separate models only
-    ).fit(X, y)
+    facts = {"classes": [0, 1, 2], "domain": PEOPLE, "n_passes": 180}
+    facts |= NOISELESS | {"clip": 3.0}  # beyond every share, and for separate models only
+    model = DPCoordinateDescentClassifier(**penalty, **facts).fit(X, y)
     rows = PEOPLE.encode(X)
-    each = [logistic(alpha, l1_ratio).fit(rows, y == k) for k in range(3)]
+    each = [logistic(**penalty).fit(rows, y == k) for k in range(3)]
     coef, intercept = np.vstack([m.coef_ for m in each]), np.ravel([m.intercept_ for m in each])
     assert differs(model, coef, intercept) < CLOSE
     np.testing.assert_allclose(model.coef_, PEOPLE.decode_coef(coef, intercept)[0], atol=CLOSE)
@@ -197,47 +175,15 @@ def test_a_joint_model_is_the_multinomial_one(name, delta):
 
     Coefficients of all classes have the mean 0, as all have that add a constant to none of them.
     """
-    penalty, alpha, l1_ratio = CLASSIFICATIONS[name]
     X, y = classification(PEOPLE, 3)
-    settings = NOISELESS | {"delta": delta, "classes": [0, 1, 2], "domain": PEOPLE}
-    model = DPCoordinateDescentClassifier(
-        penalty=penalty, alpha=alpha, l1_ratio=l1_ratio, n_passes=400, **settings
-    ).fit(X, y)
+    settings = NOISELESS | {"delta": delta, "classes": [0, 1, 2], "domain": PEOPLE, "n_passes": 400}
+    model = DPCoordinateDescentClassifier(**CLASSIFICATIONS[name], **settings).fit(X, y)
     assert model.normalizer_ == 1
     rows = PEOPLE.encode(X)
-    wanted = logistic(alpha, l1_ratio).fit(rows, y)
+    wanted = logistic(**CLASSIFICATIONS[name]).fit(rows, y)
     intercept = wanted.intercept_ - wanted.intercept_.mean()
     assert differs(model, wanted.coef_, intercept) < 3 * CLOSE
     np.testing.assert_allclose(model.predict_proba(X), wanted.predict_proba(rows), atol=CLOSE)
-
-
-@pytest.mark.parametrize("domain", [BOX, PEOPLE], ids=["box", "people"])
-@pytest.mark.parametrize("name", REGRESSIONS)
-def test_greedy_steps_end_at_the_same_least_squares(name, domain):
-    """Four hundred steps of one coordinate each, with a private choice next to free of noise."""
-    penalty, alpha, l1_ratio, reference = REGRESSIONS[name]
-    X, y = regression(domain)
-    model = DPCoordinateDescentRegressor(
-        penalty=penalty,
-        alpha=alpha,
-        l1_ratio=l1_ratio,
-        order="greedy",
-        n_passes=400,
-        domain=domain,
-        **NOISELESS,
-    ).fit(X, y)
-    wanted = reference().fit(domain.encode(X), domain.encode_target(y))
-    assert differs(model, wanted.coef_, wanted.intercept_) < CLOSE
-
-
-def test_greedy_steps_end_at_the_same_logistic_model():
-    penalty, alpha, l1_ratio = CLASSIFICATIONS["l1"]
-    X, y = classification(BOX)
-    model = DPCoordinateDescentClassifier(
-        penalty=penalty, alpha=alpha, order="greedy", n_passes=400, classes=[0, 1], **NOISELESS
-    ).fit(X, y)
-    wanted = logistic(alpha, l1_ratio).fit(X, y)
-    assert differs(model, wanted.coef_, wanted.intercept_) < CLOSE
 
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
@@ -259,12 +205,8 @@ def test_a_scaling_stage_changes_the_coordinates_and_not_the_model(kind, neighbo
 
     If all records are within the scaling. Of these, uniform, none is 3 deviations out.
     """
-    settings = NOISELESS | {
-        "scaling_share": 0.1,
-        "penalty": None,
-        "neighbors": neighbors,
-        "domain": PEOPLE,
-    }
+    settings = NOISELESS | {"scaling_share": 0.1, "penalty": None, "neighbors": neighbors}
+    settings["domain"] = PEOPLE
     if kind == "regressor":
         X, y = regression(PEOPLE)
         model = DPCoordinateDescentRegressor(n_passes=120, **settings).fit(X, y)
@@ -304,12 +246,6 @@ def test_averages_come_closer_as_passes_go_on():
     X, y = regression(BOX)
     wanted = LinearRegression().fit(X, y)
     settings = NOISELESS | {"average": True, "step_size": 1, "penalty": None, "domain": BOX}
-    found = [
-        differs(
-            DPCoordinateDescentRegressor(n_passes=n, **settings).fit(X, y),
-            wanted.coef_,
-            wanted.intercept_,
-        )
-        for n in (4, 400)
-    ]
+    models = [DPCoordinateDescentRegressor(n_passes=n, **settings).fit(X, y) for n in (4, 400)]
+    found = [differs(model, wanted.coef_, wanted.intercept_) for model in models]
     assert found[1] < CLOSE < found[0]

@@ -50,19 +50,6 @@ def test_a_fit_is_the_descent_of_the_proof(kind, parameters, mechanism):
     np.testing.assert_array_equal(np.ravel(run.model.coef_), run.path[-1])
 
 
-def test_a_stopped_run_is_the_beginning_of_the_whole_one():
-    """A callback changes nothing before it stops, and gives nothing back."""
-    facts = {"n_passes": 9, "seed": 3}
-    whole = fitted(DPCoordinateDescentClassifier, TABLE, [0, 1, 1, 0], **facts)
-    stopped = fitted(
-        *(DPCoordinateDescentClassifier, TABLE, [0, 1, 1, 0]),
-        **{**facts, "callback": lambda progress: progress.n_pass == 4},
-    )
-    np.testing.assert_array_equal(stopped.path, whole.path[:4])
-    assert stopped.model.guarantee_ == whole.model.guarantee_
-    assert not stopped.model.converged_
-
-
 @pytest.mark.parametrize("clip", [None, "auto", 0.2])
 def test_the_noise_is_calibrated_for_all_sums_of_all_models(clip):
     """Three labels, five passes, three blocks: 45 sums that one record moves by 2 in their unit."""
@@ -125,15 +112,9 @@ def noise_of(mechanism, passes, d, seed=0):
     return noise.ravel(), run.model.noise_.law
 
 
+@pytest.mark.rest_is_slow(1)
 @pytest.mark.parametrize(
-    ("mechanism", "passes"),
-    [
-        ("gaussian", 100),
-        pytest.param("laplace", 200, marks=pytest.mark.slow("200 steps in each of many fits")),
-        pytest.param(
-            "flipped_huber", 200, marks=pytest.mark.slow("200 steps in each of many fits")
-        ),
-    ],
+    ("mechanism", "passes"), [("gaussian", 100), ("laplace", 200), ("flipped_huber", 200)]
 )
 def test_the_noise_of_all_sums_has_the_calibrated_law(mechanism, passes):
     """False alarms: 5.2 deviations are 2e-7; KS 1e-6. Five percent too little is seen."""

@@ -48,7 +48,7 @@ from skdp.model_selection._selection import (
     restate,
     split,
 )
-from skdp.privacy import Guarantee, Ledger
+from skdp.privacy import Ledger
 from skdp.privacy.ledger import Budget
 from skdp.randomness import as_generator, is_cryptographic
 
@@ -282,7 +282,8 @@ class PrivateSearchCV(ChosenModel):
             else:
                 task, choice, last = squared
             guarantee = guarantee_of(task, choice, whole)
-            self._charge(candidates, guarantee)
+            if (ledger := self._ledger(candidates)) is not None:
+                ledger.spend(guarantee, note=f"{type(self).__name__}.fit")
             spent.append(guarantee)
             fitted = with_bar(task.fit_and_score(), len(task.fits), "candidate", self.verbose)
             models, totals = zip(*fitted, strict=True)
@@ -292,10 +293,15 @@ class PrivateSearchCV(ChosenModel):
                 fit = PlannedFit(chosen, last, np.arange(len(y)), 1.0)
                 model = fit_to(task.model(fit), X, y, persons)
         self.guarantee_ = guarantee
-        self._keep(candidates, chosen, model)
+        # The model is often used without the search, so it carries the guarantee of the search.
+        private = private_step(model)
+        if "ledger" in private.get_params(deep=False):  # for later fits of the model
+            private.set_params(ledger=ledger)
+        restate(private, guarantee)
+        self.best_estimator_, self.best_index_ = model, chosen
+        self.best_params_ = dict(candidates.settings[chosen])
+        self.cv_results_ = candidates.cv_results(chosen)
         return self
-
-    # Before the budget is spent
 
     def _check_parameters(self) -> Budget:
         epsilon = check_epsilon(self.epsilon, "Smaller is more private.")
@@ -343,26 +349,10 @@ class PrivateSearchCV(ChosenModel):
             persons,
         )
 
-    def _charge(self, candidates: Candidates, guarantee: Guarantee) -> None:
+    def _ledger(self, candidates: Candidates) -> Ledger | None:
+        """Return the ledger to charge, which is that of the search or of its estimator."""
         own, other = self.ledger, getattr(candidates.private, "ledger", None)
         if own is not None and other is not None and own != other:
             remedy = "A search is charged once: give the ledger to the search only."
             raise fail("ledger", "be the estimator's if both have one", None, remedy)
-        if (ledger := self._ledger(candidates)) is not None:
-            ledger.spend(guarantee, note=f"{type(self).__name__}.fit")
-
-    def _ledger(self, candidates: Candidates) -> Ledger | None:
-        other = getattr(candidates.private, "ledger", None)
-        return other if self.ledger is None else self.ledger
-
-    # The chosen model
-
-    def _keep(self, candidates: Candidates, chosen: int, model: Any) -> None:
-        # The model is often used without the search, so it carries the guarantee of the search.
-        private = private_step(model)
-        if "ledger" in private.get_params(deep=False):  # for later fits of the model
-            private.set_params(ledger=self._ledger(candidates))
-        restate(private, self.guarantee_)
-        self.best_estimator_, self.best_index_ = model, chosen
-        self.best_params_ = dict(candidates.settings[chosen])
-        self.cv_results_ = candidates.cv_results(chosen)
+        return other if own is None else own

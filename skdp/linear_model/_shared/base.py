@@ -76,28 +76,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Released models of the encoded columns.
+    """Released models of the encoded columns."""
 
-    Attributes
-    ----------
-    coef : ndarray of shape (models, n_encoded)
-    intercept : ndarray of shape (models,)
-    attributes : dict
-        Further public attributes of the fitted estimator by their names.
-    clipping : ClippingBounds or None
-        Its method ``clip`` clips encoded numbers in place before predictions are made.
-    domain : Domain or None
-        The domain of the coefficients, for the attribute ``domain_``.
-    is_estimated : bool
-        Whether the fit estimated its bounds.
-    """
-
-    coef: FloatArray
-    intercept: FloatArray
-    attributes: dict[str, Any] = field(default_factory=dict)
-    clipping: Any = None
-    domain: Domain | None = None
-    is_estimated: bool = False
+    coef: FloatArray  # (models, n_encoded)
+    intercept: FloatArray  # (models,)
+    attributes: dict[str, Any] = field(default_factory=dict)  # public, of the fitted estimator
+    clipping: Any = None  # ClippingBounds, to which predictions clip encoded numbers
+    domain: Domain | None = None  # of the coefficients, for the attribute ``domain_``
+    is_estimated: bool = False  # whether the fit estimated the bounds of this domain
 
 
 class Algorithm(Protocol):

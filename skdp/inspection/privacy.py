@@ -148,7 +148,11 @@ class NormBallDisplay(Display):
         """
         check_choice("aspect", aspect, ("equal", "auto"))
         ax = self._axes(ax, (6.8, 4.8), "compressed")
-        self._plot_space(ax)
+        looks: dict[str, Any] = {"color": _SPACE, "label": "sensitivity space", "zorder": 1}
+        if self.space is not None and self.space_is_outline:
+            ax.fill(*self.space.T, lw=0, **looks)
+        elif self.space is not None:
+            ax.scatter(*self.space.T, s=4, lw=0, **looks)
         self.lines_ = [
             ax.plot(*outline.T, label=name, lw=2, zorder=3, **style(i))[0]
             for i, (name, outline) in enumerate(self.outlines.items())
@@ -160,16 +164,6 @@ class NormBallDisplay(Display):
         ax.set(xlabel=self.axis_labels[0], ylabel=self.axis_labels[1])
         ax.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False, markerscale=4)
         return self
-
-    def _plot_space(self, ax: Axes) -> None:
-        if self.space is None:
-            return
-        label = "sensitivity space"
-        if self.space_is_outline:
-            ax.fill(*self.space.T, color=_SPACE, lw=0, label=label, zorder=1)
-        else:
-            x, y = self.space.T
-            ax.scatter(x, y, color=_SPACE, s=4, lw=0, label=label, zorder=1)
 
 
 def _plane(section: ArrayLike | None, dim: int) -> tuple[FloatArray, tuple[str, str]]:
@@ -332,7 +326,9 @@ class PrivacyProfileDisplay(Display):
                 greatest = check_positive("max_epsilon", max_epsilon)
             curves = [_profile(one, greatest, n_points) for one in found]
         else:
-            curves = [_tradeoff(one, n_points) for one in found]
+            # Type I errors, denser at both ends, and the least type II errors.
+            alpha = (1 - np.cos(np.linspace(0, np.pi, n_points))) / 2
+            curves = [(alpha, np.asarray(one.tradeoff(alpha))) for one in found]
         claims = list(dict.fromkeys((one.epsilon, one.delta) for one in found))
         return cls(curves, labels=names, claims=claims, kind=kind).plot(ax=ax)
 
@@ -372,8 +368,16 @@ class PrivacyProfileDisplay(Display):
             This display.
         """
         ax = self._axes(ax, (6.4, 4.6))
-        # Before the lines: if all deltas are 0, a log axis has no limits.
-        self._set_axes(ax)
+        # Limits are set before the lines: if all deltas are 0, a log axis has none.
+        if self.kind == "profile":
+            least = min((delta for _, delta in self.claims if delta > 0), default=1e-8)
+            ax.set(xlabel="epsilon", ylabel="delta", yscale="log")
+            most = max(x[-1] for x, _ in self.curves)
+            ax.set(xlim=(0, most), ylim=(max(least * _DEEPER, 1e-300), 1.0))
+        else:
+            ax.set(xlabel="type I error (false alarms)", ylabel="type II error (misses)")
+            ax.set(xlim=(0, 1), ylim=(0, 1))
+            ax.set_aspect("equal", adjustable="box")
         lines = [
             ax.plot(x, y, label=label, lw=2, zorder=3, **style(i))[0]
             for i, ((x, y), label) in enumerate(zip(self.curves, self.labels, strict=True))
@@ -386,32 +390,13 @@ class PrivacyProfileDisplay(Display):
         ax.legend(frameon=False)
         return self
 
-    def _set_axes(self, ax: Axes) -> None:
-        if self.kind == "tradeoff":
-            ax.set(xlabel="type I error (false alarms)", ylabel="type II error (misses)")
-            ax.set(xlim=(0, 1), ylim=(0, 1))
-            ax.set_aspect("equal", adjustable="box")
-            return
-        least = min((delta for _, delta in self.claims if delta > 0), default=1e-8)
-        floor = max(least * _DEEPER, 1e-300)
-        ax.set(xlabel="epsilon", ylabel="delta", yscale="log")
-        ax.set(xlim=(0, max(x[-1] for x, _ in self.curves)), ylim=(floor, 1.0))
-
     def _mark_claims(self, ax: Axes) -> None:
         """Mark the claimed pairs; a delta of 0 is marked on the lower edge."""
-        label: str | None = "claimed"
-        marked: dict[str, Any] = {
-            "color": "black",
-            "linestyle": "none",
-            "ms": 8,
-            "zorder": 4,
-            "clip_on": False,
-        }
-        for epsilon, delta in self.claims:
+        looks: dict[str, Any] = {"color": "black", "ms": 8, "zorder": 4, "clip_on": False}
+        for k, (epsilon, delta) in enumerate(self.claims):
             where: dict[str, Any] = {} if delta > 0 else {"transform": ax.get_xaxis_transform()}
-            shape = "o" if delta > 0 else "v"
-            ax.plot([epsilon], [delta], marker=shape, label=label, **marked, **where)
-            label = None
+            label = "claimed" if k == 0 else None
+            ax.plot(epsilon, delta, "o" if delta > 0 else "v", label=label, **looks, **where)
 
 
 def _guarantees(given: Any, labels: Sequence[str] | None) -> tuple[list[Guarantee], list[str]]:
@@ -458,9 +443,3 @@ def _profile(guarantee: Guarantee, greatest: float, n: int) -> tuple[FloatArray,
     epsilons = np.unique([*np.linspace(0, greatest, n), *kinks, *before])
     deltas = np.array([guarantee.delta_at(float(value)) for value in epsilons])
     return epsilons, deltas
-
-
-def _tradeoff(guarantee: Guarantee, n: int) -> tuple[FloatArray, FloatArray]:
-    """Return type I errors, denser at both ends, and the least type II errors."""
-    alpha = (1 - np.cos(np.linspace(0, np.pi, n))) / 2
-    return alpha, np.asarray(guarantee.tradeoff(alpha))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -29,6 +29,7 @@ _WIDER, _DEEPER = 1.75, 1e-4
 _LONGEST_LABEL = 48
 
 
+@dataclass(eq=False, repr=False)
 class NormBallDisplay(Display):
     """Outlines of norm balls in the plane, over the differences that one record can cause.
 
@@ -55,25 +56,17 @@ class NormBallDisplay(Display):
     --------
     >>> from skdp.geometry import LpBall
     >>> from skdp.inspection import NormBallDisplay
-    >>> display = NormBallDisplay.from_balls([LpBall(2), LpBall(2, p=1)], sensitivity=LpBall(2))
-    >>> len(display.lines_)
-    2
+    >>> balls = {"l1": LpBall(2, p=1), "l2": LpBall(2)}
+    >>> display = NormBallDisplay.from_balls(balls, sensitivity=LpBall(2))
+    >>> [line.get_label() for line in display.lines_]
+    ['l1', 'l2']
     """
 
-    lines_: list[Line2D]
-
-    def __init__(
-        self,
-        outlines: Mapping[str, FloatArray],
-        *,
-        space: FloatArray | None = None,
-        space_is_outline: bool = False,
-        axis_labels: tuple[str, str] = ("$u_1$", "$u_2$"),
-    ) -> None:
-        self.outlines = outlines
-        self.space = space
-        self.space_is_outline = space_is_outline
-        self.axis_labels = axis_labels
+    outlines: Mapping[str, FloatArray]
+    _: KW_ONLY
+    space: FloatArray | None = None
+    space_is_outline: bool = False
+    axis_labels: tuple[str, str] = ("$u_1$", "$u_2$")
 
     @classmethod
     def from_balls(
@@ -112,13 +105,6 @@ class NormBallDisplay(Display):
         Returns
         -------
         NormBallDisplay
-
-        Examples
-        --------
-        >>> from skdp.geometry import LpBall
-        >>> shown = NormBallDisplay.from_balls({"l1": LpBall(2, p=1), "l2": LpBall(2)})
-        >>> [line.get_label() for line in shown.lines_]
-        ['l1', 'l2']
         """
         scaled = scaled_balls(balls, sensitivity)
         plane, labels = _plane(section, next(iter(scaled.values())).dim)
@@ -152,8 +138,9 @@ class NormBallDisplay(Display):
         if self.space is not None and self.space_is_outline:
             ax.fill(*self.space.T, lw=0, **looks)
         elif self.space is not None:
-            ax.scatter(*self.space.T, s=4, lw=0, **looks)
-        self.lines_ = [
+            x, y = self.space.T
+            ax.scatter(x, y, s=4, lw=0, **looks)
+        self.lines_: list[Line2D] = [
             ax.plot(*outline.T, label=name, lw=2, zorder=3, **style(i))[0]
             for i, (name, outline) in enumerate(self.outlines.items())
         ]
@@ -223,6 +210,7 @@ def _space(
     return points
 
 
+@dataclass(eq=False, repr=False)
 class PrivacyProfileDisplay(Display):
     """Privacy profiles or trade-off functions of one or several guarantees.
 
@@ -250,27 +238,20 @@ class PrivacyProfileDisplay(Display):
 
     Examples
     --------
-    >>> from skdp import Guarantee
     >>> from skdp.inspection import PrivacyProfileDisplay
-    >>> display = PrivacyProfileDisplay.from_guarantee(Guarantee(1.0), ["pure"], kind="tradeoff")
-    >>> display.ax_.get_xlabel()
-    'type I error (false alarms)'
+    >>> from skdp.privacy import GaussianLoss, Guarantee
+    >>> gaussian = Guarantee(1.0, 1e-6, losses=((GaussianLoss(0.2367), 1),))
+    >>> both = {"pure": Guarantee(1.0), "Gaussian": gaussian}
+    >>> display = PrivacyProfileDisplay.from_guarantee(both, kind="tradeoff")
+    >>> [line.get_label() for line in display.line_]
+    ['pure', 'Gaussian']
     """
 
-    line_: Line2D | list[Line2D]
-
-    def __init__(
-        self,
-        curves: Sequence[tuple[FloatArray, FloatArray]],
-        *,
-        labels: Sequence[str],
-        claims: Sequence[tuple[float, float]] = (),
-        kind: Kind = "profile",
-    ) -> None:
-        self.curves = curves
-        self.labels = labels
-        self.claims = claims
-        self.kind = kind
+    curves: Sequence[tuple[FloatArray, FloatArray]]
+    _: KW_ONLY
+    labels: Sequence[str]
+    claims: Sequence[tuple[float, float]] = ()
+    kind: Kind = "profile"
 
     @classmethod
     def from_guarantee(
@@ -306,16 +287,6 @@ class PrivacyProfileDisplay(Display):
         Returns
         -------
         PrivacyProfileDisplay
-
-        Examples
-        --------
-        >>> from skdp.privacy import Guarantee
-        >>> from skdp.privacy import GaussianLoss
-        >>> pure = Guarantee(1.0, mechanism="pure")
-        >>> gaussian = Guarantee(1.0, 1e-6, losses=((GaussianLoss(0.2367), 1),))
-        >>> shown = PrivacyProfileDisplay.from_guarantee([pure, gaussian], ["pure", "Gaussian"])
-        >>> [line.get_label() for line in shown.line_]
-        ['pure', 'Gaussian']
         """
         check_choice("kind", kind, ("profile", "tradeoff"))
         n_points = check_count("n_points", n_points, 8)
@@ -382,7 +353,7 @@ class PrivacyProfileDisplay(Display):
             ax.plot(x, y, label=label, lw=2, zorder=3, **style(i))[0]
             for i, ((x, y), label) in enumerate(zip(self.curves, self.labels, strict=True))
         ]
-        self.line_ = lines[0] if len(lines) == 1 else lines
+        self.line_: Line2D | list[Line2D] = lines[0] if len(lines) == 1 else lines
         if self.kind == "profile":
             self._mark_claims(ax)
         else:

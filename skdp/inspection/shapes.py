@@ -172,15 +172,6 @@ class ShapeDisplay(Display):
         ValueError
             If the model is not fitted, its domain does not declare each column, or a parameter is
             not as described.
-
-        Examples
-        --------
-        >>> from skdp import Domain, DPLogisticRegression, Spline
-        >>> domain = Domain({"age": Spline(17, 90, knots=4), "sex": ["f", "m"]}, target=[0, 1])
-        >>> X, y = domain.sample(500, random_state=0, with_target=True)
-        >>> shown = ShapeDisplay.from_estimator(DPLogisticRegression(domain=domain).fit(X, y))
-        >>> [shape.name for shape in shown.shapes]
-        ['age', 'sex']
         """
         level = check_interval("level", level, 0, 1, closed="neither")
         model = last_step(estimator)

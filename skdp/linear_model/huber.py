@@ -124,13 +124,9 @@ class DPHuberRegressor(PrivateRegressor, ObjectiveEstimator, FittedHuber):
         if self.loss != "pseudo_huber":
             raise fail("loss", "be 'pseudo_huber' or a Loss", self.loss)
         if is_auto(self.threshold):
-            return (PseudoHuber(_usual_threshold(task.size, task.weight)),)
+            growth = max(1.0, task.weight / SMALL) ** POWER
+            growth *= max(1.0, task.size / MANY) ** MANY_POWER
+            return (PseudoHuber(float(min(GREATEST, LEAST * growth))),)
         bounds = task.design.domain.target_bounds
         assert bounds is not None  # the domain of a regressor
         return (PseudoHuber(float(self.threshold) / (bounds[1] / 2 - bounds[0] / 2)),)
-
-
-def _usual_threshold(n: float, weight: float) -> float:
-    """Return the threshold in half-ranges of the target; see the comment on LEAST."""
-    growth = max(1.0, weight / SMALL) ** POWER * max(1.0, n / MANY) ** MANY_POWER
-    return float(min(GREATEST, LEAST * growth))

@@ -144,16 +144,6 @@ NOTES = (
 )
 
 
-def equations_of(moments: Moments, intercept: bool) -> NoisyEquations:
-    """Return the equations of a release, of which all moments are in the domain's units."""
-    n, own = moments.n_records, moments.own_square
-    matrix, deviation = moments.gram / n, moments.deviation / n
-    if not intercept:
-        matrix, deviation, own = matrix[1:, 1:], deviation[1:, 1:], np.zeros_like(own[1:])
-    # Of w'Nu for the difference of two Wishart matrices, which have d + 1 degrees of freedom.
-    return NoisyEquations(matrix, deviation**2, own, n, 6 / (moments.layout.n_rows + 1))
-
-
 def inference_of(moments: Moments | None, design: Design, guarantee: Guarantee) -> Inference:
     """Return the standard errors of a regression on moments.
 
@@ -175,7 +165,13 @@ def inference_of(moments: Moments | None, design: Design, guarantee: Guarantee) 
             " from_moments, too."
         )
         raise fail("the model", rule, remedy=remedy)
-    found = estimate(equations_of(moments, design.intercept))
+    n, own = moments.n_records, moments.own_square
+    matrix, deviation = moments.gram / n, moments.deviation / n
+    if not design.intercept:
+        matrix, deviation, own = matrix[1:, 1:], deviation[1:, 1:], np.zeros_like(own[1:])
+    # Of w'Nu for the difference of two Wishart matrices, which have d + 1 degrees of freedom.
+    excess = 6 / (moments.layout.n_rows + 1)
+    found = estimate(NoisyEquations(matrix, deviation**2, own, n, excess))
     units = user_units(design.domain, design.intercept)
     known = None if moments.layout.adds else round(moments.n_records)
     return Inference.of(found, *units, design.domain, NOTES, n_records=known)

@@ -344,18 +344,6 @@ def test_an_unfitted_model_says_so():
             model.predict(X)
 
 
-@pytest.mark.parametrize(
-    ("columns", "named"),
-    [(["a"], r"\['b'\] are declared but missing"), (["a", "b", "c"], r"Drop columns \['c'\]")],
-)
-def test_a_frame_with_the_wrong_columns_is_told_which(columns, named):
-    """By name, whether there are too few or too many of them."""
-    frame = pd.DataFrame({"a": [0.1, 0.2], "b": ["u", "v"], "c": [1, 2]})
-    domain = Domain({"a": (0, 1), "b": ["u", "v"]}, target=[0, 1])
-    with pytest.raises(ValueError, match=named):
-        DPLogisticRegression(domain=domain).fit(frame[columns], [0, 1])
-
-
 @ALL
 @pytest.mark.parametrize("scale", [0.5, 100.0])
 def test_a_fit_without_a_domain_warns_whatever_the_data_are(estimator, scale):

@@ -37,7 +37,6 @@ from skdp.geometry import LpBall
 from skdp.linear_model import SKOPS_TYPES
 from skdp.linear_model.losses import Logistic, PseudoHuber
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
-from skdp.model_selection import PrivateSearchCV
 from skdp.noise import Laplace
 
 CLASSIFIERS = [DPLogisticRegression, DPCoordinateDescentClassifier]
@@ -370,14 +369,6 @@ def test_labels_that_json_cannot_hold_are_an_error():
         model.to_dict()
 
 
-def test_a_domain_that_json_cannot_hold_is_an_error_that_names_the_column():
-    rows = pd.DataFrame({"pair": [(1, 2), (3, 4)] * 30})
-    domain = Domain({"pair": [(1, 2), (3, 4)]}, target=[0, 1])
-    model = DPLogisticRegression(domain=domain, random_state=0).fit(rows, [0, 1] * 30)
-    with pytest.raises(ValueError, match="column 'pair' must have levels"):
-        model.to_json()
-
-
 def test_a_model_from_moments_reads_back(fitted):
     model, rows = fitted(DPLinearRegression, "box", mechanism="matrix")
     other = model.from_moments(["x0"], target="x2")
@@ -685,18 +676,6 @@ def test_a_file_has_no_data_and_no_seed(tables, estimator):
             setattr(other, name, value)
     assert other.to_json() == model.to_json()
     assert str(SEED) not in model.to_json()
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_a_model_of_a_search_states_the_guarantee_of_the_search(tables, estimator):
-    """And no parts of the budget, which were those of a single fit."""
-    rows, labels, numbers, domains = tables["box"]
-    y, domain = (numbers, domains[1]) if estimator in REGRESSORS else (labels, domains[0])
-    search = PrivateSearchCV(estimator(domain=domain), {"fit_intercept": [True]}, epsilon=3.0)
-    best = search.fit(rows, y).best_estimator_
-    assert best.to_dict()["guarantee"]["epsilon"] == 3.0
-    assert {(stage.epsilon, stage.delta) for stage in best.stages_} == {(None, None)}
-    assert same_values(from_json(best.to_json()), best, rows)
 
 
 # skops

@@ -118,16 +118,25 @@ def with_parameters(cls: type[T]) -> type[T]:
     for parameter in fields(made):
         if parameter.name in vars(made):
             delattr(made, parameter.name)
-    text, examples, rest = cleandoc(cls.__doc__ or "").partition("Examples\n--------\n")
-    if examples:  # a class for users, whose docstring also has the entries of its bases
-        parts = [text.partition("Parameters\n---")[0].strip()]
-        for section in ("Parameters", "Attributes"):
-            entries: dict[str, str] = {}
-            for base in reversed(cls.__mro__):
-                entries |= _documented(base, section)
-            parts.append("\n".join([section, "-" * len(section), *entries.values()]))
-        cls.__doc__ = "\n\n".join([*parts, examples + rest])
+    _complete_docstring(cls)
     return cls
+
+
+def _complete_docstring(cls: type) -> None:
+    """Add what the bases of a class describe to its docstring, if it has examples for users.
+
+    The class may describe a parameter or an attribute anew.
+    """
+    text, examples, rest = cleandoc(cls.__doc__ or "").partition("Examples\n--------\n")
+    if not examples:
+        return
+    parts = [text.partition("Parameters\n---")[0].strip()]
+    for section in ("Parameters", "Attributes"):
+        entries: dict[str, str] = {}
+        for base in reversed(cls.__mro__):
+            entries |= _documented(base, section)
+        parts.append("\n".join([section, "-" * len(section), *entries.values()]))
+    cls.__doc__ = "\n\n".join([*parts, examples + rest])
 
 
 def _documented(cls: type, section: str) -> dict[str, str]:
@@ -415,7 +424,10 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             self.domain_ = estimated_by(domain, own) if solution.is_estimated else domain
             self._design = replace(design, domain=self.domain_)
         if plan is not None:
-            self.noise_ = _with_reasons(plan.noise, self.guarantee_.void_because)
+            noise: Any = plan.noise
+            if (void := self.guarantee_.void_because) and is_dataclass(noise):
+                noise = replace(noise, guarantee=replace(noise.guarantee, void_because=void))
+            self.noise_ = noise
             # The number of steps depends on the data. A solver that does not converge raises.
             self.n_iter_, self.converged_ = 1, True
             self.stages_ = plan.stages
@@ -450,14 +462,6 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         tags = super().__sklearn_tags__()
         declare_input(tags.input_tags, self.domain)
         return tags
-
-
-def _with_reasons(noise: Any, void_because: tuple[str, ...]) -> Any:
-    """Return the noise with the reasons why its guarantee is void."""
-    if not (void_because and is_dataclass(noise)):
-        return noise
-    known: Any = noise
-    return replace(known, guarantee=replace(known.guarantee, void_because=void_because))
 
 
 class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]

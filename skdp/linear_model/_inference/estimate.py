@@ -261,21 +261,14 @@ def estimate(equations: NoisyEquations, error_variance: float | None = None) -> 
     u = np.append(-theta, 1.0)
     noise = equations.noise_covariance(u, u)
     if error_variance is None:
-        error_variance = _error_variance(equations, u, float(np.sum(inverse * noise)))
+        # u'(G + N)u is least at the solution, and lower than at the truth by what the noise has
+        # fallen.
+        freedom = max(1 - len(theta) / equations.n, 1 / equations.n)
+        rest = float(u @ equations.matrix @ u) / freedom + float(np.sum(inverse * noise))
+        error_variance = max(rest, math.sqrt(equations.product_variance(u)) / 2)
     sampling = error_variance / equations.n * inverse
     usable = bool(np.linalg.eigvalsh(H)[0] > 0)
     return NoisyEstimate(equations, theta, inverse, sampling, inverse @ noise @ inverse, usable)
-
-
-def _error_variance(equations: NoisyEquations, u: FloatArray, fallen: float) -> float:
-    """Return the estimated variance of the errors.
-
-    u'(G + N)u is least at the solution, and lower than at the truth by what the noise has fallen.
-    """
-    matrix, n = equations.matrix, equations.n
-    freedom = 1 - (len(u) - 1) / n
-    rest = float(u @ matrix @ u) / max(freedom, 1 / n) + fallen
-    return max(rest, math.sqrt(equations.product_variance(u)) / 2)
 
 
 def user_units(

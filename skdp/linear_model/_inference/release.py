@@ -294,7 +294,11 @@ class InferenceRelease:
         if n is None:  # weights and curvatures are at most 1
             n = max(1.0, float(curved[0]) / float(self.plan.factor[0]) ** 2)
         equations = self._equations(crossed, curved, n, scores.unit)
-        step = self._step(scaler)
+        # The map of coefficients of scaled columns to those of encoded columns.
+        step = np.diag(np.append(1.0, 1 / scaler.scale[:-1]))
+        step[0, 1:] = -scaler.centre[:-1] / scaler.scale[:-1]
+        first = int(not self.intercept)
+        step = step[first:, first:]
         units = user_units(self.rows.domain, self.intercept, scores.label is None)[0] @ step
         # The sampling part of errors with one variance: the mean of psi^2 over that of h, in units.
         usual = scores.usual if scores.label is None else scores.unit
@@ -350,13 +354,6 @@ class InferenceRelease:
         own_square &= self.intercept
         facts = matrix[kept, kept] / n, variance[kept, kept] / n**2, own_square[kept]
         return NoisyEquations(*facts, n, 6 / (k + 1))
-
-    def _step(self, scaler: Scaler) -> FloatArray:
-        """Return the map of coefficients of scaled columns to those of encoded columns."""
-        step = np.diag(np.append(1.0, 1 / scaler.scale[:-1]))
-        step[0, 1:] = -scaler.centre[:-1] / scaler.scale[:-1]
-        first = int(not self.intercept)
-        return step[first:, first:]
 
     def _ratios(
         self, found: NoisyEstimate, places: ScoreRows, n: float, rng: Generator

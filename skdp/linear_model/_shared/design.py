@@ -9,7 +9,7 @@ to the noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -306,12 +306,8 @@ class Design(RowLayout):
         return corners
 
     def _part_radius(self, group: Group, ball: NormBall) -> float:
-        gauges = np.concatenate([ball.gauge(rows) for rows in self._embedded(group)])
-        return float(np.max(gauges) if group.kind == "levels" else np.sum(gauges))
-
-    def _embedded(self, group: Group) -> Iterator[FloatArray]:
-        """Yield the levels of a group, or its axes times their bounds, in blocks of rows."""
-        is_levels = group.kind == "levels"
+        """Return the greatest gauge of the levels of a group, or the sum over its axes' bounds."""
+        is_levels, gauges = group.kind == "levels", []
         box = group.ball.bounding_box()  # type: ignore[attr-defined]
         count, step = group.n_levels if is_levels else group.size, max(1, _CELLS // self.dim)
         for start in range(0, count, step):
@@ -319,4 +315,6 @@ class Design(RowLayout):
             axes = np.eye(stop - start, group.size, k=start) * box
             rows = np.zeros((stop - start, self.dim))
             rows[:, list(group.index)] = group.level_rows(start, stop) if is_levels else axes
-            yield rows
+            gauges.append(ball.gauge(rows))
+        found = np.concatenate(gauges)
+        return float(np.max(found) if is_levels else np.sum(found))

@@ -302,6 +302,7 @@ OPTIONS = [
     (DPHuberRegressor, "frame", {"loss": PseudoHuber(0.2)}),
     (DPLinearRegression, "box", {"mechanism": "gaussian", "delta": 1e-6}),
     (DPLinearRegression, "box", {"epsilon": 100.0}),
+    (DPLinearRegression, "frame", {"mechanism": "matrix", "inference_share": 0.5}),
 ]
 pytestmark = pytest.mark.filterwarnings("ignore:No domain was given")
 

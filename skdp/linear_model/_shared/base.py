@@ -424,10 +424,10 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             self.domain_ = estimated_by(domain, own) if solution.is_estimated else domain
             self._design = replace(design, domain=self.domain_)
         if plan is not None:
-            noise: Any = plan.noise
-            if (void := self.guarantee_.void_because) and is_dataclass(noise):
-                noise = replace(noise, guarantee=replace(noise.guarantee, void_because=void))
-            self.noise_ = noise
+            self.noise_, void = plan.noise, self.guarantee_.void_because
+            if void and is_dataclass(type(plan.noise)):
+                stated = replace(plan.noise.guarantee, void_because=void)
+                self.noise_ = replace(plan.noise, guarantee=stated)
             # The number of steps depends on the data. A solver that does not converge raises.
             self.n_iter_, self.converged_ = 1, True
             self.stages_ = plan.stages

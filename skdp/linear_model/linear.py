@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, fail
-from skdp.domain import Domain
-from skdp.domain.domain import subset
+from skdp.domain.domain import Domain, subset
 from skdp.linear_model._inference.estimate import NoisyEquations, estimate, user_units
 from skdp.linear_model._inference.release import with_inference
 from skdp.linear_model._inference.table import REMEDY, Inference

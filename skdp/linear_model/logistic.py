@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 
 from skdp._checks import fail
 from skdp.linear_model._inference.release import with_inference
-from skdp.linear_model._objective.algorithm import ObjectivePerturbation
-from skdp.linear_model._objective.estimator import ObjectiveEstimator
+from skdp.linear_model._objective.algorithm import ObjectiveEstimator, ObjectivePerturbation
 from skdp.linear_model._objective.families import ModelTask, Reference
 from skdp.linear_model._objective.rules import logistic_moments, usual_normalizer
 from skdp.linear_model._shared.base import Algorithm, PrivateClassifier, with_parameters

@@ -48,8 +48,7 @@ from skdp.model_selection._selection import (
     restate,
     split,
 )
-from skdp.privacy import Ledger
-from skdp.privacy.ledger import Budget
+from skdp.privacy.ledger import Budget, Ledger
 from skdp.randomness import as_generator, is_cryptographic
 
 # Share of the budget for the last fit, if "auto".

@@ -172,12 +172,9 @@ def _decode(name: str, hint: Any, content: Any) -> Any:
 def _scalar(hint: Any, content: Any) -> Any:
     """Return a string, number, bool or None, or _WRONG."""
     if hint is float:
-        known = type(content) is str and content in _INFINITE
-        return (
-            float(_INFINITE[content] if known else content)
-            if known or _is_number(content)
-            else _WRONG
-        )
+        if type(content) is str:
+            return _INFINITE.get(content, _WRONG)
+        return float(content) if _is_number(content) else _WRONG
     literal = get_args(hint) if get_origin(hint) is Literal else ()
     is_literal = any(type(content) is type(part) and content == part for part in literal)
     is_own = hint in (bool, str, int, object, Hashable) and is_plain(content)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
+@dataclass(eq=False, repr=False)
 class CoefficientDisplay(Display):
     """Coefficients as points, each with a band: a confidence interval, or the privacy noise alone.
 
@@ -56,32 +58,22 @@ class CoefficientDisplay(Display):
 
     Examples
     --------
+    >>> from skdp import Domain, DPLinearRegression
     >>> from skdp.inspection import CoefficientDisplay
-    >>> import numpy as np
-    >>> display = CoefficientDisplay(np.array([2.0, -1.0]), ["age", "hours"]).plot()
+    >>> domain = Domain({"age": (17, 90), "sex": ["f", "m"]}, target=(0, 100))
+    >>> X, y = domain.sample(500, random_state=0, with_target=True)  # artificial rows
+    >>> display = CoefficientDisplay.from_estimator(DPLinearRegression(domain=domain).fit(X, y))
     >>> [text.get_text() for text in display.ax_.get_yticklabels()]
-    ['age', 'hours']
+    ['age', 'sex_m']
     """
 
-    points_: Line2D
-    bands_: LineCollection | None
-
-    def __init__(
-        self,
-        coef: FloatArray,
-        names: Sequence[str],
-        *,
-        deviations: FloatArray | None = None,
-        level: float = 0.95,
-        unit: str = "",
-        intervals: FloatArray | None = None,
-    ) -> None:
-        self.coef = coef
-        self.names = names
-        self.deviations = deviations
-        self.level = level
-        self.unit = unit
-        self.intervals = intervals
+    coef: FloatArray
+    names: Sequence[str]
+    _: KW_ONLY
+    deviations: FloatArray | None = None
+    level: float = 0.95
+    unit: str = ""
+    intervals: FloatArray | None = None
 
     @classmethod
     def from_estimator(
@@ -118,16 +110,6 @@ class CoefficientDisplay(Display):
         Returns
         -------
         CoefficientDisplay
-
-        Examples
-        --------
-        >>> from skdp import Domain, DPLinearRegression
-        >>> domain = Domain({"age": (17, 90), "sex": ["f", "m"]}, target=(0, 100))
-        >>> X, y = domain.sample(500, random_state=0, with_target=True)
-        >>> model = DPLinearRegression(domain=domain).fit(X, y)
-        >>> shown = CoefficientDisplay.from_estimator(model)
-        >>> list(shown.names)
-        ['age', 'sex_m']
         """
         check_choice("unit", unit, ("column", "range"))
         level = check_interval("level", level, 0, 1, closed="neither")
@@ -164,8 +146,8 @@ class CoefficientDisplay(Display):
         places = np.arange(len(self.coef))
         ax = self._axes(ax, (6.4, 1.2 + 0.3 * len(places)))
         ax.axvline(0, color="0.6", lw=1, zorder=1)
-        self.points_ = ax.plot(self.coef, places, "o", color=COLORS[0], ms=6, zorder=3)[0]
-        self.bands_ = self._bands(ax, places)
+        self.points_: Line2D = ax.plot(self.coef, places, "o", color=COLORS[0], ms=6, zorder=3)[0]
+        self.bands_: LineCollection | None = self._bands(ax, places)
         ax.set_yticks(places, self.names)
         label = self.unit
         if self.bands_ is not None:
@@ -375,17 +357,6 @@ class EpsilonCurveDisplay(Display):
         Returns
         -------
         EpsilonCurveDisplay
-
-        Examples
-        --------
-        >>> from skdp import Domain, DPLogisticRegression
-        >>> domain = Domain({"age": (17, 90), "sex": ["f", "m"]}, target=["no", "yes"])
-        >>> X, y = domain.sample(500, random_state=0, with_target=True)
-        >>> shown = EpsilonCurveDisplay.from_estimator(
-        ...     DPLogisticRegression(domain=domain), X, y, [0.1, 1, 10], repeats=1, cv=2
-        ... )
-        >>> shown.ax_.get_xscale()
-        'log'
         """
         curve = epsilon_curve(estimator, X, y, epsilons, **options)
         return cls.from_curve(curve, ax=ax, label=label, references=references)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -29,6 +29,7 @@ _WIDER, _DEEPER = 1.75, 1e-4
 _LONGEST_LABEL = 48
 
 
+@dataclass(eq=False, repr=False)
 class NormBallDisplay(Display):
     """Outlines of norm balls in the plane, over the differences that one record can cause.
 
@@ -55,25 +56,17 @@ class NormBallDisplay(Display):
     --------
     >>> from skdp.geometry import LpBall
     >>> from skdp.inspection import NormBallDisplay
-    >>> display = NormBallDisplay.from_balls([LpBall(2), LpBall(2, p=1)], sensitivity=LpBall(2))
-    >>> len(display.lines_)
-    2
+    >>> balls = {"l1": LpBall(2, p=1), "l2": LpBall(2)}
+    >>> display = NormBallDisplay.from_balls(balls, sensitivity=LpBall(2))
+    >>> [line.get_label() for line in display.lines_]
+    ['l1', 'l2']
     """
 
-    lines_: list[Line2D]
-
-    def __init__(
-        self,
-        outlines: Mapping[str, FloatArray],
-        *,
-        space: FloatArray | None = None,
-        space_is_outline: bool = False,
-        axis_labels: tuple[str, str] = ("$u_1$", "$u_2$"),
-    ) -> None:
-        self.outlines = outlines
-        self.space = space
-        self.space_is_outline = space_is_outline
-        self.axis_labels = axis_labels
+    outlines: Mapping[str, FloatArray]
+    _: KW_ONLY
+    space: FloatArray | None = None
+    space_is_outline: bool = False
+    axis_labels: tuple[str, str] = ("$u_1$", "$u_2$")
 
     @classmethod
     def from_balls(
@@ -112,13 +105,6 @@ class NormBallDisplay(Display):
         Returns
         -------
         NormBallDisplay
-
-        Examples
-        --------
-        >>> from skdp.geometry import LpBall
-        >>> shown = NormBallDisplay.from_balls({"l1": LpBall(2, p=1), "l2": LpBall(2)})
-        >>> [line.get_label() for line in shown.lines_]
-        ['l1', 'l2']
         """
         scaled = scaled_balls(balls, sensitivity)
         plane, labels = _plane(section, next(iter(scaled.values())).dim)
@@ -148,8 +134,13 @@ class NormBallDisplay(Display):
         """
         check_choice("aspect", aspect, ("equal", "auto"))
         ax = self._axes(ax, (6.8, 4.8), "compressed")
-        self._plot_space(ax)
-        self.lines_ = [
+        looks: dict[str, Any] = {"color": _SPACE, "label": "sensitivity space", "zorder": 1}
+        if self.space is not None and self.space_is_outline:
+            ax.fill(*self.space.T, lw=0, **looks)
+        elif self.space is not None:
+            x, y = self.space.T
+            ax.scatter(x, y, s=4, lw=0, **looks)
+        self.lines_: list[Line2D] = [
             ax.plot(*outline.T, label=name, lw=2, zorder=3, **style(i))[0]
             for i, (name, outline) in enumerate(self.outlines.items())
         ]
@@ -160,16 +151,6 @@ class NormBallDisplay(Display):
         ax.set(xlabel=self.axis_labels[0], ylabel=self.axis_labels[1])
         ax.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False, markerscale=4)
         return self
-
-    def _plot_space(self, ax: Axes) -> None:
-        if self.space is None:
-            return
-        label = "sensitivity space"
-        if self.space_is_outline:
-            ax.fill(*self.space.T, color=_SPACE, lw=0, label=label, zorder=1)
-        else:
-            x, y = self.space.T
-            ax.scatter(x, y, color=_SPACE, s=4, lw=0, label=label, zorder=1)
 
 
 def _plane(section: ArrayLike | None, dim: int) -> tuple[FloatArray, tuple[str, str]]:
@@ -229,6 +210,7 @@ def _space(
     return points
 
 
+@dataclass(eq=False, repr=False)
 class PrivacyProfileDisplay(Display):
     """Privacy profiles or trade-off functions of one or several guarantees.
 
@@ -256,27 +238,20 @@ class PrivacyProfileDisplay(Display):
 
     Examples
     --------
-    >>> from skdp import Guarantee
     >>> from skdp.inspection import PrivacyProfileDisplay
-    >>> display = PrivacyProfileDisplay.from_guarantee(Guarantee(1.0), ["pure"], kind="tradeoff")
-    >>> display.ax_.get_xlabel()
-    'type I error (false alarms)'
+    >>> from skdp.privacy import GaussianLoss, Guarantee
+    >>> gaussian = Guarantee(1.0, 1e-6, losses=((GaussianLoss(0.2367), 1),))
+    >>> both = {"pure": Guarantee(1.0), "Gaussian": gaussian}
+    >>> display = PrivacyProfileDisplay.from_guarantee(both, kind="tradeoff")
+    >>> [line.get_label() for line in display.line_]
+    ['pure', 'Gaussian']
     """
 
-    line_: Line2D | list[Line2D]
-
-    def __init__(
-        self,
-        curves: Sequence[tuple[FloatArray, FloatArray]],
-        *,
-        labels: Sequence[str],
-        claims: Sequence[tuple[float, float]] = (),
-        kind: Kind = "profile",
-    ) -> None:
-        self.curves = curves
-        self.labels = labels
-        self.claims = claims
-        self.kind = kind
+    curves: Sequence[tuple[FloatArray, FloatArray]]
+    _: KW_ONLY
+    labels: Sequence[str]
+    claims: Sequence[tuple[float, float]] = ()
+    kind: Kind = "profile"
 
     @classmethod
     def from_guarantee(
@@ -312,16 +287,6 @@ class PrivacyProfileDisplay(Display):
         Returns
         -------
         PrivacyProfileDisplay
-
-        Examples
-        --------
-        >>> from skdp.privacy import Guarantee
-        >>> from skdp.privacy import GaussianLoss
-        >>> pure = Guarantee(1.0, mechanism="pure")
-        >>> gaussian = Guarantee(1.0, 1e-6, losses=((GaussianLoss(0.2367), 1),))
-        >>> shown = PrivacyProfileDisplay.from_guarantee([pure, gaussian], ["pure", "Gaussian"])
-        >>> [line.get_label() for line in shown.line_]
-        ['pure', 'Gaussian']
         """
         check_choice("kind", kind, ("profile", "tradeoff"))
         n_points = check_count("n_points", n_points, 8)
@@ -332,7 +297,9 @@ class PrivacyProfileDisplay(Display):
                 greatest = check_positive("max_epsilon", max_epsilon)
             curves = [_profile(one, greatest, n_points) for one in found]
         else:
-            curves = [_tradeoff(one, n_points) for one in found]
+            # Type I errors, denser at both ends, and the least type II errors.
+            alpha = (1 - np.cos(np.linspace(0, np.pi, n_points))) / 2
+            curves = [(alpha, np.asarray(one.tradeoff(alpha))) for one in found]
         claims = list(dict.fromkeys((one.epsilon, one.delta) for one in found))
         return cls(curves, labels=names, claims=claims, kind=kind).plot(ax=ax)
 
@@ -372,13 +339,21 @@ class PrivacyProfileDisplay(Display):
             This display.
         """
         ax = self._axes(ax, (6.4, 4.6))
-        # Before the lines: if all deltas are 0, a log axis has no limits.
-        self._set_axes(ax)
+        # Limits are set before the lines: if all deltas are 0, a log axis has none.
+        if self.kind == "profile":
+            least = min((delta for _, delta in self.claims if delta > 0), default=1e-8)
+            ax.set(xlabel="epsilon", ylabel="delta", yscale="log")
+            most = max(x[-1] for x, _ in self.curves)
+            ax.set(xlim=(0, most), ylim=(max(least * _DEEPER, 1e-300), 1.0))
+        else:
+            ax.set(xlabel="type I error (false alarms)", ylabel="type II error (misses)")
+            ax.set(xlim=(0, 1), ylim=(0, 1))
+            ax.set_aspect("equal", adjustable="box")
         lines = [
             ax.plot(x, y, label=label, lw=2, zorder=3, **style(i))[0]
             for i, ((x, y), label) in enumerate(zip(self.curves, self.labels, strict=True))
         ]
-        self.line_ = lines[0] if len(lines) == 1 else lines
+        self.line_: Line2D | list[Line2D] = lines[0] if len(lines) == 1 else lines
         if self.kind == "profile":
             self._mark_claims(ax)
         else:
@@ -386,32 +361,13 @@ class PrivacyProfileDisplay(Display):
         ax.legend(frameon=False)
         return self
 
-    def _set_axes(self, ax: Axes) -> None:
-        if self.kind == "tradeoff":
-            ax.set(xlabel="type I error (false alarms)", ylabel="type II error (misses)")
-            ax.set(xlim=(0, 1), ylim=(0, 1))
-            ax.set_aspect("equal", adjustable="box")
-            return
-        least = min((delta for _, delta in self.claims if delta > 0), default=1e-8)
-        floor = max(least * _DEEPER, 1e-300)
-        ax.set(xlabel="epsilon", ylabel="delta", yscale="log")
-        ax.set(xlim=(0, max(x[-1] for x, _ in self.curves)), ylim=(floor, 1.0))
-
     def _mark_claims(self, ax: Axes) -> None:
         """Mark the claimed pairs; a delta of 0 is marked on the lower edge."""
-        label: str | None = "claimed"
-        marked: dict[str, Any] = {
-            "color": "black",
-            "linestyle": "none",
-            "ms": 8,
-            "zorder": 4,
-            "clip_on": False,
-        }
-        for epsilon, delta in self.claims:
+        looks: dict[str, Any] = {"color": "black", "ms": 8, "zorder": 4, "clip_on": False}
+        for k, (epsilon, delta) in enumerate(self.claims):
             where: dict[str, Any] = {} if delta > 0 else {"transform": ax.get_xaxis_transform()}
-            shape = "o" if delta > 0 else "v"
-            ax.plot([epsilon], [delta], marker=shape, label=label, **marked, **where)
-            label = None
+            label = "claimed" if k == 0 else None
+            ax.plot(epsilon, delta, "o" if delta > 0 else "v", label=label, **looks, **where)
 
 
 def _guarantees(given: Any, labels: Sequence[str] | None) -> tuple[list[Guarantee], list[str]]:
@@ -458,9 +414,3 @@ def _profile(guarantee: Guarantee, greatest: float, n: int) -> tuple[FloatArray,
     epsilons = np.unique([*np.linspace(0, greatest, n), *kinks, *before])
     deltas = np.array([guarantee.delta_at(float(value)) for value in epsilons])
     return epsilons, deltas
-
-
-def _tradeoff(guarantee: Guarantee, n: int) -> tuple[FloatArray, FloatArray]:
-    """Return type I errors, denser at both ends, and the least type II errors."""
-    alpha = (1 - np.cos(np.linspace(0, np.pi, n))) / 2
-    return alpha, np.asarray(guarantee.tradeoff(alpha))

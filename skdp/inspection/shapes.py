@@ -172,15 +172,6 @@ class ShapeDisplay(Display):
         ValueError
             If the model is not fitted, its domain does not declare each column, or a parameter is
             not as described.
-
-        Examples
-        --------
-        >>> from skdp import Domain, DPLogisticRegression, Spline
-        >>> domain = Domain({"age": Spline(17, 90, knots=4), "sex": ["f", "m"]}, target=[0, 1])
-        >>> X, y = domain.sample(500, random_state=0, with_target=True)
-        >>> shown = ShapeDisplay.from_estimator(DPLogisticRegression(domain=domain).fit(X, y))
-        >>> [shape.name for shape in shown.shapes]
-        ['age', 'sex']
         """
         level = check_interval("level", level, 0, 1, closed="neither")
         model = last_step(estimator)
@@ -194,7 +185,11 @@ class ShapeDisplay(Display):
         shapes = [
             terms[known.index(name)].shape(model, own, level) for name in chosen for own in labels
         ]
-        return cls(shapes, unit=_unit(model, label, several), level=level).plot(n_cols=n_cols)
+        unit = "effect (target)"
+        if hasattr(model, "classes_"):
+            one = np.asarray(model.classes_).tolist()[-1] if label is None else label
+            unit = "effect (log-odds)" if several else f"effect (log-odds of {one})"
+        return cls(shapes, unit=unit, level=level).plot(n_cols=n_cols)
 
     def plot(self, n_cols: int = 3) -> ShapeDisplay:
         """Draw all panels in a new figure, with one scale of effects.
@@ -231,7 +226,19 @@ class ShapeDisplay(Display):
         for ax in self.axes_.ravel()[len(panels) :]:
             ax.set_axis_off()
         self.figure_.supylabel(self.unit)
-        self._explain(max(panels.values(), key=len, default=[]))
+        panel = max(panels.values(), key=len, default=[])
+        if len(panel) > 1:
+            from matplotlib.lines import Line2D
+
+            legend = [
+                Line2D([], [], lw=2, label=str(own.label), **style(k))
+                for k, own in enumerate(panel)
+            ]
+            columns = min(len(legend), 2 * n_cols)
+            self.figure_.legend(handles=legend, loc="outside upper center", ncols=columns)
+        is_interval = any(own.interval is not None for own in self.shapes)
+        if is_interval or any(own.deviations is not None for own in self.shapes):
+            self.figure_.supxlabel(words_of(self.level, is_interval), fontsize="small")
         return self
 
     def _band(self, shape: Shape) -> FloatArray | None:
@@ -242,21 +249,6 @@ class ShapeDisplay(Display):
             return None
         half = -float(ndtri((1 - self.level) / 2)) * shape.deviations
         return np.stack([shape.effects - half, shape.effects + half])
-
-    def _explain(self, panel: list[Shape]) -> None:
-        """Write which colour is which label, and what the bands are."""
-        if len(panel) > 1:
-            from matplotlib.lines import Line2D
-
-            lines = [
-                Line2D([], [], lw=2, label=str(own.label), **style(k))
-                for k, own in enumerate(panel)
-            ]
-            columns = min(len(lines), 2 * self.axes_.shape[1])
-            self.figure_.legend(handles=lines, loc="outside upper center", ncols=columns)
-        is_interval = any(own.interval is not None for own in self.shapes)
-        if is_interval or any(own.deviations is not None for own in self.shapes):
-            self.figure_.supxlabel(words_of(self.level, is_interval), fontsize="small")
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +262,7 @@ class _Term:
     is_curve: bool
 
     def shape(self, model: Any, label: Any, level: float) -> Shape:
-        """Return the effects of the column in a model."""
+        """Return the effects of the column in a model; deviations may be upper bounds on them."""
         coef = coefficients_of(model, label)
         effects = self.rows @ coef[self.own]
         if not isinstance(self.values, dict) and getattr(model, "inference_", None) is not None:
@@ -280,30 +272,19 @@ class _Term:
             return Shape(
                 self.name, self.values, effects, self.is_curve, label=label, interval=interval
             )
-        spread = self._spread(deviations_of(model, label), correlations_of(model, label))
+        deviations, correlations = deviations_of(model, label), correlations_of(model, label)
+        spread: FloatArray | None = None
+        if deviations is not None:
+            parts = self.rows * deviations[self.own]
+            spread = np.abs(parts).sum(axis=1)
+            if correlations is not None:
+                variances = (parts @ correlations[self.own, self.own] * parts).sum(axis=1)
+                spread = np.sqrt(variances.clip(min=0))
         if isinstance(self.values, dict):
             size = tuple(map(len, self.values.values()))
             effects = effects.reshape(size)
             spread = None if spread is None else spread.reshape(size)
         return Shape(self.name, self.values, effects, self.is_curve, spread, label)
-
-    def _spread(self, deviations: Any, correlations: Any) -> FloatArray | None:
-        """Return the standard deviations of the effects, or upper bounds on them."""
-        if deviations is None:
-            return None
-        parts = self.rows * deviations[self.own]
-        if correlations is None:
-            return np.asarray(np.abs(parts).sum(axis=1))
-        variances = (parts @ correlations[self.own, self.own] * parts).sum(axis=1)
-        return np.asarray(np.sqrt(variances.clip(min=0)))
-
-
-def _unit(model: Any, label: Any, several: bool) -> str:
-    """Return the label of the axis of effects."""
-    if not hasattr(model, "classes_"):
-        return "effect (target)"
-    one = np.asarray(model.classes_).tolist()[-1] if label is None else label
-    return "effect (log-odds)" if several else f"effect (log-odds of {one})"
 
 
 def _raw_domain(estimator: Any, domain: Any) -> tuple[Domain, bool]:
@@ -360,10 +341,8 @@ def _rows_of(column: Column, bounds: Sequence[float] | None) -> tuple[Any, Float
         lower, upper = bounds or (column.lower, column.upper)
         inner = [bound for bound in (lower, upper) if column.lower < bound < column.upper]
         values = np.array([column.lower, *inner, column.upper])
-        rows, missing = (
-            np.zeros((len(values), column.n_out)),
-            np.ones((column.n_out - 1, column.n_out)),
-        )
+        rows = np.zeros((len(values), column.n_out))
+        missing = np.ones((column.n_out - 1, column.n_out))
         rows[:, 0], missing[:, 0] = values.clip(lower, upper), np.clip(column.centre, lower, upper)
     mean = _lengths(values) @ rows
     return np.append(values, [np.nan] * len(missing)), np.vstack([rows, missing]) - mean

@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, fail
-from skdp.domain import Domain
-from skdp.domain.domain import subset
+from skdp.domain.domain import Domain, subset
 from skdp.linear_model._inference.estimate import NoisyEquations, estimate, user_units
 from skdp.linear_model._inference.release import with_inference
 from skdp.linear_model._inference.table import REMEDY, Inference
@@ -144,16 +143,6 @@ NOTES = (
 )
 
 
-def equations_of(moments: Moments, intercept: bool) -> NoisyEquations:
-    """Return the equations of a release, of which all moments are in the domain's units."""
-    n, own = moments.n_records, moments.own_square
-    matrix, deviation = moments.gram / n, moments.deviation / n
-    if not intercept:
-        matrix, deviation, own = matrix[1:, 1:], deviation[1:, 1:], np.zeros_like(own[1:])
-    # Of w'Nu for the difference of two Wishart matrices, which have d + 1 degrees of freedom.
-    return NoisyEquations(matrix, deviation**2, own, n, 6 / (moments.layout.n_rows + 1))
-
-
 def inference_of(moments: Moments | None, design: Design, guarantee: Guarantee) -> Inference:
     """Return the standard errors of a regression on moments.
 
@@ -175,7 +164,13 @@ def inference_of(moments: Moments | None, design: Design, guarantee: Guarantee) 
             " from_moments, too."
         )
         raise fail("the model", rule, remedy=remedy)
-    found = estimate(equations_of(moments, design.intercept))
+    n, own = moments.n_records, moments.own_square
+    matrix, deviation = moments.gram / n, moments.deviation / n
+    if not design.intercept:
+        matrix, deviation, own = matrix[1:, 1:], deviation[1:, 1:], np.zeros_like(own[1:])
+    # Of w'Nu for the difference of two Wishart matrices, which have d + 1 degrees of freedom.
+    excess = 6 / (moments.layout.n_rows + 1)
+    found = estimate(NoisyEquations(matrix, deviation**2, own, n, excess))
     units = user_units(design.domain, design.intercept)
     known = None if moments.layout.adds else round(moments.n_records)
     return Inference.of(found, *units, design.domain, NOTES, n_records=known)
@@ -195,26 +190,9 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
 
     Parameters
     ----------
-    epsilon : float > 0, default=1.0
-        The privacy budget of one call of ``fit``.
     delta : float in [0, 1), default=0.0
         The delta of the budget. Noise that is pure DP does not use it, and the guarantee then has
         delta = 0.
-    neighbors : {"replace_one", "add_remove"}, default="replace_one"
-        The neighbouring relation. "replace_one": one record is replaced, and the number of records
-        is public. "add_remove": one record is added or removed, and the number of records is
-        private. With ``fit(..., groups=ids)`` a record is a person with all its rows, and the
-        number of rows is private under both relations. Under "add_remove" the number of records is
-        released with noise too.
-    n_public : int, default=None
-        A public order of magnitude of the number of records (of persons, with ``groups``), for the
-        automatic choices under "add_remove". None assumes a medium number.
-    domain : Domain, default=None
-        Public bounds and levels of the columns, and bounds of the target,
-        ``target=(lower, upper)``. With None the columns and the target are clipped to [-1, 1], and
-        an :class:`~skdp.privacy.UndeclaredDomainWarning` says so.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept. The guarantee covers it like the coefficients.
     mechanism : {"auto", "matrix", "hull", "l1", "l2", "linf", "gaussian", "elliptic", \
             "laplace", "logistic", "subbotin", "flipped_huber", "truncated_laplace", \
             "offset_gaussian"}, norm ball or object with ``calibrate``, default="auto"
@@ -230,23 +208,6 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
         target and all moments in these units, with smaller weights for records far from the
         centre. The fewer the records, the greater is the share of the products with the target.
         With very few records it releases only the mean of the target, for any ``fit_intercept``.
-    random_state : None, int, Generator or RandomState, default=None
-        With None the noise comes from a cryptographic generator. Anything else voids the guarantee.
-    ledger : Ledger, default=None
-        A ledger that is charged before any noise is drawn.
-    rows_per_person : int in [1, 1e9], default=1
-        Only with ``fit(..., groups=ids)``. Each row of a person with m rows has the weight
-        ``1 / max(m, rows_per_person)``. With 1 every person has the same weight. With a larger
-        value persons with more rows have more weight, up to this number of rows. Then the sum of
-        the weights is private, and "replace_one" is planned as a removal and an addition with half
-        of epsilon each.
-    inference_share : float in (0, 1), default=None
-        Share of epsilon for standard errors, confidence intervals and tests of the coefficients:
-        see :meth:`summary`. The rest is spent on a first model, with at most half of delta. Then
-        sums of the scores and of the curvatures at this model are released, from which an estimate
-        without shrinkage follows. ``coef_`` is the first model moved towards this estimate as far
-        as the change exceeds its noise. Give 0.8 for a table of coefficients, and None for
-        predictions only. Proof: ``docs/proofs/inference.md``.
     postprocess : {"auto", "pinv", "ridge", "psd"} or callable, default="auto"
         The method that computes coefficients from the moments. "auto" is a posterior mean after a
         release of scaled columns. Otherwise it projects the moments on the set of possible moments
@@ -256,8 +217,6 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_encoded,), units of the target per unit of the column
-    intercept_ : float, units of the target
     coef_std_ : ndarray of shape (n_encoded,)
         Standard deviation of each coefficient that is due to the noise, to first order. The
         sampling error is not in it: see :meth:`conf_int`.
@@ -265,24 +224,12 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
         Correlations of the noise in the coefficients, to first order.
     intercept_std_ : float
     moments_ : Moments
-        The released moments.
+        The released moments; under "add_remove" also the number of records, with noise.
     inference_ : Inference
         Standard errors, intervals and tests; also :meth:`conf_int`, :meth:`summary`,
-        :meth:`wald_test` and the next three attributes. Without ``inference_share`` they need
+        :meth:`wald_test` and ``p_values``, for example. Without ``inference_share`` they need
         ``mechanism="matrix"``, unless "auto" chose it, and rows that are not grouped: scaled
         columns are clipped by unknown amounts, and other noise is correlated.
-    coef_std_error_ : ndarray of shape (n_encoded,)
-        Standard errors of the estimated coefficients.
-    intercept_std_error_ : float
-        Standard error of the estimated intercept.
-    p_values : ndarray of shape (n_encoded,)
-        P-values of the tests that coefficients are 0.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Present only if X had column names.
-    guarantee_ : Guarantee
-    stages_ : tuple of :class:`~skdp.linear_model.Stage`
-        What was released, with which noise and which part of the budget.
     noise_ : noise of the mechanism
         The law of the noise of the moments, without its draw.
     n_iter_ : int

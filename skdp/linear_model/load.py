@@ -381,20 +381,17 @@ def _check_shown(given: InUnits, own: InUnits, domain: Domain) -> None:
         raise fail("coefficients: names", "be those of the domain's encoded columns")
     slopes = np.abs(np.atleast_2d(own.coef)[:, domain.number_index])
     moved = slopes @ np.abs(number_units(domain)[1]) + np.abs(own.intercept)  # terms of intercepts
-    # The size of what was added: an end of an interval may be near 0, and the other one far.
+    # Numbers are close relative to themselves, or to the size of what was added: an end of an
+    # interval may be near 0, and the other one far.
     sizes = {"coef": 0.0, "intercept": float(moved.max()), "bounds": None, "target_bounds": None}
     for name, size in sizes.items():
-        if not _are_close(getattr(given, name), getattr(own, name), size):
+        one, other = getattr(given, name), getattr(own, name)
+        is_close = one is None and other is None
+        if not (one is None or other is None):
+            with suppress(ValueError):  # lists of different lengths
+                one, other = np.array(one, dtype=np.float64), np.array(other, dtype=np.float64)
+                ends = np.abs(other).max(axis=-1, keepdims=True, initial=0.0)
+                near = _CLOSE * np.maximum(np.abs(other), ends if size is None else size)
+                is_close = one.shape == other.shape and (np.abs(one - other) <= near).all()
+        if not is_close:
             raise fail(f"coefficients: {name}", "agree with what the entry `encoded` gives")
-
-
-def _are_close(given: Any, own: Any, size: float | None) -> bool:
-    """Return whether lists of numbers are close relative to themselves, or to a greater size."""
-    if given is None or own is None:
-        return given is own
-    with suppress(ValueError):  # lists of different lengths
-        one, other = np.array(given, dtype=np.float64), np.array(own, dtype=np.float64)
-        greatest = np.abs(other).max(axis=-1, keepdims=True, initial=0.0) if size is None else size
-        near = _CLOSE * np.maximum(np.abs(other), greatest)
-        return one.shape == other.shape and bool((np.abs(one - other) <= near).all())
-    return False

@@ -79,21 +79,16 @@ def check_table(estimator: Any, X: Any, domain: Any, *, reset: bool) -> Any:
         raise fail("X", f"have at most {_MOST_RECORDS} records")
     if reset and isinstance(domain, Domain):
         refuse_encoded(given, X, domain)
-    if reset and getattr(domain, "names", None) is not None and hasattr(X, "columns"):
-        as_table(
-            X, domain.names, domain.n_columns
-        )  # its error names missing and undeclared columns
-    validate_data(estimator, _header(X, domain), skip_check_array=True, reset=reset)
-    return X
-
-
-def _header(X: Any, domain: Any) -> Any:
-    """Return an empty table with the columns in the domain's order, if it has names, or X."""
     names = getattr(domain, "names", None)
-    if names is None or not hasattr(X, "iloc") or sorted(map(str, X.columns)) != sorted(names):
-        return X
-    # With an array pandas makes no type, for which it would change the filters of warnings.
-    return type(X)(np.empty((0, len(names))), columns=list(names))
+    if reset and names is not None and hasattr(X, "columns"):
+        as_table(X, names, domain.n_columns)  # its error names missing and undeclared columns
+    header = X
+    if names is not None and hasattr(X, "iloc") and sorted(map(str, X.columns)) == sorted(names):
+        # In the domain's order, and empty. With an array pandas makes no type, for which it would
+        # change the filters of warnings.
+        header = type(X)(np.empty((0, len(names))), columns=list(names))
+    validate_data(estimator, header, skip_check_array=True, reset=reset)
+    return X
 
 
 def check_target(estimator: Any, y: Any, n: int) -> NDArray[Any]:

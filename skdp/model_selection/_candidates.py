@@ -315,12 +315,8 @@ def parts(
 ) -> list[Rows]:
     """Return the positions of the rows of each part; the shares are positive and sum to 1.
 
-    Parameters
-    ----------
-    n : int
-        The number of rows, or of persons.
-    persons : ndarray of shape (rows,), optional
-        The position of each row's person. All rows of a person are in one part.
+    There are n rows or, if ``persons`` has the position of each row's person, n persons. All rows
+    of a person are in one part.
     """
     if persons is not None:
         part_of = np.empty(n, dtype=np.intp)

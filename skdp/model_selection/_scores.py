@@ -29,13 +29,9 @@ Function = Callable[[Any, Any, Any], ArrayLike]
 _LEAST_SHARE = 0.04
 
 
-@dataclass(frozen=True)
-class Accuracy:
-    """1 for records whose label is predicted, 0 for others."""
-
-    def __call__(self, estimator: Any, X: Any, y: Any) -> FloatArray:
-        """Return one number per record."""
-        return np.asarray(estimator.predict(X) == np.asarray(y), dtype=float)
+def accuracy(estimator: Any, X: Any, y: Any) -> FloatArray:
+    """Return 1 for records whose label is predicted, 0 for others."""
+    return np.asarray(estimator.predict(X) == np.asarray(y), dtype=float)
 
 
 @dataclass(frozen=True)
@@ -80,15 +76,11 @@ class NegativeLogLoss:
         return np.array([math.log(p) for p in of_label.tolist()])
 
 
-@dataclass(frozen=True)
-class LogOdds:
-    """The log-odds of the greater label, or its probability if the model has no log-odds."""
-
-    def __call__(self, estimator: Any, X: Any, y: Any) -> FloatArray:
-        """Return one number per record."""
-        if hasattr(estimator, "decision_function"):
-            return np.asarray(estimator.decision_function(X), dtype=float)
-        return np.asarray(estimator.predict_proba(X), dtype=float)[:, 1]
+def log_odds(estimator: Any, X: Any, y: Any) -> FloatArray:
+    """Return log-odds of the greater label, or its probabilities if the model has no log-odds."""
+    if hasattr(estimator, "decision_function"):
+        return np.asarray(estimator.decision_function(X), dtype=float)
+    return np.asarray(estimator.predict_proba(X), dtype=float)[:, 1]
 
 
 def is_built_in(function: Function) -> bool:
@@ -98,7 +90,7 @@ def is_built_in(function: Function) -> bool:
     """
     if type(function) is NegativeLogLoss:
         return function.n_labels == 2
-    return type(function) in (Accuracy, LogOdds, NegativeError)
+    return type(function) is NegativeError or function is accuracy or function is log_odds
 
 
 # Numbers of records that depend on the record and the model only, to the last bit: the proof
@@ -195,14 +187,8 @@ class SearchScore(ABC):
     def total(self, estimator: Any, X: Any, y: Any, persons: Any = None) -> int:
         """Return the score in integer units, by which candidates are compared.
 
-        Parameters
-        ----------
-        estimator : fitted model
-        X : DataFrame or ndarray of shape (n, n_features)
-        y : array-like of shape (n,)
-        persons : ndarray of int, shape (n,), or None
-            The person of each row. Each person then counts as a record does, and its rows share
-            this weight equally. None: each row is a record.
+        ``persons`` has the person of each row, if rows are not records. Each person then counts as
+        a record does, and its rows share this weight equally.
         """
 
     def sensitivity(self, neighbors: str) -> int:
@@ -300,7 +286,7 @@ class AreaScore(SearchScore):
     def total(self, estimator: Any, X: Any, y: Any, persons: Any = None) -> int:
         """Return the sum over the pairs, in units of 2 (n - 1) / UNITS, rounded down."""
         y = np.asarray(y)
-        ranks = numbers_of(LogOdds(), estimator, X, y)
+        ranks = numbers_of(log_odds, estimator, X, y)
         # NaN is the least rank: comparisons with NaN would not be an order.
         ranks = np.nan_to_num(ranks, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
         is_positive, (weights, whole, n) = y == self.positive, _weights(len(y), persons)
@@ -334,7 +320,7 @@ class RecallScore(SearchScore):
         K is the number of labels. The result is rounded down.
         """
         y = np.asarray(y)
-        is_right = numbers_of(Accuracy(), estimator, X, y) > 0
+        is_right = numbers_of(accuracy, estimator, X, y) > 0
         weights, whole, _ = _weights(len(y), persons)
         counts = [int(weights[y == label].sum()) for label in self.labels]
         if 0 in counts:
@@ -389,17 +375,9 @@ def as_score(
 ) -> SearchScore:
     """Return the score that ``scoring`` stands for.
 
-    None is the accuracy for classifiers, and minus the squared error for regressors.
-
-    Parameters
-    ----------
-    scoring : None, str or RecordScore
-    labels : sequence or None
-        The labels in increasing order; None for regressors.
-    bounds : (float, float) or None
-        Bounds of the target of regressors; None is [-1, 1], as in the estimators.
-    models : sequence
-        The candidates, which must have the methods that the score needs.
+    None is the accuracy for classifiers, and minus the squared error for regressors. Labels are in
+    increasing order, and None for regressors. Bounds are those of the target of regressors, [-1, 1]
+    if they are None. The candidates must have the methods that the score needs.
     """
     if isinstance(scoring, RecordScore):
         return scoring
@@ -415,7 +393,7 @@ def as_score(
             rule = f"have {' or '.join(_NEEDS[name])} if scoring is {name!r}"
             raise fail("every candidate", rule, type(model))
     if name == "accuracy":
-        return RecordScore(Accuracy())
+        return RecordScore(accuracy)
     if name == "neg_log_loss":
         loss = NegativeLogLoss(len(labels))
         return RecordScore(loss, math.log(loss.least), math.log(1 - loss.least))

@@ -75,14 +75,9 @@ class SearchChoice:
     def draw(self, scores: Sequence[int], sensitivity: int, rng: np.random.Generator) -> int:
         """Return the position of the chosen score."""
         # One score may increase and another one decrease.
-        rate = exactly(self.amount) / (2 * sensitivity)
+        rate = Fraction(as_decimal(self.amount)) / (2 * sensitivity)
         choose = permute_and_flip if self.mu is None else exponential_mechanism
         return choose(scores, rate, rng)
-
-
-def exactly(epsilon: float) -> Fraction:
-    """Return the shortest decimal of a budget as a fraction."""
-    return Fraction(as_decimal(epsilon))
 
 
 def split(whole: Budget, share: float) -> tuple[Budget, Budget]:

@@ -172,42 +172,30 @@ def epsilon_curve(
     >>> epsilon_curve(DPLogisticRegression(domain=domain), X, y, [0.1, 1.0], repeats=1).epsilons
     array([0.1, 1. ])
     """
-    grid, score = _checked_grid(estimator, epsilons), _checked_score(estimator, scoring)
-    data = (*_data(X, y), units_of(groups, len(y))[1])
-    splits = list(_splits(estimator, data, repeats, cv, random_state))
-    found = _runs(estimator, grid, data, splits, score, random_state, n_jobs, verbose)
-    return EpsilonCurve(grid, found[2:], found[0], found[1], *_names(estimator, scoring))
-
-
-def _runs(
-    estimator: Any,
-    grid: FloatArray,
-    data: _Data,
-    splits: list[_Split],
-    score: Any,
-    random_state: int | None,
-    n_jobs: int | None,
-    verbose: int,
-) -> FloatArray:
-    """Return the scores of the trivial model, of that without privacy, and at each epsilon."""
-    check_jobs(n_jobs)
-    _check_ledger(estimator, grid, len(splits))
-    references = _references(estimator, *data[:2])
-    models = (_models(estimator, grid, random_state, k) for k in range(len(splits)))
-    calls = map(delayed(partial(_scores, references, data, score)), models, splits)
-    runs = Parallel(n_jobs=n_jobs, return_as="generator")(calls)
-    return np.array([*with_bar(runs, len(splits), "split", verbose)]).T
-
-
-def _checked_grid(estimator: Any, epsilons: Sequence[float]) -> FloatArray:
-    """Return the epsilons in increasing order."""
     grid = np.sort(np.array(check_positives("epsilons", epsilons)))
     if not len(grid):
         raise fail("epsilons", "hold at least one number", epsilons)
     private = private_step(estimator)
     if "epsilon" not in private.get_params():
         raise fail("estimator", "have a parameter epsilon", type(private))
-    return grid
+    score, target = _checked_score(estimator, scoring), as_cells(y, "y", one_type=True)
+    # Arrays are in numpy's own class. No estimator accepts other cells.
+    if target.dtype.kind == "O" and has_foreign(kinds_of(target.flat)):
+        raise fail("y", "hold numbers or strings")
+    table = as_cells(X) if isinstance(X, np.ndarray | list) else in_memory(X)
+    data = table, target, units_of(groups, len(y))[1]
+    splits = list(_splits(estimator, data, repeats, cv, random_state))
+    check_jobs(n_jobs)
+    _check_ledger(estimator, grid, len(splits))
+    references = _references(estimator, table, target)
+    models = (_models(estimator, grid, random_state, k) for k in range(len(splits)))
+    calls = map(delayed(partial(_scores, references, data, score)), models, splits)
+    runs = Parallel(n_jobs=n_jobs, return_as="generator")(calls)
+    trivial, free, *scores = np.array([*with_bar(runs, len(splits), "split", verbose)]).T
+    name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
+    if scoring is None:
+        name = "accuracy" if is_classifier(private) else "R^2"
+    return EpsilonCurve(grid, np.array(scores), trivial, free, type(private).__name__, str(name))
 
 
 def _checked_score(estimator: Any, scoring: Any) -> Any:
@@ -227,14 +215,6 @@ def _checked_score(estimator: Any, scoring: Any) -> Any:
         remedy = "Scores of one label need its name, as in make_scorer(f1_score, pos_label='yes')."
         raise fail("scoring", "be a score of the declared labels, or of numbers", scoring, remedy)
     return score
-
-
-def _data(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
-    """Return the data, arrays in numpy's own class; raise for data that no estimator accepts."""
-    target = as_cells(y, "y", one_type=True)
-    if target.dtype.kind == "O" and has_foreign(kinds_of(target.flat)):
-        raise fail("y", "hold numbers or strings")
-    return as_cells(X) if isinstance(X, np.ndarray | list) else in_memory(X), target
 
 
 def _splits(
@@ -345,13 +325,3 @@ def _score(score: Any, model: Any, X: Any, y: NDArray[Any]) -> float:
     except Exception as error:
         kind = type(error)
     raise fail("scoring", f"return a number for every fold; it raised {kind.__name__}")
-
-
-def _names(estimator: Any, scoring: Any) -> tuple[str, str]:
-    """Return the names of the estimator and of the score."""
-    private = private_step(estimator)
-    if scoring is None:
-        score = "accuracy" if is_classifier(private) else "R^2"
-    else:
-        score = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
-    return type(private).__name__, str(score)

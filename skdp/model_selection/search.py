@@ -48,8 +48,7 @@ from skdp.model_selection._selection import (
     restate,
     split,
 )
-from skdp.privacy import Guarantee, Ledger
-from skdp.privacy.ledger import Budget
+from skdp.privacy.ledger import Budget, Ledger
 from skdp.randomness import as_generator, is_cryptographic
 
 # Share of the budget for the last fit, if "auto".
@@ -67,56 +66,7 @@ def _if_best_has(name: str) -> Callable[[Method], Method]:
     return cast(Callable[[Method], Method], available_if(has))
 
 
-class ChosenModel(Documented, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of a search that predicts by ``best_estimator_``."""
-
-    @_if_best_has("predict")
-    def predict(self, X: Any) -> Any:
-        """Return the chosen model's predictions, for the same tables as the model."""
-        return self._best().predict(X)
-
-    @_if_best_has("predict_proba")
-    def predict_proba(self, X: Any) -> Any:
-        """Return the chosen model's probabilities of the labels."""
-        return self._best().predict_proba(X)
-
-    @_if_best_has("predict_log_proba")
-    def predict_log_proba(self, X: Any) -> Any:
-        """Return the logarithms of :meth:`predict_proba`."""
-        return self._best().predict_log_proba(X)
-
-    @_if_best_has("decision_function")
-    def decision_function(self, X: Any) -> Any:
-        """Return the chosen model's log-odds."""
-        return self._best().decision_function(X)
-
-    @_if_best_has("score")
-    def score(self, X: Any, y: Any) -> float:
-        """Return the chosen model's accuracy or R^2. On private data this is a release."""
-        return float(self._best().score(X, y))
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Labels of the chosen model, if it is a classifier."""
-        return np.asarray(self._best().classes_)
-
-    def _best(self) -> Any:
-        check_is_fitted(self)
-        return self.best_estimator_
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "best_estimator_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
-        for name in ("estimator_type", "classifier_tags", "regressor_tags", "input_tags"):
-            setattr(tags, name, getattr(inner, name))
-        tags.input_tags.sparse = False  # a pipeline may accept it, the search does not
-        tags.target_tags.required = True
-        return tags
-
-
-class PrivateSearchCV(ChosenModel):
+class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Search for hyper-parameters with one privacy budget for fits, scores and choice.
 
     Scikit-learn's searches choose by scores that no guarantee covers. This search holds some
@@ -282,7 +232,8 @@ class PrivateSearchCV(ChosenModel):
             else:
                 task, choice, last = squared
             guarantee = guarantee_of(task, choice, whole)
-            self._charge(candidates, guarantee)
+            if (ledger := self._ledger(candidates)) is not None:
+                ledger.spend(guarantee, note=f"{type(self).__name__}.fit")
             spent.append(guarantee)
             fitted = with_bar(task.fit_and_score(), len(task.fits), "candidate", self.verbose)
             models, totals = zip(*fitted, strict=True)
@@ -292,10 +243,15 @@ class PrivateSearchCV(ChosenModel):
                 fit = PlannedFit(chosen, last, np.arange(len(y)), 1.0)
                 model = fit_to(task.model(fit), X, y, persons)
         self.guarantee_ = guarantee
-        self._keep(candidates, chosen, model)
+        # The model is often used without the search, so it carries the guarantee of the search.
+        private = private_step(model)
+        if "ledger" in private.get_params(deep=False):  # for later fits of the model
+            private.set_params(ledger=ledger)
+        restate(private, guarantee)
+        self.best_estimator_, self.best_index_ = model, chosen
+        self.best_params_ = dict(candidates.settings[chosen])
+        self.cv_results_ = candidates.cv_results(chosen)
         return self
-
-    # Before the budget is spent
 
     def _check_parameters(self) -> Budget:
         epsilon = check_epsilon(self.epsilon, "Smaller is more private.")
@@ -343,26 +299,57 @@ class PrivateSearchCV(ChosenModel):
             persons,
         )
 
-    def _charge(self, candidates: Candidates, guarantee: Guarantee) -> None:
+    def _ledger(self, candidates: Candidates) -> Ledger | None:
+        """Return the ledger to charge, which is that of the search or of its estimator."""
         own, other = self.ledger, getattr(candidates.private, "ledger", None)
         if own is not None and other is not None and own != other:
             remedy = "A search is charged once: give the ledger to the search only."
             raise fail("ledger", "be the estimator's if both have one", None, remedy)
-        if (ledger := self._ledger(candidates)) is not None:
-            ledger.spend(guarantee, note=f"{type(self).__name__}.fit")
-
-    def _ledger(self, candidates: Candidates) -> Ledger | None:
-        other = getattr(candidates.private, "ledger", None)
-        return other if self.ledger is None else self.ledger
+        return other if own is None else own
 
     # The chosen model
 
-    def _keep(self, candidates: Candidates, chosen: int, model: Any) -> None:
-        # The model is often used without the search, so it carries the guarantee of the search.
-        private = private_step(model)
-        if "ledger" in private.get_params(deep=False):  # for later fits of the model
-            private.set_params(ledger=self._ledger(candidates))
-        restate(private, self.guarantee_)
-        self.best_estimator_, self.best_index_ = model, chosen
-        self.best_params_ = dict(candidates.settings[chosen])
-        self.cv_results_ = candidates.cv_results(chosen)
+    @_if_best_has("predict")
+    def predict(self, X: Any) -> Any:
+        """Return the chosen model's predictions, for the same tables as the model."""
+        return self._best().predict(X)
+
+    @_if_best_has("predict_proba")
+    def predict_proba(self, X: Any) -> Any:
+        """Return the chosen model's probabilities of the labels."""
+        return self._best().predict_proba(X)
+
+    @_if_best_has("predict_log_proba")
+    def predict_log_proba(self, X: Any) -> Any:
+        """Return the logarithms of :meth:`predict_proba`."""
+        return self._best().predict_log_proba(X)
+
+    @_if_best_has("decision_function")
+    def decision_function(self, X: Any) -> Any:
+        """Return the chosen model's log-odds."""
+        return self._best().decision_function(X)
+
+    @_if_best_has("score")
+    def score(self, X: Any, y: Any) -> float:
+        """Return the chosen model's accuracy or R^2. On private data this is a release."""
+        return float(self._best().score(X, y))
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels of the chosen model, if it is a classifier."""
+        return np.asarray(self._best().classes_)
+
+    def _best(self) -> Any:
+        check_is_fitted(self)
+        return self.best_estimator_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "best_estimator_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        for name in ("estimator_type", "classifier_tags", "regressor_tags", "input_tags"):
+            setattr(tags, name, getattr(inner, name))
+        tags.input_tags.sparse = False  # a pipeline may accept it, the search does not
+        tags.target_tags.required = True
+        return tags

@@ -19,12 +19,6 @@ import matplotlib.pyplot as plt  # noqa: E402
 show = CoefficientDisplay.from_estimator
 
 
-@pytest.fixture(autouse=True)
-def _close() -> Any:
-    yield
-    plt.close("all")
-
-
 @pytest.fixture(scope="module")
 def model(pay_domain, people):
     rng = np.random.default_rng(3)

@@ -282,8 +282,7 @@ def plt():
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    yield plt
-    plt.close("all")
+    return plt
 
 
 def a_curve(n_epsilons=3):

@@ -25,12 +25,6 @@ BALLS: dict[str, NormBall] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _close() -> Any:
-    yield
-    plt.close("all")
-
-
 @pytest.mark.parametrize("ball", [*BALLS.values(), THIN, SimplexBall(2)], ids=repr)
 def test_outlines_are_closed_lines_on_the_boundary(ball: Any) -> None:
     """They turn once around 0, and no two neighbours are far apart, corners being points."""

@@ -27,12 +27,6 @@ GAUSSIAN = calibrate("gaussian", ONE, epsilon=0.5, delta=1e-4).guarantee
 show = PrivacyProfileDisplay.from_guarantee
 
 
-@pytest.fixture(autouse=True)
-def _close() -> Any:
-    yield
-    plt.close("all")
-
-
 def xy(line: Any) -> tuple[Any, Any]:
     return line.get_xdata(), line.get_ydata()
 

@@ -34,12 +34,6 @@ DOMAIN = Domain(
 )
 
 
-@pytest.fixture(autouse=True)
-def _close() -> Any:
-    yield
-    plt.close("all")
-
-
 @pytest.fixture(scope="module")
 def model():
     X, y = DOMAIN.sample(2000, random_state=0, with_target=True)

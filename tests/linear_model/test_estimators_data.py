@@ -46,16 +46,6 @@ def test_one_class_in_the_data_is_fitted_when_two_are_declared(label, estimator)
     assert set(model.predict(X)) == {label}
 
 
-def test_a_single_declared_label_is_refused():
-    X, y = np.zeros((3, 1)), ["a", "a", "a"]
-    for model in (
-        DPLogisticRegression(classes=["a"]),
-        DPLogisticRegression(domain=Domain.unit_box(1, target=["a"])),
-    ):
-        with pytest.raises(ValueError, match="at least two labels"):
-            model.fit(X, y)
-
-
 def test_a_single_inferred_label_is_refused():
     with pytest.warns(PrivacyLeakWarning), pytest.raises(ValueError, match="at least two labels"):
         DPLogisticRegression().fit(np.zeros((3, 1)), ["a", "a", "a"])

@@ -68,17 +68,6 @@ def fail_to_certify(*args):
 
 
 @BOTH
-def test_an_error_before_the_charge_says_that_nothing_was_spent(make):
-    ledger = Ledger(1.0)
-    X, y = data(make)
-    for bad in ({"epsilon": -1}, {"q": 2}, {"mechanism": "none"}, {"random_state": "x"}):
-        with pytest.raises(ValueError) as caught:
-            make(ledger=ledger, **bad).fit(X, y)
-        assert caught.value.__notes__ == ["No budget was spent and no noise was drawn."]
-    assert ledger.entries == ()
-
-
-@BOTH
 def test_an_error_after_the_charge_says_that_it_was_spent(make, monkeypatch):
     """The solver fails: the ledger holds the charge, and there is no model."""
     monkeypatch.setattr(objective, "minimise", fail_to_certify)

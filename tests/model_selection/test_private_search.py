@@ -100,11 +100,7 @@ def test_regression_with_its_bounds(people, pay_domain, pay):
     own = RecordScore(lambda model, X, y: -np.abs(model.predict(X) - y), lower=-60.0, upper=0.0)
     for scoring in (None, "neg_mean_absolute_error", own):
         found = PrivateSearchCV(
-            DPHuberRegressor(domain=pay_domain),
-            grid,
-            epsilon=20.0,
-            scoring=scoring,
-            random_state=3,
+            DPHuberRegressor(domain=pay_domain), grid, epsilon=20.0, scoring=scoring, random_state=3
         ).fit(people, pay)
         assert found.best_params_ == {"regularization": 0.0}
         assert found.score(people, pay) > 0.5

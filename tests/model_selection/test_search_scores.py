@@ -11,12 +11,7 @@ from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 from sklearn.pipeline import Pipeline
 from test_private_selection import law_of_choice
 
-from skdp import (
-    Domain,
-    DPCoordinateDescentClassifier,
-    DPLogisticRegression,
-    Ledger,
-)
+from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression, Ledger
 from skdp.model_selection import PrivateSearchCV
 
 LABELS = ["no", "yes"]

@@ -44,25 +44,17 @@ ROUNDING = 1e-13
 class NoisyEquations:
     """Noisy means of products of (1, x, y), and the variances of their noise.
 
-    Attributes
-    ----------
-    matrix : ndarray of shape (k + 1, k + 1)
-        The means; the target is last. The first column is the ones if there is an intercept.
-    variance : ndarray of shape (k + 1, k + 1)
-        Variance of the noise in each entry. The noises of two entries are uncorrelated.
-    own_square : ndarray of bool, shape (k + 1,)
-        Columns that are their own squares: if the first column is the ones, the sum and the sum
-        of squares have one noise.
-    n : float
-        The number of records.
-    excess : float
-        Upper bound on the excess kurtosis of linear combinations of the noise, below 24 / (k + 2).
+    The target is last. The first column is the ones if there is an intercept. The noises of two
+    entries are uncorrelated.
     """
 
-    matrix: FloatArray
-    variance: FloatArray
+    matrix: FloatArray  # the means, (k + 1, k + 1)
+    variance: FloatArray  # of the noise in each entry
+    # Columns that are their own squares: if the first column is the ones, the sum and the sum of
+    # squares have one noise.
     own_square: NDArray[np.bool_]
-    n: float
+    n: float  # the number of records
+    # Upper bound on the excess kurtosis of linear combinations of the noise, below 24 / (k + 2).
     excess: float = 0.0
 
     def noise_covariance(self, u: FloatArray, v: FloatArray) -> FloatArray:
@@ -81,27 +73,15 @@ class NoisyEquations:
 
 @dataclass(frozen=True, eq=False)
 class NoisyEstimate:
-    """Coefficients that are not shrunk, and what their intervals need.
-
-    Attributes
-    ----------
-    theta : ndarray of shape (k,)
-    inverse : ndarray of shape (k, k)
-        The inverse of H.
-    sampling, privacy : ndarray of shape (k, k)
-        The parts of the covariance of ``theta``, to first order.
-    is_usable : bool
-        Whether H is positive definite.
-    freedom : float
-        Degrees of freedom of the estimate of the sampling part. The privacy part is known.
-    """
+    """Coefficients that are not shrunk, and what their intervals need."""
 
     equations: NoisyEquations
-    theta: FloatArray
-    inverse: FloatArray
-    sampling: FloatArray
+    theta: FloatArray  # (k,)
+    inverse: FloatArray  # of H, (k, k)
+    sampling: FloatArray  # this and the next are the parts of the covariance, to first order
     privacy: FloatArray
-    is_usable: bool
+    is_usable: bool  # whether H is positive definite
+    # Degrees of freedom of the estimate of the sampling part. The privacy part is known.
     freedom: float = math.inf
 
     @property
@@ -123,11 +103,7 @@ class NoisyEstimate:
     def intervals(self, rows: FloatArray, level: float = 0.95) -> FloatArray:
         """Return the lower and upper ends of intervals for rows @ theta, (m, 2).
 
-        Parameters
-        ----------
-        rows : ndarray of shape (m, k)
-        level : float in (0, 1)
-            The share of releases in which an interval holds the true value.
+        An interval holds the true value in a share ``level`` of releases.
         """
         if not self.is_usable:
             return np.tile([-np.inf, np.inf], (len(rows), 1))
@@ -159,18 +135,14 @@ class NoisyEstimate:
     def test(self, rows: FloatArray, values: FloatArray) -> tuple[float, float]:
         """Return the statistic and the p-value of the test of rows @ theta = values.
 
+        The rows, (m, k), are linearly independent.
+
         For one row the p-value is at least 1 - level if and only if the interval holds the value.
         For m rows the statistic has the law of m times F with m degrees of freedom, and of chi-
         square without a privacy part that is not normal or a sampling part that is estimated. The
         degrees of freedom and the kurtosis are those of the worst combination of the rows. The
         statistic is at most its limit for values on the line through the estimate and the values:
         if the noise in H explains H, all values far away are as likely.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (m, k)
-            Linearly independent.
-        values : ndarray of shape (m,)
         """
         if not self.is_usable:
             return 0.0, 1.0
@@ -289,21 +261,14 @@ def estimate(equations: NoisyEquations, error_variance: float | None = None) -> 
     u = np.append(-theta, 1.0)
     noise = equations.noise_covariance(u, u)
     if error_variance is None:
-        error_variance = _error_variance(equations, u, float(np.sum(inverse * noise)))
+        # u'(G + N)u is least at the solution, and lower than at the truth by what the noise has
+        # fallen.
+        freedom = max(1 - len(theta) / equations.n, 1 / equations.n)
+        rest = float(u @ equations.matrix @ u) / freedom + float(np.sum(inverse * noise))
+        error_variance = max(rest, math.sqrt(equations.product_variance(u)) / 2)
     sampling = error_variance / equations.n * inverse
     usable = bool(np.linalg.eigvalsh(H)[0] > 0)
     return NoisyEstimate(equations, theta, inverse, sampling, inverse @ noise @ inverse, usable)
-
-
-def _error_variance(equations: NoisyEquations, u: FloatArray, fallen: float) -> float:
-    """Return the estimated variance of the errors.
-
-    u'(G + N)u is least at the solution, and lower than at the truth by what the noise has fallen.
-    """
-    matrix, n = equations.matrix, equations.n
-    freedom = 1 - (len(u) - 1) / n
-    rest = float(u @ matrix @ u) / max(freedom, 1 / n) + fallen
-    return max(rest, math.sqrt(equations.product_variance(u)) / 2)
 
 
 def user_units(

@@ -46,11 +46,7 @@ Ends = dict[str, NDArray[np.float64]]
 class Limits:
     """The release of the counts; public information only.
 
-    Attributes
-    ----------
-    noise : KNormNoise
-    ends : dict
-        For `NUMBERS`, `TARGET` or both, the lower ends that are counted.
+    ``ends`` has the lower ends that are counted for `NUMBERS`, `TARGET` or both.
     """
 
     noise: KNormNoise
@@ -113,32 +109,19 @@ REACH, REACH_AT, REACH_POWER, LEAST_REACH, MOST_REACH = 0.5, 60.0, 1 / 3, 0.4, 4
 
 @dataclass(frozen=True, eq=False)
 class InferencePlan(ReleasePlan):
-    """The calibrated releases; public information only.
+    """The calibrated releases; public information only."""
 
-    Attributes
-    ----------
-    scales : ScalingStage or None
-        None if no column is scaled.
-    limits : Limits or None
-    scores, curvatures, squares : noises
-    factor : ndarray of shape (n_encoded + 1,)
-        The factors f of the rows.
-    epsilon, delta : float
-        Of the stage.
-    """
-
-    scales: ScalingStage | None
+    scales: ScalingStage | None  # None if no column is scaled
     limits: Limits | None
     scores: Any
     curvatures: MatrixNoise
     squares: Any
-    factor: FloatArray
+    factor: FloatArray  # the factors f of the rows, (n_encoded + 1,)
     epsilon: float
     delta: float
 
     @property
     def named(self) -> list[tuple[str, Any]]:
-        """The noises with the names of their releases."""
         first = [("scales", self.scales), ("limits", self.limits)]
         names = "scores", "curvatures", "squares"
         rest = zip(names, (self.scores, self.curvatures, self.squares), strict=True)
@@ -146,7 +129,6 @@ class InferencePlan(ReleasePlan):
 
     @property
     def mechanism(self) -> str:
-        """The sentence of a guarantee."""
         *names, last = (name for name, _ in self.named)
         return (
             f"{', '.join(names)} and {last} of {len(self.factor)} coefficients for standard errors"

@@ -96,28 +96,14 @@ def few_bits(values: FloatArray, terms: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """The scores at a public model.
-
-    Attributes
-    ----------
-    domain : Domain
-    slopes : ndarray of shape (n_encoded,)
-        Of the encoded columns; those of a ball are divided by their unit.
-    constant : float
-    label : int or None
-        The position of the label that the model predicts; None for a regression.
-    bound : float
-        Of residuals, in units of the encoded target. Not used for labels.
-    usual : float
-        About the mean square of the scores of a regression.
-    """
+    """The scores at a public model."""
 
     domain: Domain
-    slopes: FloatArray
+    slopes: FloatArray  # of the encoded columns; those of a ball are divided by their unit
     constant: float
-    label: int | None
-    bound: float = 1.0
-    usual: float = 1.0
+    label: int | None  # the position of the one that the model predicts; None for a regression
+    bound: float = 1.0  # of residuals, in units of the encoded target; not used for labels
+    usual: float = 1.0  # about the mean square of the scores of a regression
 
     @property
     def unit(self) -> float:
@@ -153,19 +139,11 @@ class ScoreRows:
     """Maps of rows (1, x, y) for the sums of scores and of curvatures, in place.
 
     ``cross`` makes rows (w f z, psi), and ``square`` makes rows (sqrt(w h) f z, 0).
-
-    Attributes
-    ----------
-    scores : Scores
-    scaler : Scaler
-        Of the encoded columns.
-    factor : ndarray of shape (n_encoded + 1,)
-        The factors f.
     """
 
     scores: Scores
-    scaler: Scaler
-    factor: FloatArray
+    scaler: Scaler  # of the encoded columns
+    factor: FloatArray  # the factors f, (n_encoded + 1,)
 
     def weighted(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return f z and the square roots of the weights for rows (1, x, y)."""
@@ -175,7 +153,6 @@ class ScoreRows:
         return z, 1 / np.sqrt(np.maximum(squared_lengths(z), 1.0))
 
     def cross(self, rows: FloatArray) -> None:
-        """Replace rows by (w f z, psi)."""
         on_grid(rows)
         psi, _ = self.scores.of(rows)
         z, root = self.weighted(rows)
@@ -183,7 +160,6 @@ class ScoreRows:
         rows[:, -1] = psi
 
     def square(self, rows: FloatArray) -> None:
-        """Replace rows by (sqrt(w h) f z, 0)."""
         on_grid(rows)
         _, curvature = self.scores.of(rows)
         z, root = self.weighted(rows)
@@ -282,50 +258,24 @@ def squares_of(rows: FloatArray) -> NDArray[np.int64]:
 
 
 class Released(NamedTuple):
-    """An estimate of changes of coefficients.
+    """An estimate of changes of coefficients."""
 
-    Attributes
-    ----------
-    estimate : NoisyEstimate
-        Of the coefficients of scaled columns.
-    change : ndarray of shape (k,)
-        The change that a model makes of the intercept, if there is one, and of the slopes of
-        encoded columns.
-    units : ndarray of shape (n_encoded + 1, k)
-        The map to changes of the intercept and the slopes in the user's units.
-    notes : tuple of str
-        What was released of values at the bounds.
-    """
-
-    estimate: NoisyEstimate
-    change: FloatArray
-    units: FloatArray
-    notes: tuple[str, ...]
+    estimate: NoisyEstimate  # of the coefficients of scaled columns
+    change: FloatArray  # of the intercept, if there is one, and of the slopes of encoded columns
+    units: FloatArray  # the map to changes of the intercept and the slopes in the user's units
+    notes: tuple[str, ...]  # what was released of values at the bounds
 
 
 @dataclass(frozen=True, eq=False)
 class InferenceRelease:
-    """The inference stage of a fit.
-
-    Attributes
-    ----------
-    plan : InferencePlan
-    rows : Rows
-    intercept : bool
-    scores : Scores
-        At the fitted model. Residuals have the greatest bound.
-    size : float or None
-        A public number of records, used where none is released. None if there is none.
-    are_persons : bool
-        Whether records are persons, with the influences of all their rows.
-    """
+    """The inference stage of a fit."""
 
     plan: InferencePlan
     rows: Rows
     intercept: bool
-    scores: Scores
-    size: float | None
-    are_persons: bool
+    scores: Scores  # at the fitted model; residuals have the greatest bound
+    size: float | None  # a public number of records, if there is one, used where none is released
+    are_persons: bool  # whether records are persons, with the influences of all their rows
 
     @property
     def layout(self) -> MomentLayout:
@@ -344,7 +294,11 @@ class InferenceRelease:
         if n is None:  # weights and curvatures are at most 1
             n = max(1.0, float(curved[0]) / float(self.plan.factor[0]) ** 2)
         equations = self._equations(crossed, curved, n, scores.unit)
-        step = self._step(scaler)
+        # The map of coefficients of scaled columns to those of encoded columns.
+        step = np.diag(np.append(1.0, 1 / scaler.scale[:-1]))
+        step[0, 1:] = -scaler.centre[:-1] / scaler.scale[:-1]
+        first = int(not self.intercept)
+        step = step[first:, first:]
         units = user_units(self.rows.domain, self.intercept, scores.label is None)[0] @ step
         # The sampling part of errors with one variance: the mean of psi^2 over that of h, in units.
         usual = scores.usual if scores.label is None else scores.unit
@@ -352,14 +306,11 @@ class InferenceRelease:
         found = with_ratios(found, *self._ratios(found, places, n, rng))
         change = step @ shrunk(found)
         if scores.label is not None:
-            found = with_bending(found, self._curvature(curved, n))
+            # The mean of the weighted curvatures, from 0 to 1 and at least its noise.
+            noise = math.sqrt(float(variances(self.plan.curvatures)[0]))
+            mean = max(float(curved[0]), noise) / float(self.plan.factor[0]) ** 2 / n
+            found = with_bending(found, min(mean, 1.0))
         return Released(found, change, units, notes)
-
-    def _curvature(self, curved: FloatArray, n: float) -> float:
-        """Return the mean of the weighted curvatures, from 0 to 1 and at least its noise."""
-        square = float(self.plan.factor[0]) ** 2
-        noise = math.sqrt(float(variances(self.plan.curvatures)[0]))
-        return min(max(float(curved[0]), noise) / square / n, 1.0)
 
     def _scaled(self, rng: Generator) -> tuple[float | None, Scaler, Scores]:
         """Release scales; return the number of records, the scaler, and the bounded scores."""
@@ -403,13 +354,6 @@ class InferenceRelease:
         own_square &= self.intercept
         facts = matrix[kept, kept] / n, variance[kept, kept] / n**2, own_square[kept]
         return NoisyEquations(*facts, n, 6 / (k + 1))
-
-    def _step(self, scaler: Scaler) -> FloatArray:
-        """Return the map of coefficients of scaled columns to those of encoded columns."""
-        step = np.diag(np.append(1.0, 1 / scaler.scale[:-1]))
-        step[0, 1:] = -scaler.centre[:-1] / scaler.scale[:-1]
-        first = int(not self.intercept)
-        return step[first:, first:]
 
     def _ratios(
         self, found: NoisyEstimate, places: ScoreRows, n: float, rng: Generator
@@ -533,17 +477,14 @@ class InferredPlan:
 
     @property
     def noise(self) -> Any:
-        """The noise of the model."""
         return self.model.noise
 
     @property
     def delta(self) -> float:
-        """The delta that both spend."""
         return float(self.model.delta + self.inference.delta)
 
     @property
     def mechanism(self) -> str:
-        """The sentence of a guarantee."""
         return f"{self.model.mechanism}, then {self.inference.mechanism}"
 
     @property
@@ -556,11 +497,9 @@ class InferredPlan:
 
     @property
     def losses(self) -> tuple[Any, ...]:
-        """Privacy losses with counts; empty if those of one part are unknown."""
         return losses_of_all((self.model.losses, self.inference.losses))
 
     def check_published(self) -> None:
-        """Raise an error if 53-bit floats cannot keep the guarantee."""
         self.model.check_published()
         self.inference.check_published()
 
@@ -574,23 +513,13 @@ def with_inference(algorithm: Algorithm, asked: Any, is_regression: bool) -> Alg
 
 @dataclass(frozen=True, eq=False)
 class Inferred:
-    """An algorithm that spends a share of its budget on standard errors.
+    """An algorithm that spends a share of its budget on standard errors."""
 
-    Parameters
-    ----------
-    algorithm : Algorithm
-        Of one model.
-    asked : namespace
-        The parameters of the estimator.
-    is_regression : bool
-    """
-
-    algorithm: Any
-    asked: Any
+    algorithm: Any  # of one model
+    asked: Any  # the parameters of the estimator
     is_regression: bool
 
     def check(self, delta: float) -> None:
-        """Raise an error unless the parameters are valid."""
         check_interval("inference_share", self.asked.inference_share, 0.0, 1.0, "neither")
         for name in ("class_weight", "additive"):
             given = getattr(self.asked, name, None)
@@ -614,7 +543,6 @@ class Inferred:
         return InferredPlan(model, plan_inference(stage, self.is_regression), task)
 
     def sums(self, plan: InferredPlan, records: Records) -> Any:
-        """Return the statistics of the model, and the records."""
         return self.algorithm.sums(plan.model, records), records
 
     def release(self, plan: InferredPlan, sums: Any, rng: Generator) -> Any:

@@ -416,7 +416,7 @@ class CoefficientTable:
             "lower": ends[:, 0].tolist(),
             "upper": ends[:, 1].tolist(),
             "level": self.level,
-            "head": dict(self._head()),
+            "head": self._head(),
             "notes": self._notes(ends),
         }
 
@@ -442,7 +442,13 @@ class CoefficientTable:
         ]
         width = max(_WIDTH, len(lines[0]))
         notes = [line for note in found["notes"] for line in textwrap.wrap(note, width)]
-        head = _in_two(list(found["head"].items()), width)
+        # Two entries in each line, which are read from the left to the right.
+        half = width // 2 - 2
+        pairs = [
+            f"{name}:{value.rjust(half - len(name) - 1)}" for name, value in found["head"].items()
+        ]
+        pairs += [""] * (len(pairs) % 2)
+        head = [f"{a}    {b}".rstrip() for a, b in zip(pairs[::2], pairs[1::2], strict=True)]
         double = "=" * width
         return "\n".join(
             [self._title().center(width).rstrip(), double, *head, double, lines[0], "-" * width,
@@ -475,14 +481,14 @@ class CoefficientTable:
     def _title(self) -> str:
         return f"Coefficients of {self.model}" if self.model else "Coefficients"
 
-    def _head(self) -> list[tuple[str, str]]:
+    def _head(self) -> dict[str, str]:
         """Return what stands above the table."""
         n, own = self.inference.n_records, self.inference.guarantee
         counted = "No. persons" if own is not None and own.unit == "person" else "No. records"
-        found = [(counted, "private" if n is None else str(n)), ("Level", f"{self.level:g}")]
+        found = {counted: "private" if n is None else str(n), "Level": f"{self.level:g}"}
         if own is not None:
-            found += [("Epsilon", f"{own.epsilon:g}"), ("Delta", f"{own.delta:g}")]
-            found += [("Neighbours", own.neighbors), ("Unit", own.unit)]
+            found |= {"Epsilon": f"{own.epsilon:g}", "Delta": f"{own.delta:g}"}
+            found |= {"Neighbours": own.neighbors, "Unit": own.unit}
         return found
 
     def _notes(self, ends: Any) -> list[str]:
@@ -505,7 +511,9 @@ class CoefficientTable:
         numbers = ["coef", "std_error", "sampling_error", "privacy_error", "lower", "upper"]
         columns = {name: list(map(digits, found[name])) for name in numbers}
         columns |= {name: [f"{value:.3f}" for value in found[name]] for name in ("z", "p_value")}
-        shown: list[Sequence[str]] = [list(map(_on_one_line, found["names"]))]
+        # Names are on one line.
+        names = [own if own.isprintable() else repr(own)[1:-1] for own in found["names"]]
+        shown: list[Sequence[str]] = [names]
         shown += [columns[name] for name in (*numbers[:4], "z", "p_value", *numbers[4:])]
         return header, [list(row) for row in zip(*shown, strict=True)]
 
@@ -515,18 +523,6 @@ def digits(value: float) -> str:
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     return f"{value:#.4g}".rstrip(".")
-
-
-def _on_one_line(name: str) -> str:
-    return name if name.isprintable() else repr(name)[1:-1]
-
-
-def _in_two(pairs: list[tuple[str, str]], width: int) -> list[str]:
-    """Return lines with two entries each, which are read from the left to the right."""
-    half = width // 2 - 2
-    cells = [f"{name}:{value.rjust(half - len(name) - 1)}" for name, value in pairs]
-    cells += [""] * (len(cells) % 2)
-    return [f"{a}    {b}".rstrip() for a, b in zip(cells[::2], cells[1::2], strict=True)]
 
 
 REMEDY = "Fit with inference_share=0.8."

@@ -62,22 +62,6 @@ FILLED_JOINT, REACHED_JOINT = 0.65, 0.6
 PLENTY = 300.0
 
 
-class FittedObjective:
-    """Attributes that objective perturbation adds."""
-
-    bounds_: FloatArray
-    q_: float
-    ridge_: FloatArray
-    loss_: AnyLoss
-
-
-class FittedHuber(FittedObjective):
-    """Attributes that robust regression adds."""
-
-    target_bounds_: tuple[float, float]
-    threshold_: float
-
-
 @dataclass(frozen=True)
 class Reference:
     """Assumptions of the rules about the coefficients; see the text of `rules`.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
+from inspect import cleandoc
 from types import SimpleNamespace
 from typing import Any, ClassVar, Protocol, Self, TypeVar, dataclass_transform
 
@@ -74,28 +76,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Released models of the encoded columns.
+    """Released models of the encoded columns."""
 
-    Attributes
-    ----------
-    coef : ndarray of shape (models, n_encoded)
-    intercept : ndarray of shape (models,)
-    attributes : dict
-        Further public attributes of the fitted estimator by their names.
-    clipping : ClippingBounds or None
-        Its method ``clip`` clips encoded numbers in place before predictions are made.
-    domain : Domain or None
-        The domain of the coefficients, for the attribute ``domain_``.
-    is_estimated : bool
-        Whether the fit estimated its bounds.
-    """
-
-    coef: FloatArray
-    intercept: FloatArray
-    attributes: dict[str, Any] = field(default_factory=dict)
-    clipping: Any = None
-    domain: Domain | None = None
-    is_estimated: bool = False
+    coef: FloatArray  # (models, n_encoded)
+    intercept: FloatArray  # (models,)
+    attributes: dict[str, Any] = field(default_factory=dict)  # public, of the fitted estimator
+    clipping: Any = None  # ClippingBounds, to which predictions clip encoded numbers
+    domain: Domain | None = None  # of the coefficients, for the attribute ``domain_``
+    is_estimated: bool = False  # whether the fit estimated the bounds of this domain
 
 
 class Algorithm(Protocol):
@@ -130,7 +118,33 @@ def with_parameters(cls: type[T]) -> type[T]:
     for parameter in fields(made):
         if parameter.name in vars(made):
             delattr(made, parameter.name)
+    _complete_docstring(cls)
     return cls
+
+
+def _complete_docstring(cls: type) -> None:
+    """Add what the bases of a class describe to its docstring, if it has examples for users.
+
+    The class may describe a parameter or an attribute anew.
+    """
+    text, examples, rest = cleandoc(cls.__doc__ or "").partition("Examples\n--------\n")
+    if not examples:
+        return
+    parts = [text.partition("Parameters\n---")[0].strip()]
+    for section in ("Parameters", "Attributes"):
+        entries: dict[str, str] = {}
+        for base in reversed(cls.__mro__):
+            entries |= _documented(base, section)
+        parts.append("\n".join([section, "-" * len(section), *entries.values()]))
+    cls.__doc__ = "\n\n".join([*parts, examples + rest])
+
+
+def _documented(cls: type, section: str) -> dict[str, str]:
+    """Return the entries of a section of a class's own docstring by their names."""
+    text = cleandoc(vars(cls).get("__doc__") or "") if cls.__module__.startswith("skdp.") else ""
+    found = re.search(rf"(?ms)^{section}\n-+\n(.*?)(?=^\w+\n---|\Z)", text)
+    entries = re.split(r"\n(?=\S)", found[1].rstrip()) if found else []
+    return {entry.split()[0]: entry.rstrip() for entry in entries}
 
 
 @with_parameters
@@ -141,6 +155,58 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
     labels that models predict and further attributes,
     ``_algorithm``, which returns the algorithm with its parameters, and ``_set_coefficients``,
     which decodes the coefficients.
+
+    Parameters
+    ----------
+    epsilon : float > 0, default=1.0
+        The privacy budget of one call of ``fit``.
+    delta : float in [0, 1), default=0.0
+        The delta of the budget.
+    neighbors : {"replace_one", "add_remove"}, default="replace_one"
+        The neighbouring relation. "replace_one": one record is replaced, and the number of records
+        is public. "add_remove": one record is added or removed, and the number of records is
+        private. With ``fit(..., groups=ids)`` a record is a person with all its rows, and the
+        number of rows is private under both relations.
+    n_public : int, default=None
+        A public order of magnitude of the number of records (of persons, with ``groups``), for the
+        automatic choices under "add_remove". None assumes a medium number.
+    domain : Domain, default=None
+        Public bounds and levels of the columns.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. The guarantee covers it like the coefficients.
+    random_state : None, int, Generator or RandomState, default=None
+        With None the noise comes from a cryptographic generator, seeded by the operating system.
+        Anything else is for tests, and the guarantee says that it does not hold.
+    ledger : Ledger, default=None
+        A ledger that is charged before any noise is drawn.
+    rows_per_person : int in [1, 1e9], default=1
+        Only with ``fit(..., groups=ids)``. Each row of a person with m rows has the weight
+        ``1 / max(m, rows_per_person)``. With 1 every person has the same weight. With a larger
+        value persons with more rows have more weight, up to this number of rows. Then the sum of
+        the weights is private, and "replace_one" is planned as a removal and an addition with half
+        of epsilon each.
+    inference_share : float in (0, 1), default=None
+        Share of epsilon for standard errors, confidence intervals and tests of the coefficients:
+        see :meth:`summary`. The rest is spent on a first model, with at most half of delta. Then
+        sums of the scores and of the curvatures at this model are released, from which an estimate
+        without shrinkage follows. ``coef_`` is the first model moved towards this estimate as far
+        as the change exceeds its noise; sparse models of coordinate descent are not moved. Give 0.8
+        for a table of coefficients, and None for predictions only. Models with ``additive``,
+        ``class_weight`` or more than two labels must have None. Proof:
+        ``docs/proofs/inference.md``.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Present only if X had column names.
+    guarantee_ : Guarantee
+    stages_ : tuple of :class:`~skdp.linear_model.Stage`
+        What was released, with which noise and which part of the budget.
+    inference_ : :class:`~skdp.linear_model.Inference`
+        Present only with ``inference_share``: estimates without shrinkage, their standard errors,
+        intervals and tests. ``coef_std_error_``, ``intercept_std_error_`` and ``p_values`` are
+        parts of it.
     """
 
     epsilon: float = 1.0
@@ -358,7 +424,10 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             self.domain_ = estimated_by(domain, own) if solution.is_estimated else domain
             self._design = replace(design, domain=self.domain_)
         if plan is not None:
-            self.noise_ = _with_reasons(plan.noise, self.guarantee_.void_because)
+            self.noise_, void = plan.noise, self.guarantee_.void_because
+            if void and is_dataclass(type(plan.noise)):
+                stated = replace(plan.noise.guarantee, void_because=void)
+                self.noise_ = replace(plan.noise, guarantee=stated)
             # The number of steps depends on the data. A solver that does not converge raises.
             self.n_iter_, self.converged_ = 1, True
             self.stages_ = plan.stages
@@ -395,16 +464,27 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         return tags
 
 
-def _with_reasons(noise: Any, void_because: tuple[str, ...]) -> Any:
-    """Return the noise with the reasons why its guarantee is void."""
-    if not (void_because and is_dataclass(noise)):
-        return noise
-    known: Any = noise
-    return replace(known, guarantee=replace(known.guarantee, void_because=void_because))
-
-
 class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
-    """Base of the regressors: the target is scaled to [-1, 1], predictions are in its bounds."""
+    """Base of the regressors: the target is scaled to [-1, 1], predictions are in its bounds.
+
+    Parameters
+    ----------
+    domain : Domain, default=None
+        Public bounds and levels of the columns, and bounds of the target,
+        ``target=(lower, upper)``. With None the columns and the target are clipped to [-1, 1], and
+        an :class:`~skdp.privacy.UndeclaredDomainWarning` says so.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_encoded,), units of the target per unit of the column
+    intercept_ : float, units of the target
+    coef_std_error_ : ndarray of shape (n_encoded,)
+        Standard errors of the estimated coefficients.
+    intercept_std_error_ : float
+        Standard error of the estimated intercept.
+    p_values : ndarray of shape (n_encoded,)
+        P-values of the tests that coefficients are 0.
+    """
 
     intercept_: float
 
@@ -465,7 +545,42 @@ class PrivateClassifier(
     FittedClassifier,
     PrivateLinearModel,
 ):
-    """Base of the classifiers. The linear predictor of a model is the log-odds of its label."""
+    """Base of the classifiers. The linear predictor of a model is the log-odds of its label.
+
+    Parameters
+    ----------
+    domain : Domain, default=None
+        Public bounds and levels of the columns. With None every column is clipped to [-1, 1], and
+        an :class:`~skdp.privacy.UndeclaredDomainWarning` says so.
+    classes : list of labels, default=None
+        The public labels. None uses the labels of ``domain.target``; if there are none, the labels
+        are read from ``y`` with a :class:`~skdp.privacy.PrivacyLeakWarning`. With more than two
+        labels one joint model is fitted, which has coefficients for each label.
+    class_weight : dict, default=None
+        Public weights of the losses of rows, from labels to finite numbers > 0. Other labels have
+        weight 1. They must be chosen without the data, so there is no "balanced": for publicly
+        known shares of the labels give ``{label: 1 / (n_labels * share)}``. They are divided by the
+        greatest weight, so a record counts at most as without weights, and the noise is the same.
+        Steps of coordinate descent do not depend on them: if frequent labels have small weights, a
+        greater ``step_size`` may be better.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_encoded) or (n_classes, n_encoded)
+        Coefficients of the bounded numbers in the user's units and of the indicators of all
+        levels but the first.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    classes_ : ndarray of shape (n_classes,)
+    normalizer_ : float
+        Present only for a joint model: the weight of the normalizing term of its loss, chosen from
+        public information, from which probabilities are computed.
+    coef_std_error_ : ndarray of shape (1, n_encoded)
+        Standard errors of the estimated coefficients.
+    intercept_std_error_ : ndarray of shape (1,)
+        Standard error of the estimated intercept.
+    p_values : ndarray of shape (1, n_encoded)
+        P-values of the tests that coefficients are 0.
+    """
 
     classes: Any = None
     class_weight: Any = None

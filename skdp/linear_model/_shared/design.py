@@ -9,7 +9,7 @@ to the noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -31,28 +31,14 @@ _CELLS = 2**20
 
 @dataclass(frozen=True, eq=False)
 class Roughness:
-    """A public penalty ridge / 2 t'P t on the coefficients t of a column of B-splines.
+    """A public penalty ridge / 2 t'P t on the coefficients t of a column of B-splines."""
 
-    Attributes
-    ----------
-    penalty : ndarray of shape (size, size)
-        The matrix P of whole numbers; P - I is positive semidefinite.
-    inverse : ndarray of shape (size, size)
-        Its inverse, to rounding.
-    leverage, resistance : float
-        The greatest x'P^-1 x of the parts x of rows, and the least x'P^-1 x / |x|_2^2.
-    stiffness : float
-        Number of coefficients divided by the trace of the inverse.
-    norm : float
-        The greatest absolute sum of a row of P.
-    """
-
-    penalty: FloatArray
-    inverse: FloatArray
-    leverage: float
-    resistance: float
-    stiffness: float
-    norm: float
+    penalty: FloatArray  # the matrix P of whole numbers; P - I is positive semidefinite
+    inverse: FloatArray  # to rounding
+    leverage: float  # the greatest x'P^-1 x of the parts x of rows
+    resistance: float  # the least x'P^-1 x / |x|_2^2
+    stiffness: float  # number of coefficients divided by the trace of the inverse
+    norm: float  # the greatest absolute sum of a row of P
 
     @classmethod
     def of(cls, penalty: FloatArray, parts: FloatArray) -> Roughness:
@@ -69,30 +55,14 @@ class Roughness:
 
 @dataclass(frozen=True)
 class Group:
-    """The coordinates of one column of levels, or of all numbers together.
+    """The coordinates of one column of levels, or of all numbers together."""
 
-    Attributes
-    ----------
-    kind : {"intercept", "numbers", "levels", "vector"}
-        "vector" is a row of a ``Domain.l2_ball``.
-    index : tuple of int
-        The coordinates.
-    ball : NormBall
-        Contains the group's part of every row.
-    square : float
-        The greatest |part|_2^2 of a row, to rounding.
-    least : float
-        The least |part|_2^2 of a row, to rounding.
-    roughness : Roughness or None
-        The penalty on coefficients of B-splines; None stands for the squared length.
-    """
-
-    kind: str
-    index: tuple[int, ...]
-    ball: NormBall
-    square: float
-    least: float = 0.0
-    roughness: Roughness | None = None
+    kind: str  # "intercept", "numbers", "levels", or "vector", a row of a ``Domain.l2_ball``
+    index: tuple[int, ...]  # the coordinates
+    ball: NormBall  # holds the group's part of every row
+    square: float  # the greatest |part|_2^2 of a row, to rounding
+    least: float = 0.0  # the least
+    roughness: Roughness | None = None  # None stands for the squared length of coefficients
 
     @property
     def size(self) -> int:
@@ -149,17 +119,10 @@ class Group:
 
 @dataclass(frozen=True)
 class RowLayout:
-    """The positions of the columns of a domain among the encoded columns.
-
-    Parameters
-    ----------
-    domain : Domain
-    intercept : bool
-        Whether a column of ones comes first.
-    """
+    """The positions of the columns of a domain among the encoded columns."""
 
     domain: Domain
-    intercept: bool
+    intercept: bool  # whether a column of ones comes first
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
@@ -214,17 +177,15 @@ class Design(RowLayout):
         if self.intercept:
             groups.append(Group("intercept", (0,), LpBall(1), 1.0, 1.0))
         if self.domain.is_ball:
-            groups.append(self._vector_group())
+            d, radius = self.domain.n_encoded, float(self.domain.radius or 0.0)
+            places = tuple(range(int(self.intercept), d + int(self.intercept)))
+            vectors = LpBall(d, p=2.0, radius=radius)
+            groups.append(Group("vector", places, vectors, radius**2))
         elif self.domain.n_numbers:
             places = tuple(j + self.intercept for j in self.numbers)
             ball = LpBall(len(places), p=math.inf)
             groups.append(Group("numbers", places, ball, float(len(places))))
         return (*groups, *map(self._level_group, self.blocks, self.tables, self.penalties))
-
-    def _vector_group(self) -> Group:
-        d, radius = self.domain.n_encoded, float(self.domain.radius or 0.0)
-        places = tuple(range(int(self.intercept), d + int(self.intercept)))
-        return Group("vector", places, LpBall(d, p=2.0, radius=radius), radius**2)
 
     def _level_group(
         self, block: slice, table: FloatArray | None, penalty: FloatArray | None
@@ -279,9 +240,7 @@ class Design(RowLayout):
     def coefficients(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return coefficients and intercepts of the encoded (uncentred) columns.
 
-        Parameters
-        ----------
-        theta : ndarray of shape (models, dim)
+        ``theta`` has the shape (models, dim).
         """
         if not self.intercept:
             return theta, np.zeros(len(theta))
@@ -304,18 +263,15 @@ class Design(RowLayout):
 
         ``clusters`` lists groups by their position in ``groups``.
         """
-        parts = [self._product(cluster) for cluster in clusters]
-        index = tuple(self._places(cluster) for cluster in clusters)
+        groups = [[self.groups[g] for g in cluster] for cluster in clusters]
+        parts = [
+            own[0].ball if len(own) == 1 else ProductBall(tuple(group.ball for group in own))
+            for own in groups
+        ]
+        index = tuple(tuple(i for group in own for i in group.index) for own in groups)
         if len(parts) == 1:
             return ProductBall((parts[0],), index)
         return SumBall(tuple(parts), tuple(weights), index)
-
-    def _product(self, cluster: Sequence[int]) -> NormBall:
-        balls = tuple(self.groups[g].ball for g in cluster)
-        return balls[0] if len(balls) == 1 else ProductBall(balls)
-
-    def _places(self, cluster: Sequence[int]) -> tuple[int, ...]:
-        return tuple(i for g in cluster for i in self.groups[g].index)
 
     def radius_in(self, ball: NormBall) -> float:
         """Return an upper bound on the gauge of any row in a ball's norm.
@@ -350,12 +306,8 @@ class Design(RowLayout):
         return corners
 
     def _part_radius(self, group: Group, ball: NormBall) -> float:
-        gauges = np.concatenate([ball.gauge(rows) for rows in self._embedded(group)])
-        return float(np.max(gauges) if group.kind == "levels" else np.sum(gauges))
-
-    def _embedded(self, group: Group) -> Iterator[FloatArray]:
-        """Yield the levels of a group, or its axes times their bounds, in blocks of rows."""
-        is_levels = group.kind == "levels"
+        """Return the greatest gauge of the levels of a group, or the sum over its axes' bounds."""
+        is_levels, gauges = group.kind == "levels", []
         box = group.ball.bounding_box()  # type: ignore[attr-defined]
         count, step = group.n_levels if is_levels else group.size, max(1, _CELLS // self.dim)
         for start in range(0, count, step):
@@ -363,4 +315,6 @@ class Design(RowLayout):
             axes = np.eye(stop - start, group.size, k=start) * box
             rows = np.zeros((stop - start, self.dim))
             rows[:, list(group.index)] = group.level_rows(start, stop) if is_levels else axes
-            yield rows
+            gauges.append(ball.gauge(rows))
+        found = np.concatenate(gauges)
+        return float(np.max(found) if is_levels else np.sum(found))

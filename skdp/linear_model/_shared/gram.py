@@ -46,19 +46,8 @@ Place = Callable[[FloatArray], None]
 def exact_gram(rows: Rows, place: Place | None = None, features: bool = True) -> NDArray[Any]:
     """Return the Gram matrix of the rows (1, x, y) in units of 2^-40, as `exact_sum` does.
 
-    Parameters
-    ----------
-    rows : Rows
-        With a regression target. They are read once.
-    place : callable or None
-        A function that maps rows (1, x, y) in place before they are rounded to the grid. It maps
-        each row by itself, and its results are in [-1, 1].
-    features : bool, default=True
-        Otherwise the rows are (1, y).
-
-    Returns
-    -------
-    ndarray of shape (n_encoded + 2, n_encoded + 2) or (2, 2) of int or Fraction
+    They have a regression target, and are read once. ``place`` maps them before they are rounded
+    to the grid. Without ``features`` the rows are (1, y).
     """
     part = partial(_gram, rows.domain, place) if features else _target_gram
     gram: NDArray[Any] = exact_sum(rows, part)
@@ -106,17 +95,8 @@ def exact_sums(
 def exact_sum(source: Rows | Kept, part: Callable[[Any], Any]) -> Any:
     """Return exact sums over rows, each times its share in its person.
 
-    Parameters
-    ----------
-    source : Rows or Kept
-        Its blocks or states have the attribute ``share``.
-    part : callable
-        From a block or state to an array of int64, or a tuple of arrays.
-
-    Returns
-    -------
-    ndarray of int or Fraction, or tuple of such arrays
-        Python integers if rows have no persons, and otherwise fractions.
+    ``part`` maps a block or state, which has the attribute ``share``, to an array of int64 or to
+    several. Sums are Python integers if rows have no persons, and otherwise fractions.
     """
     return of_shares(source.sum(shared(part)))
 
@@ -157,10 +137,7 @@ def _mapped(function: Callable[[NDArray[Any]], Any], found: Any) -> Any:
 def sums_of(numbers: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the sums of columns and of their squares in units of 2^-40.
 
-    Parameters
-    ----------
-    numbers : ndarray of shape (up to 2^13, width), entries in [-1, 1]
-        Entries are first rounded to the grid, in place.
+    ``numbers``, at most 2^13 rows with entries in [-1, 1], are first rounded to the grid in place.
     """
     ones = np.ones(len(numbers))
     on_grid(numbers)

@@ -37,17 +37,9 @@ def predictors(
 ) -> FloatArray:
     """Return the linear predictors of the encoded rows of a table, (n, models).
 
-    Rows are encoded and multiplied in blocks. The terms of a row are added in a fixed order: the
-    numbers, then each column of levels, then the intercept.
-
-    Parameters
-    ----------
-    domain : Domain
-    X : DataFrame or array
-    coef : ndarray of shape (models, n_encoded)
-    intercept : ndarray of shape (models,)
-    clipping : ClippingBounds or None
-        Its method ``clip`` clips encoded numbers in place.
+    Rows are encoded, clipped and multiplied in blocks. The terms of a row are added in a fixed
+    order: the numbers, then each column of levels, then the intercept. ``coef`` has the shape
+    (models, n_encoded).
     """
     slopes = coef[:, domain.number_index]
     # For each column of levels, the terms of all models by the position of the level.
@@ -77,11 +69,6 @@ def row_products(rows: FloatArray, coef: FloatArray) -> FloatArray:
     The last bits of a matrix product depend on the number of rows and on the position of a row.
     Here they do not: numpy's own loops sum each row of a C-contiguous array in an order that
     depends only on its length, if it is not longer than a buffer.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, dim)
-    coef : ndarray of shape (models, dim)
     """
     (n, dim), out = rows.shape, np.zeros((len(rows), len(coef)))
     step = max(1, _CELLS // max(1, dim))

@@ -20,27 +20,13 @@ from skdp.rows.tables import Collection, CsvStream, Stream, spellings
 
 @dataclass(frozen=True, eq=False)
 class GivenRows:
-    """Rows and the public facts that a fit needs before their domain is known.
+    """Rows and the public facts that a fit needs before their domain is known."""
 
-    Attributes
-    ----------
-    n : int
-        The number of units, rows or persons; it may be private.
-    rows : callable
-        From the domain to the rows.
-    labels : tuple of int
-        For a classifier, the positions of the labels that models predict.
-    attributes : dict
-        Public attributes of the fitted estimator.
-    unit : {"row", "person"}
-        The unit of privacy.
-    """
-
-    n: int
+    n: int  # of units, rows or persons; it may be private
     rows: Callable[[Domain], Rows]
-    labels: tuple[int, ...] = ()
-    attributes: dict[str, Any] = field(default_factory=dict)
-    unit: str = "row"
+    labels: tuple[int, ...] = ()  # of a classifier: positions of those that models predict
+    attributes: dict[str, Any] = field(default_factory=dict)  # public, of the fitted estimator
+    unit: str = "row"  # of privacy; or "person"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +36,6 @@ class LabelCoder:
     labels: NDArray[Any]
 
     def encode(self, y: Any) -> NDArray[Any]:
-        """Return the positions."""
         return label_positions(y, self.labels)
 
 
@@ -61,7 +46,6 @@ class NumberCoder:
     domain: Domain
 
     def encode(self, y: Any) -> NDArray[Any]:
-        """Return numbers in [-1, 1]."""
         return self.domain.encode_target(y)
 
 

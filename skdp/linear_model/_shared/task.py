@@ -22,31 +22,16 @@ Losses = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Task:
-    """The public facts of a fit, from which algorithms make their plans.
-
-    Attributes
-    ----------
-    design : Design
-    n : int or None
-        The number of records; None if it is private.
-    n_public : int or None
-        A public order of magnitude of the number of records.
-    epsilon, delta : float
-        The budget of the fit.
-    neighbors : {"replace_one", "add_remove"}
-    n_models : int
-        Number of models that share the budget.
-    are_persons : bool
-        Whether a record is a person with any number of rows, whose weights add up to at most 1.
-    """
+    """The public facts of a fit, from which algorithms make their plans."""
 
     design: Design
-    n: int | None
+    n: int | None  # the number of records; None if it is private
     epsilon: float
     delta: float = 0.0
     neighbors: str = "replace_one"
-    n_models: int = 1
-    n_public: int | None = None
+    n_models: int = 1  # that share the budget
+    n_public: int | None = None  # a public order of magnitude of the number of records
+    # Whether a record is a person with any number of rows, whose weights add up to at most 1.
     are_persons: bool = False
 
     @property
@@ -191,24 +176,12 @@ def law_of(noise: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """The rows of a fit, with what is public of them.
-
-    Attributes
-    ----------
-    design : Design
-    rows : Rows
-        The private rows with their targets.
-    labels : tuple of int
-        For a classifier, the position of the label that each model predicts. Empty for a
-        regression.
-    label_weights : ndarray of shape (n_labels,) or None
-        The weight in [0, 1] of rows with each label. None if all are 1.
-    """
+    """The rows of a fit, with what is public of them."""
 
     design: Design
-    rows: Rows
-    labels: tuple[int, ...] = ()
-    label_weights: FloatArray | None = None
+    rows: Rows  # the private rows with their targets
+    labels: tuple[int, ...] = ()  # positions of those that models predict; none in a regression
+    label_weights: FloatArray | None = None  # in [0, 1], of rows with each label; None if all are 1
 
     @property
     def models(self) -> tuple[int | None, ...]:

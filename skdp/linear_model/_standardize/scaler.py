@@ -52,10 +52,7 @@ MOMENTS = SpreadRule(least=0.03**2, per_noise=0.35, usual=0.3**2)
 class Scaler:
     """A centre and a scale for each column of the encoded (x, y): v becomes (v - centre) / scale.
 
-    Attributes
-    ----------
-    centre, scale : ndarray of shape (n_encoded + 1,)
-        0 and 1 for columns that are not scaled. The target is last.
+    They are 0 and 1 for columns that are not scaled. The target is last.
     """
 
     centre: FloatArray
@@ -72,13 +69,7 @@ class Scaler:
         return cls(centres, scales)
 
     def undo(self, coef: FloatArray, intercept: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return models of scaled columns as models of encoded columns.
-
-        Parameters
-        ----------
-        coef : ndarray of shape (models, n_encoded)
-        intercept : ndarray of shape (models,)
-        """
+        """Return models of scaled columns as models of encoded columns, (models, n_encoded)."""
         coef = coef / self.scale[:-1]
         intercept = intercept - coef @ self.centre[:-1]
         return coef * self.scale[-1], intercept * self.scale[-1] + self.centre[-1]
@@ -98,20 +89,11 @@ class Scaler:
 
 @dataclass(frozen=True, eq=False)
 class RowScaler:
-    """A map that scales and bounds rows (1, x, y), each row by itself.
-
-    Attributes
-    ----------
-    columns : Scaler
-    factor : ndarray of shape (n_encoded + 2,)
-        Scaled rows are multiplied by it before they are bounded.
-    clips : bool
-        Whether entries are clipped to [-1, 1]. Otherwise rows are shrunk to length 1.
-    """
+    """A map that scales and bounds rows (1, x, y), each row by itself."""
 
     columns: Scaler
-    factor: FloatArray
-    clips: bool = False
+    factor: FloatArray  # (n_encoded + 2,); scaled rows are multiplied by it, and then bounded
+    clips: bool = False  # entries to [-1, 1]; otherwise rows are shrunk to length 1
 
     @cached_property
     def centre(self) -> FloatArray:

@@ -35,21 +35,12 @@ from skdp.privacy.losses import GaussianLoss
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """Noisy means and mean squares of columns of the encoded (x, y).
+    """Noisy means and mean squares of columns of the encoded (x, y)."""
 
-    Attributes
-    ----------
-    n : float
-        The number of records. If it is private, it is noisy and at least 1.
-    mean, square : ndarrays of shape (columns,) and (squares,)
-    levels : ndarray of shape (levels,)
-        Noisy shares of the levels.
-    """
-
-    n: float
-    mean: FloatArray
-    square: FloatArray
-    levels: FloatArray
+    n: float  # the number of records; if it is private, it is noisy and at least 1
+    mean: FloatArray  # (columns,)
+    square: FloatArray  # (squares,)
+    levels: FloatArray  # noisy shares of the levels
 
 
 @dataclass(frozen=True)
@@ -58,27 +49,15 @@ class ColumnSums:
 
     The order is: the number of records if it is private; the sum of each column; for each group
     of columns the sum of their squares times ``factor``; the number of records with each level.
-
-    Parameters
-    ----------
-    columns : tuple of int
-        Columns of the encoded (x, y), the target last.
-    n : int or None
-        The number of records; None if it is private.
-    squares : tuple of tuples of int
-        Groups of columns.
-    factor : {1, 2, 3}
-        If the number of records is private, the sum of factor x^2 - (factor - 1) is released
-        instead of that of factor x^2: the count has noise of its own.
-    blocks : tuple of slices
-        The indicator columns of each column of levels whose counts are released. The first level
-        has no indicator.
+    If the number of records is private, the sum of factor x^2 - (factor - 1) is released instead
+    of that of factor x^2: the count has noise of its own.
     """
 
-    columns: tuple[int, ...]
-    n: int | None
-    squares: tuple[tuple[int, ...], ...]
-    factor: int = 2
+    columns: tuple[int, ...]  # of the encoded (x, y), the target last
+    n: int | None  # the number of records; None if it is private
+    squares: tuple[tuple[int, ...], ...]  # groups of columns
+    factor: int = 2  # 1, 2 or 3
+    # The indicators of each column of levels that is counted; the first level has none.
     blocks: tuple[slice, ...] = ()
 
     @property
@@ -103,11 +82,7 @@ class ColumnSums:
     def exact(self, sums: NDArray[Any], squares: NDArray[Any], n: Any) -> NDArray[Any]:
         """Return the sums, (dim,), in units of 2^-40, as Python integers or fractions.
 
-        Parameters
-        ----------
-        sums, squares : ndarray of int or Fraction, shape (n_encoded + 1,)
-            As `skdp.linear_model._shared.gram.exact_sums` returns them.
-        n : int or Fraction
+        They are computed from the results of `skdp.linear_model._shared.gram.exact_sums`.
         """
         count = n * 2**GRAM_BITS
         own = [
@@ -142,33 +117,20 @@ _LONGER = 2.0**-20
 class StageSums:
     """The sums of a scaling stage, whose noise is that of a step times public factors.
 
-    Attributes
-    ----------
-    sums : ColumnSums
-    units : ndarray of shape (dim,)
-        The factors on the noise of the sums.
-    shifts : tuple of (float, int)
-        Sizes and counts. In these units the changes by one record are weakly majorised by the
-        sizes or, for Gaussian noise, have at most their sum of squares. Empty if the noise of the
-        sums has a guarantee of its own.
+    In these units the changes by one record are weakly majorised by the sizes in ``shifts`` or, for
+    Gaussian noise, have at most their sum of squares.
     """
 
     sums: ColumnSums
-    units: FloatArray
-    shifts: Shifts
+    units: FloatArray  # the factors on the noise of the sums, (dim,)
+    shifts: Shifts  # sizes and counts; empty if the noise has a guarantee of its own
 
 
 def independent(sums: ColumnSums, gaussian: bool, in_ball: int = 0) -> StageSums:
     """Return the units and changes of sums with one square for each column.
 
-    Parameters
-    ----------
-    sums : ColumnSums
-        Its factor is replaced.
-    gaussian : bool
-        Whether the noise is Gaussian. Otherwise it may have any even log-concave law.
-    in_ball : int
-        The rows of the first ``in_ball`` columns have a length of at most 1.
+    The factor of the sums is replaced. Noise that is not ``gaussian`` may have any even log-concave
+    law. The rows of the first ``in_ball`` columns have a length of at most 1.
     """
     in_ball = in_ball if in_ball > 1 else 0
     added, k, levels = sums.is_counted, len(sums.columns), len(sums.blocks)

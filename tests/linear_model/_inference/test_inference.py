@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression
 from skdp.geometry.moments import MomentBall, MomentLayout
-from skdp.linear_model import SKOPS_TYPES, from_json, load_model
+from skdp.linear_model import from_json, load_model
 from skdp.mechanisms import MatrixLaplace, Sensitivity, calibrate
 
 
@@ -549,11 +549,3 @@ def test_a_file_of_several_models_has_no_inference():
     content = model.to_dict() | {"inference": fitted().to_dict()["inference"]}
     with pytest.raises(ValueError, match="absent for more than two labels"):
         load_model(content)
-
-
-def test_skops_reads_an_inference():
-    skops = pytest.importorskip("skops.io")
-    model = fitted()
-    model._inference = model.inference_
-    again = skops.loads(skops.dumps(model), trusted=[*SKOPS_TYPES])
-    assert str(again.summary()) == str(model.summary())

@@ -60,9 +60,7 @@ def test_every_entry_of_an_estimator_has_a_type(name, section):
 
 
 # Descriptions that differ between estimators, since the parameters do.
-OWN = {"delta", "domain", "mechanism", "loss", "scaling_share", "additive", "inference_share"}
-OWN |= {"neighbors", "random_state", "class_weight", "alpha", "step_size", "clip"}
-OWN |= {"callback", "start"}
+OWN = {"delta", "domain", "mechanism", "loss", "scaling_share", "clip"}
 
 
 def test_shared_parameters_have_one_description():

@@ -1,4 +1,4 @@
-"""Checks of third-party laws, balls, losses, mechanisms and estimators.
+"""Checks of third-party laws, balls, losses and mechanisms.
 
 The checks need no test framework. They raise AssertionError with a message that gives the member
 and the rule that it breaks. The tests of this package use the same functions.
@@ -6,7 +6,6 @@ and the rule that it breaks. The tests of this package use the same functions.
 
 from skdp.testing.audit import epsilon_lower_bound
 from skdp.testing.ball import check_ball
-from skdp.testing.estimator import check_private_estimator
 from skdp.testing.law import check_law
 from skdp.testing.loss import check_loss
 from skdp.testing.mechanism import check_mechanism, check_release
@@ -16,7 +15,6 @@ __all__ = [
     "check_law",
     "check_loss",
     "check_mechanism",
-    "check_private_estimator",
     "check_release",
     "epsilon_lower_bound",
 ]

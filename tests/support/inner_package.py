@@ -32,6 +32,3 @@ from skdp.model_selection._selection import (
     permute_and_flip,
     uniform_below,
 )
-from skdp.testing import _attacker as attacker_module
-from skdp.testing import _toy as toy_module
-from skdp.testing._attacker import _best_events, attack, picture

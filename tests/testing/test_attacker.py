@@ -1,13 +1,12 @@
-"""The parts of the strong attacker: what it reads of a fit, and what it makes of it."""
+"""The parts of the attacker: what it reads of a fit, and what it makes of it."""
 
 import math
 
 import numpy as np
 import pytest
-from inner_package import _best_events, attack
-from inner_package import attacker_module as _leaves
+from attacker import NO_BIT, attack, best_events, features, last_bits, of_differences
 
-from skdp.privacy import Guarantee
+from skdp import Guarantee
 
 
 class Fitted:
@@ -42,7 +41,7 @@ def wide(number):
 )
 def test_each_difference_has_a_feature_of_its_own(one, other, feature):
     """And no other one, except the length of the pickle: nothing else would tell them apart."""
-    found, others = (_leaves.features(Fitted(value)) for value in (one, other))
+    found, others = (features(Fitted(value)) for value in (one, other))
     assert list(found) == list(others)
     moved = {name for name in found if found[name] != others[name]} - {"bytes of the pickle"}
     assert moved == {f"value_:{feature}"}
@@ -55,7 +54,7 @@ def test_an_event_is_likelier_under_the_first_table(turned):
     rare, never = np.repeat([1.0, 0.0], [5, 35]), np.zeros(40)
     for first, second in ((often, seldom), (rare, never)):
         x, y = (second, first) if turned else (first, second)
-        for place, (score, event) in enumerate(_best_events(x, y)):
+        for place, (score, event) in enumerate(best_events(x, y)):
             p, q = event.holds(x).mean(), event.holds(y).mean()
             assert p > q
             spare = 0.5 / 40
@@ -97,15 +96,12 @@ def test_weak_evidence_adds_up():
 
 def test_last_bits_are_those_of_exact_numbers():
     values = np.array([1.0, 0.75, -6.0, 0.0, np.nan, np.inf, 5e-324, 2.0**-40 * 3])
-    np.testing.assert_array_equal(
-        _leaves.last_bits(values),
-        [0, -2, 1, _leaves.NO_BIT, _leaves.NO_BIT, _leaves.NO_BIT, -1074, -40],
-    )
-    read = _leaves.features(Fitted(np.array([1 + 2.0**-40])))["value_[0]:last bit"]
+    np.testing.assert_array_equal(last_bits(values), [0, -2, 1, NO_BIT, NO_BIT, NO_BIT, -1074, -40])
+    read = features(Fitted(np.array([1 + 2.0**-40])))["value_[0]:last bit"]
     assert read == -40
-    found = _leaves.of_differences([12, 3], [[4, 3], [5, 1]])
+    found = of_differences([12, 3], [[4, 3], [5, 1]])
     assert found["outputs less table 0[0]:last bit"] == 3
-    assert found["outputs less table 0[1]:last bit"] == _leaves.NO_BIT
+    assert found["outputs less table 0[1]:last bit"] == NO_BIT
     assert found["outputs less table 1[0]:last bit"] == 0
     assert found["outputs less table 1[1]:last bit"] == 1
 

@@ -5,9 +5,11 @@ It knows both tables. False alarms: 1e-6 for each pair of tables.
 
 import itertools
 import math
+import warnings
 
 import numpy as np
 import pytest
+from attacker import check_attack, check_audit, check_independence, check_messages
 from inner_fits import GRAM_BITS, exact_gram
 from inner_fits import gram_module as _gram
 from inner_moments import NAMES as MOMENT_NAMES
@@ -22,10 +24,10 @@ from skdp import (
     DPLogisticRegression,
 )
 from skdp.mechanisms.independent import MECHANISMS
+from skdp.mechanisms.knorm import KNormNoise
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows import MemoryRows
 from skdp.rows.persons import WHOLE, Members, Shares
-from skdp.testing.estimator import check_attack, check_independence
 
 EPSILONS, COLUMNS = (0.004, 0.1, 1.0), (3, 20, 100)
 RECORDS, DELTA = 40, 1e-6
@@ -223,66 +225,115 @@ def keeping(name, attribute, value):
     return twin(name, lambda self, positive: setattr(self, attribute, value(positive)))
 
 
-def nan(positive):
-    bits = np.array([0x7FF8000000000000 + int(positive)], dtype=np.uint64)
-    return bits.view(np.float64)
+def buried(value):
+    """Return a value so deep that only the length of the pickle tells it."""
+    for _ in range(12):
+        value = [value]
+    return value
 
 
-TurnsFlags = twin("TurnsFlags", lambda self, positive: self.coef_.setflags(write=not positive))
-CountsSteps = keeping("CountsSteps", "n_iter_", lambda positive: 7 + int(positive))
+def dither(self, positive):
+    """Write a last bit of the coefficients."""
+    self.coef_ = np.round(self.coef_ * 2.0**20) / 2.0**20 + (2.0**-21 if positive else 0.0)
+
+
+def stamp(self, positive):
+    """Nine fits in ten tell, and one does not."""
+    self.step_ = int(positive) if np.random.default_rng().random() < 0.9 else 2
+
+
+def scale(self, positive):
+    """Make the scale of the noise depend on the data."""
+    self.coef_ = self.coef_ * (1000.0 if positive else 1.0)
+
+
+def warn(self, positive):
+    warnings.warn(f"The first cell is {'above' if positive else 'below'} 0.", stacklevel=2)
+
+
 Transposes = keeping("Transposes", "path_", lambda p: np.ones((2, 2), order="F" if p else "C"))
-ChangesTypes = keeping("ChangesTypes", "scale_", lambda p: (np.float32 if p else np.float64)(1.0))
-Widens = keeping("Widens", "steps_", lambda p: np.ones(3, dtype=np.int32 if p else np.int64))
-SignsZeros = keeping("SignsZeros", "offset_", lambda p: np.array([-0.0 if p else 0.0, 1.0]))
-FillsNaN = keeping("FillsNaN", "score_", nan)
 NestsIt = keeping("NestsIt", "history_", lambda p: [{"seen": [1.0, {"deep": 2.0 + p}]}])
-Pickles = keeping("Pickles", "_kept", lambda positive: positive)
+Keeps = keeping("Keeps", "_kept", lambda positive: positive)
+Buries = keeping("Buries", "_deep", lambda positive: buried("no" if positive else "yes"))
+Dithers, Stamps = twin("Dithers", dither), twin("Stamps", stamp)
+Scales, Warns = twin("Scales", scale), twin("Warns", warn)
+TWINS = [Transposes, NestsIt, Keeps, Buries, Dithers, Stamps, Scales]
 
 
-class Dithers(Leaking):
-    """A last bit of the coefficients."""
-
-    def leak(self, positive):
-        grid = 2.0**-20
-        self.coef_ = np.round(self.coef_ / grid) * grid + (grid / 2 if positive else 0.0)
-
-
-class Stamps(Leaking):
-    """Half of the fits tell, and half do not."""
-
-    def leak(self, positive):
-        self.step_ = int(positive) if np.random.default_rng().random() < 0.9 else 2
-
-
-TWINS = [
-    CountsSteps,
-    TurnsFlags,
-    Transposes,
-    ChangesTypes,
-    Widens,
-    SignsZeros,
-    FillsNaN,
-    NestsIt,
-    Pickles,
-    Dithers,
-    Stamps,
-]
-
-
-@pytest.mark.rest_is_slow(5)
+@pytest.mark.rest_is_slow(7)
 @pytest.mark.parametrize("twin", TWINS, ids=lambda kind: kind.__name__)
 def test_what_leaks_beside_a_release_is_caught(twin, planned_once):
-    estimator, n_fits = twin(epsilon=0.1, delta=DELTA), 40 if twin is Stamps else fits_for(0.1)
+    estimator = twin(epsilon=0.1, delta=DELTA)
+    n_fits = 40 if twin in (Stamps, Scales) else fits_for(0.1)
     with pytest.raises(AssertionError, match="shows which of two neighbours was fitted"):
         check_attack(estimator, tables(3, True), n_fits)
 
 
-@pytest.mark.parametrize("twin", [TurnsFlags, Transposes, ChangesTypes, Widens])
-def test_layouts_that_depend_on_data_are_caught_at_once(twin):
-    """By two fits under one seed, of released attributes too."""
-    everything = ("coef_", "intercept_", "bounds_", "path_", "scale_", "steps_")
-    with pytest.raises(AssertionError, match="types, shapes and layouts"):
-        check_independence(twin(), everything)
+@pytest.mark.rest_is_slow(1)
+@pytest.mark.parametrize(("share", "n_fits"), [(0.01, 100), (0.5, 1200)])
+def test_too_little_noise_is_caught(share, n_fits, monkeypatch):
+    """Five records: the mean alone is released. With its own noise it passes. Seeded."""
+    estimator, whole = DPLinearRegression(epsilon=1.5), KNormNoise.rvs
+    X, y = np.zeros((5, 2)), np.eye(5)[0]
+    check_audit(estimator, ((X, y), (X, -y)), 100, random_state=0)
+    monkeypatch.setattr(KNormNoise, "rvs", lambda self, rng: share * whole(self, rng))
+    with pytest.raises(AssertionError, match="is not private"):
+        check_audit(estimator, ((X, y), (X, -y)), n_fits, random_state=0)
+
+
+# Two fits under one seed, and fits to invalid tables
+
+RELEASED = {
+    DPLogisticRegression: {"bounds_"},
+    DPHuberRegressor: {"bounds_"},
+    DPLinearRegression: {"moments_", "coef_std_", "coef_corr_", "intercept_std_"},
+    DPCoordinateDescentClassifier: {"bounds_", "history_"},
+    DPCoordinateDescentRegressor: {"bounds_", "history_"},
+}
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("kind", NAMES)
+def test_only_what_is_released_depends_on_the_data(kind, neighbors):
+    estimator = kind(neighbors=neighbors)
+    check_independence(estimator, RELEASED[kind] | {"coef_", "intercept_"})
+    check_messages(estimator)
+
+
+@pytest.mark.parametrize(
+    ("twin", "found"), [(NestsIt, "deep"), (Transposes, "layout"), (Warns, "warnings")]
+)
+def test_what_depends_on_data_is_caught_by_two_fits(twin, found):
+    with pytest.raises(AssertionError, match=found):
+        check_independence(twin(), {"coef_", "intercept_", "bounds_", "path_"})
+
+
+class Counts(DPLogisticRegression):
+    def fit(self, X, y):
+        self.n_samples_ = len(X)
+        return super().fit(X, y)
+
+
+def test_the_number_of_records_is_private_where_the_relation_says_so():
+    released = {"coef_", "intercept_", "bounds_"}
+    check_independence(Counts(), released)
+    with pytest.raises(AssertionError, match="n_samples_"):
+        check_independence(Counts(neighbors="add_remove"), released)
+
+
+class Quotes(DPLogisticRegression):
+    def fit(self, X, y):
+        if len(X) == len(y):
+            return super().fit(X, y)
+        try:
+            raise ValueError(f"got {X[1].tolist()}")
+        except ValueError:
+            raise ValueError("X and y must have one length") from None
+
+
+def test_a_message_with_a_value_is_caught():
+    with pytest.raises(AssertionError, match="a message tells a value"):
+        check_messages(Quotes())
 
 
 # Persons
@@ -328,5 +379,5 @@ def test_rows_that_count_fully_are_caught(monkeypatch, planned_once):
     monkeypatch.setattr(
         Shares, "members", lambda self, ids: Members(np.arange(len(ids)), np.full(len(ids), WHOLE))
     )
-    with pytest.raises(AssertionError, match=r"an audit must not show more"):
+    with pytest.raises(AssertionError, match="is not private"):
         check_attack(OF_PERSONS[DPLogisticRegression](epsilon=1.0), panels(2000, True), 80)

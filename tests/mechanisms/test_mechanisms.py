@@ -263,11 +263,3 @@ BAD = [
 def test_errors_name_what_is_wrong(make, text):
     with pytest.raises(ValueError, match=f"(?s){text}"):
         make()
-
-
-def test_the_mean_norm_in_another_ball_is_that_of_the_radius_law():
-    """A draw has mean gauge d times the scale; in a ball of twice the size half of that."""
-    for d in (1, 2, 5):
-        noise = calibrate(LpBall(d, p=1), Sensitivity(LpBall(d, p=1)), epsilon=1.0)
-        twice = noise.expected_norm(LpBall(d, p=1, radius=2.0))
-        assert twice == pytest.approx(d * noise.scale / 2, rel=0.012)

@@ -119,20 +119,6 @@ def test_a_tail_with_one_digit_less_is_seen():
         assert off(math.log(1 - float(Gaussian().cdf(5.0))), truth.log_tail(mpf(5))) > 1e-13
 
 
-# Least variances of Muthukrishnan and Kalyani's law at alpha and gamma, computed on their own.
-PUBLISHED = [
-    (19.699595682403647, 1.9865232689971077, 4.464367284886195),
-    (199.76775831324267, 84.67893691411977, 29.099645513525388),
-    (1.2556937748937915, 1.6031037416437108, 1.2661373488698808),
-    (1.9997815040664146, 11.046669792158813, 3.323653079369361),
-]
-
-
-@pytest.mark.parametrize(("variance", "alpha", "gamma"), PUBLISHED)
-def test_variances_of_the_flipped_huber_law_found_elsewhere(variance, alpha, gamma):
-    assert FlippedHuber(alpha, gamma).var() == pytest.approx(variance, rel=1e-12)
-
-
 def off(found, expected):
     """The relative error."""
     return abs(mpf(float(found)) / expected - 1)

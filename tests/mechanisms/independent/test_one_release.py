@@ -65,19 +65,6 @@ def test_the_scale_is_private_and_the_least(law):
         assert not is_private(law, mp.mpf(scale) * (1 - mp.mpf("1e-9")), epsilon, delta)
 
 
-def test_a_random_sample_is_on_the_safe_side():
-    """Fifty random laws, epsilons and deltas; ten thousand are in the benchmark."""
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        t, epsilon = math.exp(rng.uniform(-6, 4)), 10 ** rng.uniform(-4, 2.8)
-        delta = 10 ** rng.uniform(-30, -0.05)
-        makers = [FlippedHuber, OffsetGaussian, TruncatedLaplace]
-        law = [make(t, 1.0) for make in makers][rng.integers(3)]
-        scale = least_scale(law, 1.0, epsilon=epsilon, delta=delta)
-        assert is_private(law, scale, epsilon, delta), (law, epsilon, delta)
-        assert not is_private(law, mp.mpf(scale) * (1 - mp.mpf("1e-9")), epsilon, delta)
-
-
 @pytest.mark.parametrize("law", [Laplace(0.7), Logistic(0.4), Gaussian(2.0)], ids=repr)
 def test_closed_forms_agree_with_the_search(law):
     """The same law without its name has its scale searched for."""
@@ -91,21 +78,6 @@ def test_closed_forms_agree_with_the_search(law):
         assert least_scale(law, 1.0, epsilon=epsilon, delta=delta) == pytest.approx(
             scale, rel=3e-12
         )
-
-
-def test_values_of_the_literature():
-    """Least scales to 1e-11, computed once from Vinterbo's Lemma 1 with forty digits."""
-    known = [
-        (Laplace(), 1.0, 1e-3, 0.998002995340489),
-        (Logistic(), 1.0, 1e-3, 0.9508617775206661),
-        (Logistic(), 10.0, 1e-9, 0.0999993675528241),
-        (Gaussian(), 1.0, 1e-9, 5.495266157238296),
-        (Subbotin(1.5), 0.01, 1e-9, 252.65811792434985),
-        (Subbotin(1.5), 3.0, 1e-3, 0.6513710955389341),
-    ]
-    for law, epsilon, delta, scale in known:
-        found = least_scale(law, 1.0, epsilon=epsilon, delta=delta)
-        assert found == pytest.approx(scale, rel=1e-11)
 
 
 @pytest.mark.parametrize("law", LAWS, ids=repr)
@@ -175,24 +147,6 @@ def test_the_search_returns_an_end_that_has_passed(excess, start):
     assert excess(found) <= 0
     assert excess(found * (1 + 1e-13)) > 0
     assert len(seen) < 120
-
-
-def test_a_search_that_returns_the_middle_is_caught():
-    """The twin: of the same brackets, the middle is on the wrong side for about half of them.
-
-    Under any rule that is right half of the time 8 to 32 of 40 are wrong but for 1 in 10^4; the
-    cases are fixed.
-    """
-    wrong = 0
-    for k in range(40):
-        delta = 1e-3 * (1 + k / 40)
-        truth = least_scale(Gaussian(), 1.0, epsilon=3.0, delta=delta)
-        low, high = 0.5, 2.0
-        for _ in range(20):
-            middle = (low + high) / 2
-            low, high = (low, middle) if middle >= truth else (middle, high)
-        wrong += not is_private(Gaussian(), (low + high) / 2, 3.0, delta)
-    assert 8 <= wrong <= 32
 
 
 @pytest.mark.parametrize("size", [2.0**-20, 1.0, 2.0**20])

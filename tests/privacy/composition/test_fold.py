@@ -50,14 +50,3 @@ def test_errors_of_a_transform_are_carried_through_its_powers(n):
     least = math.sqrt(2 / size) * float(np.linalg.norm((sizes + off) ** n - sizes**n))
     assert error >= least * (1 - 1e-6)
     assert error < 1e-11
-
-
-def test_the_sum_is_the_convolution_within_its_error():
-    law = tilt(PARTS["many"][0][0], 0.2).chances
-    exact = law
-    for _ in range(4):
-        exact = np.convolve(exact, law)
-    q = tilt(PARTS["many"][0][0], 0.2)
-    found, error = _Spectrum.of_nothing(4096).times(q, 0, 5).law()
-    place = np.arange(5 * FIRST, 5 * LAST + 1) % 4096
-    assert np.linalg.norm(found[place] - exact) <= error + 1e-16

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from ledger_worst import DELTA, fits, gaussian
+from ledger_worst import DELTA, fits
 
 from skdp.noise import Laplace, TruncatedLaplace
 from skdp.privacy import Guarantee, Ledger
@@ -100,11 +100,3 @@ def test_a_fixed_ledger_takes_as_many_spends_as_one_composition_allows():
     assert delta(len(taken)) <= DELTA * (1 + 1e-4)
     assert len(taken) == len(spends) or delta(len(taken) + 1) > DELTA * (1 - 1e-4)
     assert len(taken) < len(spends)
-
-
-def test_gaussian_and_laplace_noise_by_turns_on_a_fixed_ledger():
-    ledger = Ledger(0.5, DELTA, composition="fixed")
-    for k in range(6):
-        ledger.spend(gaussian(0.01 + 0.001 * k))
-        ledger.spend(Guarantee(1 / (20 + k), losses=((ShiftLoss(Laplace(20.0 + k), 1.0), 1),)))
-    assert ledger.spent.epsilon < 0.5 < math.fsum(entry.epsilon for entry in ledger.entries)

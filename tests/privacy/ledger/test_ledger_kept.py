@@ -12,7 +12,6 @@ from ledger_worst import (
     fits,
     gaussian,
 )
-from programs import output_of
 
 from skdp.noise import (
     FlippedHuber,
@@ -45,30 +44,6 @@ def test_the_composition_of_a_file_is_fixed(tmp_path):
     assert pickle.loads(pickle.dumps(ledger)).composition == "fixed"
     with pytest.raises(ValueError, match=r"composition must be that of the ledger.*'fixed'"):
         Ledger(1.0, 1e-6, path=tmp_path / "ledger")
-
-
-KEPT = [
-    GaussianLoss(0.1),
-    PairLoss(0.1, 1e-7),
-    RadialLoss(7, 0.25),
-    ShiftLoss(Laplace(3.0), 0.1),
-    ShiftLoss(FlippedHuber(0.5, 3.0), 1 / 3),
-    FiniteLoss.between([0.2, 0.3, 0.5, 0.0], [0.5, 0.3, 0.1, 0.1]),
-]
-
-
-def test_losses_are_kept_in_the_file(tmp_path):
-    """Every kind, to the last bit, read by another process."""
-    path = tmp_path / "ledger"
-    losses = tuple((loss, count) for count, loss in enumerate(KEPT, start=1))
-    Ledger(math.inf, path=path).spend(Guarantee(1.0, 1e-6, losses=losses))
-    program = f"""
-        import pickle
-        from skdp.privacy import Ledger
-        entry, = Ledger(float("inf"), path={str(path)!r}).entries
-        print(pickle.dumps(entry.losses).hex())
-    """
-    assert pickle.loads(bytes.fromhex(output_of(program))) == losses
 
 
 def test_every_loss_and_law_of_a_file_is_read_as_it_was():

@@ -27,7 +27,6 @@ from ledger_worst import (
 
 from skdp import (
     Domain,
-    DPCoordinateDescentClassifier,
     DPLinearRegression,
     DPLogisticRegression,
 )
@@ -234,27 +233,6 @@ def fit_logistic(ledger, epsilon):
     return model.fit(x, (x[:, 0] > 0).astype(int))
 
 
-def fit_descent(ledger, epsilon):
-    x = np.random.default_rng(0).uniform(-1, 1, (400, 2))
-    model = DPCoordinateDescentClassifier(
-        epsilon=epsilon,
-        delta=1e-6,
-        mechanism="gaussian",
-        classes=[0, 1],
-        n_passes=3,
-        ledger=ledger,
-    )
-    return model.fit(x, (x[:, 0] > 0).astype(int))
-
-
-def test_descents_and_moments_on_one_ledger_compose_as_gaussians():
-    """Six fits would fill 3.0 by sums; the curves of both are known, and eight leave some."""
-    ledger = Ledger(3.0, 1e-5)
-    for fit in [fit_descent, fit_linear] * 4:
-        assert fit(ledger, 0.5).guarantee_.mu < math.inf
-    assert 0 < ledger.remaining.epsilon < 1.0
-
-
 def test_linear_then_logistic_on_one_ledger(tmp_path):
     """Gaussian noise divides; objective perturbation leaks a tenth of its delta, thrice."""
     ledger = Ledger(3.0, 1e-5, path=tmp_path / "ledger")
@@ -320,11 +298,3 @@ def test_without_their_share_sums_beside_gaussian_noise_are_refused(monkeypatch)
     monkeypatch.setattr(ledger_rules, "_BASIC_SHARE", 0.0)
     assert not fits(Ledger(2.0, 1e-5), noise, second)
     assert fits(Ledger(2.0, 1e-5), second, noise)  # nothing was divided before the second
-
-
-def test_logistic_then_linear_on_one_ledger():
-    ledger = Ledger(3.0, 1e-5)
-    fit_logistic(ledger, 1.0)
-    fit_linear(ledger, 1.0)
-    fit_logistic(ledger, 0.4)
-    assert ledger.spent.epsilon < 3.0

@@ -4,15 +4,13 @@ import math
 import os
 import pickle
 import sqlite3
-import subprocess
 import tempfile
 from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ledger_worst import DELTA, EPSILON, fits, gaussian
-from programs import ENV, command
+from ledger_worst import DELTA, fits, gaussian
 
 from skdp.noise import Laplace
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, LedgerLost, ledger_file
@@ -83,43 +81,6 @@ def test_a_spend_reads_only_what_is_new(composition, monkeypatch):
     again(ledger).spend(Guarantee(0.01))
     ledger.spend(Guarantee(0.01))
     assert read == [50, 1, 1, 1, 54, 2]
-
-
-def test_processes_that_add_entries_by_turns_never_overspend():
-    """Gaussian spends of two processes at once fill each ledger as those of one do."""
-    alone, ledgers = (
-        [Ledger(EPSILON, DELTA, composition=own) for own in ("adaptive", "fixed", "sums")]
-        for _ in range(2)
-    )
-    step, program = (
-        gaussian(0.05, 1e-6),
-        """
-        import pickle, sys
-        from skdp.privacy import BudgetExceeded
-        ledgers, step = pickle.loads(bytes.fromhex(sys.argv[1]))
-        for ledger in ledgers:
-            sys.stdin.readline()
-            try:
-                for won in range(1000):
-                    ledger.spend(step)
-            except BudgetExceeded:
-                print(won, flush=True)
-    """,
-    )
-    started, pipe = command(program, pickle.dumps((ledgers, step)).hex()), subprocess.PIPE
-    workers = [
-        subprocess.Popen(started, stdin=pipe, stdout=pipe, text=True, env=ENV) for _ in range(2)
-    ]
-    for ledger, single in zip(ledgers, alone, strict=True):
-        for worker in workers:
-            worker.stdin.write("go\n")
-            worker.stdin.flush()
-        won = [int(worker.stdout.readline()) for worker in workers]
-        while fits(single, step):
-            pass
-        assert sum(won) == len(ledger.entries) == len(single.entries) >= 5
-        assert ledger.spent == single.spent
-    assert [worker.wait(timeout=60) for worker in workers] == [0, 0]
 
 
 def change(ledger, statement, table="entry"):

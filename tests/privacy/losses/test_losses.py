@@ -9,7 +9,15 @@ import pytest
 from exact_profile import gaussian_delta
 
 from skdp.noise import FlippedHuber, Gaussian, Laplace, Logistic, TruncatedLaplace
-from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss
+from skdp.privacy.losses import (
+    FiniteLoss,
+    GaussianLoss,
+    PairLoss,
+    ProfileLoss,
+    SelectionLoss,
+    ShiftLoss,
+)
+from skdp.privacy.radial import RadialLoss
 
 LOSSES = [
     GaussianLoss(0.01),
@@ -24,6 +32,8 @@ LOSSES = [
     PairLoss(0.3, 1e-5),
     PairLoss(0.0, 0.01),
     FiniteLoss.between([0.5, 0.3, 0.2, 0.0], [0.1, 0.4, 0.45, 0.05]),
+    SelectionLoss(5.0),
+    RadialLoss(7, 3.0),
 ]
 EPSILONS = np.concatenate([-np.geomspace(20, 1e-3, 12), [0.0], np.geomspace(1e-3, 20, 12)])
 
@@ -70,16 +80,6 @@ def test_losses_are_values(loss):
     again = pickle.loads(pickle.dumps(loss))
     assert again == loss
     assert hash(again) == hash(loss)
-
-
-def test_the_pair_is_the_dominating_one():
-    """Its profile is Guarantee.delta_at without the rounding up."""
-    from skdp.privacy import Guarantee
-
-    for epsilon, delta in ((1.0, 0.0), (0.3, 1e-5), (5.0, 0.1), (0.0, 0.2)):
-        promised = [Guarantee(epsilon, delta).delta_at(e) for e in np.linspace(0, 6, 13)]
-        ours = np.exp(PairLoss(epsilon, delta).log_delta(np.linspace(0, 6, 13)))
-        assert np.allclose(ours, promised, rtol=1e-13, atol=0)
 
 
 def test_a_finite_loss_of_outcomes():

@@ -71,21 +71,6 @@ def test_the_tails_keep_their_digits(width):
                 assert abs(mp.exp(mp.mpf(float(tail))) - exact) <= 2e-13 * exact + mp.mpf(10) ** -40
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_the_tails_are_those_of_the_profile(width):
-    """delta(epsilon) = P(L > epsilon) - e^epsilon Q(L > epsilon); both orders are the same."""
-    epsilons = width * np.linspace(-1.2, 0.9, 22)
-    loss = SelectionLoss(width)
-    above_p, above_q, _, _ = (np.exp(tail) for tail in loss.log_tails(epsilons))
-    np.testing.assert_allclose(
-        np.exp(loss.log_delta(epsilons)), above_p - np.exp(epsilons) * above_q, atol=3e-15
-    )
-    low = epsilons[epsilons < 0]
-    mirrored = -np.expm1(low) + np.exp(low + loss.log_delta(-low))
-    np.testing.assert_allclose(np.exp(loss.log_delta(low)), mirrored, rtol=1e-13)
-    assert loss.reversed() is loss
-
-
 def by_scores(scores, moves, scale):
     """The loss between choices by scores with Gumbel noise, before and after the moves."""
     return FiniteLoss.between(softmax(scores / scale), softmax((scores + moves) / scale))
@@ -206,14 +191,6 @@ def test_a_hundred_thousand_choices_are_composed(width):
     assert found.upper - found.lower <= 2e-4 * max(min(found.upper, 1.0), found.upper / 4)
     assert found.upper < worst.upper
     assert Composition(parts).epsilon_at(0.0).upper == pytest.approx(1e5 * width, rel=1e-9)
-
-
-def test_far_less_than_the_worst_release_with_the_same_epsilon():
-    """Half of its delta at epsilon = 0, to the first order in the width."""
-    for width in (1e-3, 0.1):
-        ours, worst = (math.exp(loss(width).log_delta(0.0)) for loss in (SelectionLoss, PairLoss))
-        assert ours == pytest.approx(math.tanh(width / 4), rel=1e-12)
-        assert worst / ours == pytest.approx(2.0, rel=width)
 
 
 def test_a_guarantee_holds_it():

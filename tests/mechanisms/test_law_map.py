@@ -46,17 +46,6 @@ def test_variances_fall_with_epsilon_and_delta(one: LawMap) -> None:
         assert (fall < 1e-4).all()
 
 
-def test_flipped_huber_gains_where_delta_is_not_tiny(one: LawMap) -> None:
-    """0.72 at (0.3, 0.01), 0.76 at (1, 0.05), and nothing at delta = 1e-6."""
-    at = {pair: (EPSILONS.index(pair[0]), DELTAS.index(pair[1])) for pair in
-          ((0.3, 0.01), (1.0, 0.05))}  # fmt: skip
-    own = one.variances[one.laws.index("flipped_huber")] / one.baseline
-    assert own[at[0.3, 0.01]] == pytest.approx(0.7186, abs=5e-4)
-    assert own[at[1.0, 0.05]] == pytest.approx(0.7633, abs=5e-4)
-    assert (own[:, DELTAS.index(1e-6)] > 0.999).sum() == 3  # from epsilon = 0.3 on
-    assert (one.winners[:, DELTAS.index(1e-6)][1:] == "laplace").all()
-
-
 def test_the_winner_has_the_least_variance(one: LawMap) -> None:
     """Up to a thousandth, the first of those; a map with its laws in disorder is seen."""
     best = np.take_along_axis(one.variances, one.places[None], 0)[0]

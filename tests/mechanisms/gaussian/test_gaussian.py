@@ -165,9 +165,7 @@ BAD = [
     (lambda: calibrate("gaussian", UNIT, epsilon=1.0, delta=0.0), "delta must be > 0 for Gaussian"),
     (lambda: gaussian_scale(1.0, 1.0), r"delta must be a number in \[0, 1\)"),
     (lambda: gaussian_scale(1.0, -1e-9), r"delta must be a number in \[0, 1\)"),
-    (lambda: gaussian_scale(1.0, math.nan), "delta must"),
     (lambda: gaussian_scale(0.0, 0.1), "epsilon must be a finite number > 0"),
-    (lambda: gaussian_scale(math.inf, 0.1), "epsilon must be a finite number > 0"),
     (lambda: gaussian_scale(1e-320, 5e-324), "delta must be so great"),
     (
         lambda: GaussianNoise(3, np.ones(2), Guarantee(1.0, 0.1)),

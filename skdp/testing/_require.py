@@ -47,17 +47,13 @@ def pickled(part: Any, name: str, rule: str = "be picklable") -> Any:
         raise AssertionError(str(fail(name, rule, repr(error)))) from error
 
 
-def check_claim(name: str, claim: Any, epsilon: float, delta: float, neighbors: str | None) -> None:
-    """Require a guarantee that holds, with at most the epsilon and the delta asked for.
-
-    ``neighbors`` is the neighbouring relation that was asked for, or None if it was not.
-    """
+def check_claim(name: str, claim: Any, epsilon: float, delta: float, neighbors: str) -> None:
+    """Require a guarantee that holds, with what was asked for."""
     require(isinstance(claim, Guarantee), name, "be a Guarantee", type(claim))
     rule = f"claim epsilon <= {epsilon:g}, the epsilon asked for"
     require(claim.epsilon <= epsilon * (1 + 1e-9), name, rule, claim.epsilon)
     rule = f"claim delta <= {delta:g}, the delta asked for"
     require(claim.delta <= delta, name, rule, claim.delta)
-    neighbors = claim.neighbors if neighbors is None else neighbors
     require(
         claim.neighbors == neighbors, name, f"be under neighbors={neighbors!r}", claim.neighbors
     )

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from exact_minimiser import Minimiser, noise_scale
+from exact_minimiser import greatest_ratio, law_of_numbers, noise_scale
 from inner_objective import greatest_leverage
 
 from skdp import Domain, DPHuberRegressor
@@ -57,22 +57,11 @@ def test_its_loss_of_privacy_stays_below_epsilon(epsilon, neighbors):
     """The same witness as for the package's own losses, and not without effect."""
     loss, q = LogCosh(0.3), 0.9
     leverage = greatest_leverage(loss, q, epsilon, neighbors)
-    law = {"scale": noise_scale(loss, q, epsilon, neighbors), "ridge": [1 / leverage]}
+    scale = noise_scale(loss, q, epsilon, neighbors)
+    law_of = law_of_numbers(loss, scale=scale, ridge=[1 / leverage])
     outputs = np.concatenate([-np.geomspace(1e-3, 50, 40), np.geomspace(1e-3, 50, 40)])
-    others = ([0.9, -0.3], [1.0, 0.0])
     records = [(x, y) for x in (-1.0, -0.4, 0.7, 1.0) for y in (-1.0, 0.2, 1.0)]
-    logs = [
-        Minimiser(loss, np.append(others[0], x)[:, None], [*others[1], y], **law).log_density(
-            outputs[:, None]
-        )
-        for x, y in records
-    ]
-    if neighbors == "add_remove":
-        without = Minimiser(loss, np.array(others[0])[:, None], others[1], **law)
-        base = without.log_density(outputs[:, None])
-        worst = np.abs(np.array(logs) - base).max()
-    else:
-        worst = np.ptp(logs, axis=0).max()
+    worst = greatest_ratio(law_of, [(0.9, 1.0), (-0.3, 0.0)], records, outputs, neighbors)
     assert 0.3 * epsilon < worst <= epsilon
 
 

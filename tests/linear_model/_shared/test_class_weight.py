@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from exact_minimiser import Weighted, noise_scale
+from exact_minimiser import Weighted, greatest_ratio, noise_scale
 from inner_descent import Blocks, Gradients, logistic_slope
 from inner_fits import Design
 from inner_objective import (
@@ -262,19 +262,12 @@ def worst_loss(loss, neighbors, weights, epsilon=1.0, q=0.9):
     ridge = [1 / greatest_leverage(loss, q, epsilon, neighbors)]
     law = {"scale": noise_scale(loss, q, epsilon, neighbors), "ridge": ridge}
 
-    def logs(data):
+    def law_of(data):
         rows, targets = np.array([x for x, _ in data])[:, None], [y for _, y in data]
-        exact = Weighted(loss, rows, targets, [weights[y] for y in targets], **law)
-        return exact.log_density(outputs[:, None])
+        return Weighted(loss, rows, targets, [weights[y] for y in targets], **law)
 
-    worst = 0.0
-    for others in ([(0.9, 1), (-0.3, 0)], [(1.0, 1)] * 5, [(1.0, 0)] * 5):
-        found = np.array([logs([*others, record]) for record in records])
-        if neighbors == "replace_one":
-            worst = max(worst, np.ptp(found, axis=0).max())
-        else:
-            worst = max(worst, np.abs(found - logs(others)).max())
-    return worst
+    tables = [(0.9, 1), (-0.3, 0)], [(1.0, 1)] * 5, [(1.0, 0)] * 5
+    return max(greatest_ratio(law_of, own, records, outputs, neighbors) for own in tables)
 
 
 # Labels

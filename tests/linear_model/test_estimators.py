@@ -28,7 +28,7 @@ DESCENTS = [DPCoordinateDescentClassifier, DPCoordinateDescentRegressor]
 ESTIMATORS = [*OBJECTIVES, *DESCENTS, DPLinearRegression]
 
 
-@pytest.fixture(params=[*OBJECTIVES, *DESCENTS])
+@pytest.fixture(params=ESTIMATORS)
 def case(request, people, domain, answers, pay_domain, pay):
     """An estimator class, its domain, a table and a target."""
     if is_classifier(request.param()):

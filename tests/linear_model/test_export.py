@@ -297,6 +297,7 @@ OPTIONS = [
     *((estimator, "box", {"fit_intercept": False}) for estimator in ESTIMATORS),
     *((estimator, "box", {"neighbors": "add_remove", "n_public": 300}) for estimator in ESTIMATORS),
     (DPLogisticRegression, "frame", {"epsilon": 20.0, "scaling_share": 0.2}),
+    (DPLogisticRegression, "three", {"delta": 1e-5, "mechanism": "gaussian"}),
     (DPHuberRegressor, "frame", {"epsilon": 20.0, "scaling_share": 0.2}),
     (DPHuberRegressor, "frame", {"loss": PseudoHuber(0.2)}),
     (DPLinearRegression, "box", {"mechanism": "gaussian", "delta": 1e-6}),
@@ -664,7 +665,7 @@ def test_skops_reads_a_model_with_the_documented_types(fitted):
     """All types that it asks for are in the list, and predictions are the same."""
     sio = pytest.importorskip("skops.io")
     for estimator, name, parameters in OPTIONS:
-        if name not in ("frame", "encoded"):
+        if name not in ("frame", "encoded", "three"):
             continue
         model, rows = fitted(estimator, name, **parameters)
         dumped = sio.dumps(model)

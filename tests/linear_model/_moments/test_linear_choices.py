@@ -1,12 +1,10 @@
 """DPLinearRegression's choices, errors and budget."""
 
-import pickle
 import tracemalloc
 
 import numpy as np
 import pytest
 from poor_tables import TABLES, fit_quietly
-from sklearn.base import clone
 from test_linear import BOX, RELATIONS, UNCHARGED, data, noiseless
 
 from skdp import Domain, DPLinearRegression, Ledger
@@ -167,17 +165,6 @@ def test_bad_cells_and_targets_cost_nothing_and_are_not_quoted(bad, n):
         assert caught.value.__notes__ == [UNCHARGED]
         assert "word" not in str(caught.value)
         assert ledger.entries == ()
-
-
-def test_copies_predict_the_same():
-    X, y = data(300)
-    model = DPLinearRegression(domain=BOX, mechanism="matrix", random_state=0).fit(X, y)
-    other = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(other.predict(X), model.predict(X))
-    np.testing.assert_array_equal(
-        other.from_moments(["x1"]).coef_, model.from_moments(["x1"]).coef_
-    )
-    assert clone(model).get_params() == model.get_params()
 
 
 def test_a_table_in_a_file_is_fitted_block_by_block(tmp_path):

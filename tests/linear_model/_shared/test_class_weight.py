@@ -89,55 +89,40 @@ def test_only_quotients_of_weights_matter(kind, delta):
     assert quarter.stages_ == plain.stages_
 
 
-@pytest.mark.parametrize("weights", [{"no": 0.2}, {"no": 2, "yes": 7}, {"yes": 0.1}])
-@pytest.mark.parametrize("kind", KINDS)
-def test_without_noise_models_are_those_of_scikit_learn(kind, weights):
-    """The penalty counts relative to the greatest weight."""
-    X, y = people(2000)
-    greatest = max(weights.values()) if len(weights) == 2 else 1.0
-    if kind is DPLogisticRegression:
-        own = {"loss": "logistic", "regularization": 5.0, "fit_intercept": False}
-        model = made(kind, class_weight=weights, **own, **LITTLE).fit(X, y)
-        ridge = model.ridge_[0]
-    else:
-        own = {"penalty": "l2", "alpha": 0.01, "n_passes": 300, "average": False}
-        model = made(kind, class_weight=weights, **own, **LITTLE).fit(X, y)
-        ridge = 0.01 * len(X)
-    facts = {"class_weight": weights, "fit_intercept": model.fit_intercept, "tol": 1e-10}
-    free = LogisticRegression(C=1 / (ridge * greatest), **facts).fit(X, y)
-    np.testing.assert_allclose(model.coef_, free.coef_, atol=2e-4)
-    np.testing.assert_allclose(model.intercept_, free.intercept_, atol=2e-4)
-    np.testing.assert_allclose(model.predict_proba(X), free.predict_proba(X), atol=2e-4)
+TWO = ("no", "yes")
+LABELLED = [(TWO, {"no": 0.2}), (TWO, {"no": 2, "yes": 7}), (TWO, {"yes": 0.1})]
+LABELLED += [("abc", {"a": 0.1, "c": 0.6})]
 
 
 @pytest.mark.parametrize("persons", [False, True])
+@pytest.mark.parametrize(("labels", "weights"), LABELLED, ids=str)
 @pytest.mark.parametrize(("kind", "clip"), [*((kind, None) for kind in KINDS), (KINDS[1], 3.0)])
-def test_a_row_has_the_weight_of_its_own_label_in_every_model(kind, clip, persons):
-    """Three labels, and the rows of persons: the weights are those of labels times the shares.
+def test_without_noise_models_are_those_of_scikit_learn(kind, clip, labels, weights, persons):
+    """A row has the weight of its label times its share of its person's, in every model.
 
-    Joint models, and with a bound ``clip``, beyond every share, separate ones.
+    The penalty counts relative to the greatest weight. Models of three labels are joint, and with
+    a bound ``clip``, beyond every share, separate ones.
     """
-    X, y = people(1500, "abc")
-    weights = {"a": 0.1, "c": 0.6}
-    weight, groups = np.array([weights.get(label, 1.0) for label in y]), None
+    X, y = people(1500, labels)
+    weight, groups = np.array([float(weights.get(label, 1)) for label in y.tolist()]), None
+    greatest = weight.max()
     if persons:
         groups = np.random.default_rng(1).integers(0, 900, len(y))
         weight /= np.bincount(groups)[groups]
     if kind is DPLogisticRegression:
         own = {"loss": "logistic", "regularization": 5.0, "fit_intercept": False}
     else:
-        own = {"penalty": "l2", "alpha": 0.01, "n_passes": 300, "average": False}
-        own["clip"] = clip
-    model = made(kind, "abc", class_weight=weights, **own, **LITTLE).fit(X, y, groups=groups)
+        own = {"penalty": "l2", "alpha": 0.01, "n_passes": 300, "average": False, "clip": clip}
+    model = made(kind, labels, class_weight=weights, **own, **LITTLE).fit(X, y, groups=groups)
     n = len(np.unique(groups)) if persons else len(y)
-    ridge = model.ridge_[0] if kind is DPLogisticRegression else 0.01 * n
+    ridge = greatest * (model.ridge_[0] if kind is DPLogisticRegression else 0.01 * n)
     free = LogisticRegression(C=1 / ridge, fit_intercept=model.fit_intercept, tol=1e-10)
     if clip is None:  # one joint model
         free.fit(X, y, sample_weight=weight)
         np.testing.assert_allclose(model.coef_, free.coef_, atol=2e-4)
         np.testing.assert_allclose(model.predict_proba(X), free.predict_proba(X), atol=2e-4)
         return
-    for k, label in enumerate("abc"):
+    for k, label in enumerate(labels[-len(model.coef_) :]):
         free.fit(X, y == label, sample_weight=weight)
         np.testing.assert_allclose(model.coef_[k], free.coef_[0], atol=2e-4)
         np.testing.assert_allclose(model.intercept_[k], free.intercept_[0], atol=2e-4)

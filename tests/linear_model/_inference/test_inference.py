@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -329,6 +330,7 @@ def test_equations_without_any_error_have_intervals_of_length_0():
     np.testing.assert_allclose(found.intervals(np.zeros((1, 2))), [[0.0, 0.0]])
 
 
+@cache
 def fitted(neighbors="replace_one", epsilon=20.0, **parameters):
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.uniform(20, 60, 4000), rng.integers(3, size=4000)]).astype(object)
@@ -424,10 +426,7 @@ def test_a_constant_intercept_is_no_coefficient():
 
 def test_a_level_is_given_by_its_name():
     """``conf_int(0.05)`` is an interval of 95 % in statsmodels, and would be one of 5 % here."""
-    X, y = table(200, 2)
-    domain = Domain.unit_box(2, target=(-5, 5))
-    model = DPLinearRegression(domain=domain, mechanism="matrix", random_state=0).fit(X, y)
-    found = model.inference_
+    model, found = fitted(), fitted().inference_
     for call in (model.conf_int, model.summary, found.conf_int, found.summary):
         with pytest.raises(TypeError, match="positional argument"):
             call(0.05)

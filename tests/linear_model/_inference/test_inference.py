@@ -33,19 +33,6 @@ def gram_of(X, y):
     return rows.T @ rows
 
 
-def test_without_noise_standard_errors_are_those_of_least_squares():
-    X, y = table(60, 3)
-    Z = np.column_stack([np.ones(60), X])
-    theta = np.linalg.lstsq(Z, y, rcond=None)[0]
-    variance = np.sum((y - Z @ theta) ** 2) / (60 - 4) * np.linalg.inv(Z.T @ Z)
-    found = estimate(equations(gram_of(X, y), 60))
-    np.testing.assert_allclose(found.theta, theta, rtol=1e-9)
-    np.testing.assert_allclose(found.covariance, variance, rtol=1e-6, atol=1e-12)
-    half = norm.isf(0.025) * np.sqrt(np.diag(variance))
-    ends = np.column_stack([theta - half, theta + half])
-    np.testing.assert_allclose(found.intervals(np.eye(4)), ends, rtol=1e-6)
-
-
 def test_one_coefficient_has_the_interval_of_fieller():
     h, b, v, z, n = 2.0, 1.0, 0.04, norm.isf(0.025), 1e12
     matrix = np.array([[h, b], [b, 1.0]])

@@ -261,9 +261,6 @@ def test_good_values_at_the_ends_are_taken(estimator):
         assert np.isfinite(model.coef_).all()
 
 
-# Mechanisms
-
-
 @dataclass(frozen=True)
 class Hyperbolic:
     """Somebody else's law with nothing but the six members: density sech(x / s) / (pi s)."""

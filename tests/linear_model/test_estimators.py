@@ -10,6 +10,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.pipeline import make_pipeline
 
 from skdp import (
+    Domain,
     DPCoordinateDescentClassifier,
     DPCoordinateDescentRegressor,
     DPHuberRegressor,
@@ -27,7 +28,7 @@ DESCENTS = [DPCoordinateDescentClassifier, DPCoordinateDescentRegressor]
 ESTIMATORS = [*OBJECTIVES, *DESCENTS, DPLinearRegression]
 
 
-@pytest.fixture(params=[*OBJECTIVES, *DESCENTS])
+@pytest.fixture(params=ESTIMATORS)
 def case(request, people, domain, answers, pay_domain, pay):
     """An estimator class, its domain, a table and a target."""
     if is_classifier(request.param()):
@@ -151,20 +152,29 @@ def test_predict_clips_rows_to_the_domain(case):
     np.testing.assert_array_equal(model.predict(far), model.predict(near))
 
 
+@pytest.mark.parametrize(
+    "estimator", [DPHuberRegressor, DPLinearRegression, DPCoordinateDescentRegressor]
+)
 @pytest.mark.parametrize("bounds", [(0.1, 0.7), (-1e-3, 1e9), (-3.0, -2.9)])
-def test_regression_predictions_keep_the_targets_bounds(bounds, people, pay_domain):
+def test_regression_predictions_keep_the_targets_bounds(bounds, estimator):
     """The prediction of the farthest rows is within the bounds to the last bit."""
-    from skdp import Domain
-
     domain = Domain.box([-1.0], [1.0], target=bounds)
-    X = np.linspace(-1, 1, 200)[:, None]
+    X = np.linspace(-1, 1, 2000)[:, None]
     for sign in (1, -1):
         y = np.where(sign * X[:, 0] > 0, *bounds)
-        model = DPHuberRegressor(domain=domain, epsilon=1e3, random_state=0, mechanism="l1")
-        model.fit(X, y)
+        model = estimator(domain=domain, epsilon=1e3, random_state=0).fit(X, y)
         model._encoded_coef = 100 * model._encoded_coef  # far beyond both bounds
         found = model.predict(X)
         assert bounds[0] <= found.min() < found.max() <= bounds[1]
+
+
+def test_without_an_intercept_zero_predicts_zero(case):
+    """Numbers in the middle of their bounds and first levels have a predictor of 0."""
+    estimator, domain, X, y = case
+    model = estimator(domain=domain, fit_intercept=False, random_state=0).fit(X, y)
+    middle = X.head(1).assign(age=53.5, hours=40.0, sex="f", job="none")
+    assert (model._predictor(middle) == 0.0).all()
+    assert (model._encoded_intercept == 0.0).all()
 
 
 def test_probabilities_sum_to_one_and_agree_with_their_logarithms(people, domain, answers):

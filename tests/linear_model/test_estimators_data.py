@@ -51,17 +51,6 @@ def test_a_single_inferred_label_is_refused():
         DPLogisticRegression().fit(np.zeros((3, 1)), ["a", "a", "a"])
 
 
-def test_without_an_intercept_zero_predicts_zero():
-    """The middle of the domain has a predictor of 0, and the noise has no intercept."""
-    X, y = np.linspace(-1, 1, 50)[:, None], np.linspace(-5, 5, 50)
-    domain = Domain.unit_box(1, target=(-5.0, 5.0))
-    model = DPHuberRegressor(domain=domain, fit_intercept=False, epsilon=20.0, random_state=0)
-    assert model.fit(X, y).predict([[0.0]]) == [0.0]
-    assert model.intercept_ == 0.0
-    assert model.noise_.dim == 1
-    assert model.score(X, y) > 0.9
-
-
 def test_without_an_intercept_there_must_be_a_column_that_can_differ():
     """A column of one level alone leaves nothing to fit; with an intercept it is a constant."""
     domain = Domain({"a": ["x"]}, target=["no", "yes"])

@@ -63,6 +63,15 @@ REGRESSOR = [
     ("domain", [Domain.unit_box(3, ["a", "b"])], "declare the target's bounds"),
 ]
 
+LINEAR = [
+    ("postprocess", ["lasso"], "postprocess must be one of.*'auto', 'pinv', 'psd', 'ridge'"),
+    ("postprocess", [3], "postprocess must be one of .* or a function"),
+    ("mechanism", ["gauss", KNorm], "mechanism must be one of"),
+    ("mechanism", [LpBall(3)], "dim|coordinates|9"),
+    ("mechanism", ["gaussian"], "delta must be > 0"),
+    ("domain", [Domain.unit_box(3)], "declare the target's bounds"),
+]
+
 ZEROS = np.zeros(3)
 STARTS = [
     *((np.zeros(2), 0.0), (np.zeros(4), 0.0), (np.zeros((2, 3)), np.zeros(2))),  # other shapes
@@ -143,6 +152,7 @@ ALL = pytest.mark.parametrize("estimator", [*CLASSIFIERS, *REGRESSORS])
         *each([DPLogisticRegression, DPHuberRegressor], PARAMETERS),
         *each([DPLogisticRegression], CLASSIFIER),
         *each([DPHuberRegressor], REGRESSOR),
+        *each([DPLinearRegression], LINEAR),
         *each([DPCoordinateDescentClassifier, DPCoordinateDescentRegressor], DESCENT),
     ],
 )

@@ -273,7 +273,10 @@ def test_labels_that_nobody_declared_are_told_to_all_parts(people, answers):
     [
         ({"epsilon": 0.0}, "epsilon must be"),
         ({"delta": 1.0}, "delta must be"),
-        ({"scoring": "r2"}, "scoring must be one of"),
+        (
+            {"scoring": "r2"},
+            "scoring must be one of .*'balanced_accuracy', 'neg_log_loss', 'roc_auc'",
+        ),
         ({"held_out": 1.0}, "held_out must be"),
         ({"refit_share": 1.0}, "refit_share must be"),
         ({"ledger": 3.0}, "ledger must be a Ledger"),

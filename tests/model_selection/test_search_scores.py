@@ -365,31 +365,6 @@ def test_balanced_accuracy_tells_a_threshold_apart(rare):
 # What goes wrong
 
 
-class NoProbabilities(DPLogisticRegression):
-    """A classifier with predictions only."""
-
-    predict_proba = decision_function = property()
-
-
-@pytest.mark.parametrize(
-    ("scoring", "message"),
-    [
-        ("roc_auc", "have decision_function or predict_proba if scoring is 'roc_auc'"),
-        ("neg_log_loss", "have predict_proba if scoring is 'neg_log_loss'"),
-        ("r2", "scoring must be one of .*'balanced_accuracy', 'neg_log_loss', 'roc_auc'"),
-    ],
-)
-def test_missing_methods_are_found_before_anything_is_spent(scoring, message, rare):
-    """In any candidate."""
-    ledger, domain = Ledger(10.0), Domain.box([-1] * 2, [1] * 2, target=LABELS)
-    asked = Pipeline([("model", DPLogisticRegression(domain=domain))])
-    grid = {"model": [DPLogisticRegression(domain=domain), NoProbabilities(domain=domain)]}
-    with pytest.raises(ValueError, match=message) as caught:
-        PrivateSearchCV(asked, grid, scoring=scoring, ledger=ledger).fit(*rare)
-    assert caught.value.__notes__ == ["No budget was spent and no noise was drawn."]
-    assert ledger.entries == ()
-
-
 @pytest.mark.parametrize("model", [DPLogisticRegression, DPCoordinateDescentClassifier])
 def test_the_area_needs_two_labels(model, rare):
     """The other scores of labels do not; a label without records is no error."""

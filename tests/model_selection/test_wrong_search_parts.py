@@ -66,6 +66,12 @@ class Spendthrift(DPLogisticRegression):
         return Guarantee(1.01 * float(self.epsilon))
 
 
+class NoProbabilities(DPLogisticRegression):
+    """A classifier with predictions only."""
+
+    predict_proba = decision_function = property()
+
+
 class Mean(TransformerMixin):
     """A step that learns without a fit of its own."""
 
@@ -114,7 +120,8 @@ LEARNING = {
 }
 BY_TYPES = ColumnTransformer([("a", Normalizer(), make_column_selector())])
 STEP = "before the model must learn nothing"
-# Estimator, grid, what the error says.
+PREDICTS = {"model": [logistic(), NoProbabilities(domain=BOX)]}
+# Estimator, grid, what the error says, and a score.
 REFUSED = {
     **{
         name: (pipeline(), {"model": [logistic(), model]}, message)
@@ -131,15 +138,23 @@ REFUSED = {
         "estimator must not be a search",
     ),
     "more than its budget": (Spendthrift(domain=BOX), {"q": [0.5]}, "ask for a guarantee that"),
+    "no ranks": (
+        pipeline(),
+        PREDICTS,
+        "have decision_function or predict_proba if scoring is",
+        "roc_auc",
+    ),
+    "no chances": (pipeline(), PREDICTS, "have predict_proba if scoring is", "neg_log_loss"),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_it_is_refused_before_anything_is_spent(case, table):
     """With nothing charged: neither the search's ledger nor anybody's."""
-    estimator, grid, message = REFUSED[case]
+    estimator, grid, message, *scoring = REFUSED[case]
     ledger = Ledger(100.0)
     search = PrivateSearchCV(estimator, grid, ledger=ledger)
+    search.set_params(scoring=scoring[0] if scoring else None)
     with pytest.raises(ValueError, match=message) as caught:
         search.fit(*table)
     assert caught.value.__notes__ == ["No budget was spent and no noise was drawn."]

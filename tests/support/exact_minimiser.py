@@ -9,6 +9,27 @@ def noise_scale(loss, q, epsilon, neighbors):
     return (2 if neighbors == "replace_one" else 1) * loss.slope_bound / (epsilon * q)
 
 
+def greatest_ratio(law_of, others, records, outputs, neighbors):
+    """The greatest log-ratio of densities at outputs, where one record is replaced or added.
+
+    ``law_of`` makes the law of a list of records.
+    """
+    logs = np.array([law_of([*others, record]).log_density(outputs[:, None]) for record in records])
+    if neighbors == "replace_one":
+        return np.ptp(logs, axis=0).max()
+    return np.abs(logs - law_of(others).log_density(outputs[:, None])).max()
+
+
+def law_of_numbers(loss, **law):
+    """How to make the law of records (x, y) of one number."""
+
+    def law_of(data):
+        rows, targets = zip(*data, strict=True)
+        return Minimiser(loss, np.array(rows)[:, None], targets, **law)
+
+    return law_of
+
+
 class Minimiser:
     """The exact law of argmin J for given rows, in the maximum norm (B = 1 on [-1, 1]^d).
 

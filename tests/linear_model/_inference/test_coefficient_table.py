@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,8 @@ from skdp.linear_model import CoefficientTable, Inference
 NUMBERS = ["coef", "std_error", "sampling_error", "privacy_error", "z", "p_value", "lower", "upper"]
 
 
-def fitted(names=("age", "pay"), epsilon=20.0, n=4000, seed=0, groups=None, **parameters):
+@cache
+def fitted(names=("age", "pay"), epsilon=20.0, n=4000, seed=0, **parameters):
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 1, (n, 2))
     y = X @ [1.0, 0.0] + rng.normal(size=n) / 4

@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -30,19 +31,6 @@ def equations(gram, n, deviation=0.0, own=()):
 def gram_of(X, y):
     rows = np.column_stack([np.ones(len(y)), X, y])
     return rows.T @ rows
-
-
-def test_without_noise_standard_errors_are_those_of_least_squares():
-    X, y = table(60, 3)
-    Z = np.column_stack([np.ones(60), X])
-    theta = np.linalg.lstsq(Z, y, rcond=None)[0]
-    variance = np.sum((y - Z @ theta) ** 2) / (60 - 4) * np.linalg.inv(Z.T @ Z)
-    found = estimate(equations(gram_of(X, y), 60))
-    np.testing.assert_allclose(found.theta, theta, rtol=1e-9)
-    np.testing.assert_allclose(found.covariance, variance, rtol=1e-6, atol=1e-12)
-    half = norm.isf(0.025) * np.sqrt(np.diag(variance))
-    ends = np.column_stack([theta - half, theta + half])
-    np.testing.assert_allclose(found.intervals(np.eye(4)), ends, rtol=1e-6)
 
 
 def test_one_coefficient_has_the_interval_of_fieller():
@@ -329,6 +317,7 @@ def test_equations_without_any_error_have_intervals_of_length_0():
     np.testing.assert_allclose(found.intervals(np.zeros((1, 2))), [[0.0, 0.0]])
 
 
+@cache
 def fitted(neighbors="replace_one", epsilon=20.0, **parameters):
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.uniform(20, 60, 4000), rng.integers(3, size=4000)]).astype(object)
@@ -424,10 +413,7 @@ def test_a_constant_intercept_is_no_coefficient():
 
 def test_a_level_is_given_by_its_name():
     """``conf_int(0.05)`` is an interval of 95 % in statsmodels, and would be one of 5 % here."""
-    X, y = table(200, 2)
-    domain = Domain.unit_box(2, target=(-5, 5))
-    model = DPLinearRegression(domain=domain, mechanism="matrix", random_state=0).fit(X, y)
-    found = model.inference_
+    model, found = fitted(), fitted().inference_
     for call in (model.conf_int, model.summary, found.conf_int, found.summary):
         with pytest.raises(TypeError, match="positional argument"):
             call(0.05)

@@ -11,7 +11,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from inference_records import NAMES, Releases, domain_of, records, share_of
-from inner_fits import exact_both, exact_cross, exact_statistic
 from inner_inference import MOST_POWER, _longest, curvature_layout, few_bits
 
 from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixLaplaceNoise
@@ -168,16 +167,6 @@ def test_squares_of_a_person_are_those_of_the_sum_of_its_rows():
     apart = stage.statistics(stage.rows(X, y, np.arange(2)))["squares"]
     assert together.tolist() == [0, 0]
     assert sum(apart) > 0
-
-
-def test_both_statistics_of_one_reading_are_those_of_two():
-    stage = Releases.of(domain_of("mixed", True), np.random.default_rng(5))
-    rows = stage.rows(*records(stage.task.design.domain, 40, np.random.default_rng(6)))
-    layout, places = curvature_layout(stage.task), stage.places
-    cross, entries = exact_both(rows, places.cross, layout, places.square)
-    found = stage.statistics(rows)
-    assert np.array_equal(cross, exact_cross(rows, places.cross))
-    assert np.array_equal(entries, exact_statistic(layout, found["curvatures"]))
 
 
 @pytest.mark.parametrize("terms", [1, 2, 3, 100, 4097])

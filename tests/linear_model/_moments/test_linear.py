@@ -1,5 +1,7 @@
 """DPLinearRegression: coefficients, their deviations and other regressions, in user units."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -171,6 +173,8 @@ def test_other_regressions_of_the_same_release_are_those_of_the_data(people, pay
     assert other.n_features_in_ == 3
     assert other.guarantee_ is model.guarantee_
     assert other.moments_.names == ("1", "age", "sex_m", "job_clerk", "job_smith", "hours")
+    copied = pickle.loads(pickle.dumps(model)).from_moments(names, target="hours")
+    np.testing.assert_array_equal(copied.coef_, other.coef_)
     again = other.from_moments(["sex"], target="age")
     assert again.coef_.shape == (1,)
     np.testing.assert_allclose(model.from_moments().coef_, model.coef_)

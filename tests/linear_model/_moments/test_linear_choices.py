@@ -1,15 +1,13 @@
 """DPLinearRegression's choices, errors and budget."""
 
-import pickle
 import tracemalloc
 
 import numpy as np
 import pytest
 from poor_tables import TABLES, fit_quietly
-from sklearn.base import clone
 from test_linear import BOX, RELATIONS, UNCHARGED, data, noiseless
 
-from skdp import BudgetExceeded, Domain, DPLinearRegression, Ledger
+from skdp import Domain, DPLinearRegression, Ledger
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.mechanisms import KNorm
@@ -72,29 +70,6 @@ def test_auto_takes_no_ball_of_moments():
     assert isinstance(model.noise_, MatrixLaplaceNoise)
     ball = model.set_params(mechanism="hull").fit(X, X[:, 0]).noise_
     assert isinstance(ball, KNormNoise)
-
-
-class Untouchable(np.random.Generator):
-    """A generator that must not be asked for anything."""
-
-    def gamma(self, *args, **kwargs):
-        raise AssertionError("noise was drawn")
-
-    uniform = standard_normal = normal = laplace = random = integers = bytes = gamma
-
-
-def test_the_ledger_is_charged_once_and_before_the_noise():
-    ledger, (X, y) = Ledger(1.0), data(1000)
-    model = DPLinearRegression(domain=BOX, ledger=ledger, epsilon=0.6)
-    model.fit(X, y).from_moments(["x0"])
-    assert [entry.epsilon for entry in ledger.entries] == [0.6]
-    rng = Untouchable(np.random.PCG64(0))
-    with pytest.raises(BudgetExceeded) as caught:
-        model.set_params(random_state=rng).fit(X, y)
-    assert caught.value.__notes__ == [UNCHARGED]
-    with pytest.raises(AssertionError, match="noise was drawn"):
-        model.set_params(ledger=None).fit(X, y)
-    assert len(ledger.entries) == 1
 
 
 def test_seeds_make_the_guarantee_void_everywhere():
@@ -172,33 +147,10 @@ def test_a_function_that_fails_says_that_the_budget_was_spent():
     assert len(ledger.entries) == 3
 
 
-@pytest.mark.parametrize(
-    ("parameters", "text"),
-    [
-        ({"postprocess": "lasso"}, "postprocess must be one of.*'auto', 'pinv', 'psd', 'ridge'"),
-        ({"postprocess": 3}, "postprocess must be one of .* or a function"),
-        ({"mechanism": "gauss"}, "mechanism must be one of"),
-        ({"mechanism": KNorm}, "mechanism must be one of"),
-        ({"mechanism": LpBall(3)}, "dim|coordinates|9"),
-        ({"mechanism": "gaussian"}, "delta must be > 0"),
-        ({"domain": Domain.unit_box(2)}, "declare the target's bounds"),
-    ],
-)
-def test_bad_parameters_are_named_before_anything_is_charged(parameters, text):
-    ledger, (X, y) = Ledger(1.0), data(20)
-    model = DPLinearRegression(**{"domain": BOX, "ledger": ledger, **parameters})
-    with pytest.raises(ValueError, match=f"(?s){text}") as caught:
-        model.fit(X, y)
-    assert caught.value.__notes__ == [UNCHARGED]
-    assert ledger.entries == ()
-    assert not hasattr(model, "coef_")
-
-
-@pytest.mark.parametrize("n", [20, 4000])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, "word"])
-def test_bad_cells_and_targets_cost_nothing_and_are_not_quoted(bad, n):
-    """With few records, and where columns are scaled."""
-    X, y = data(n)
+def test_bad_cells_and_targets_cost_nothing_where_columns_are_scaled(bad):
+    """And they are not quoted."""
+    X, y = data(4000)
     X, y = X.astype(object), y.astype(object)
     spoilt_X, spoilt_y = X.copy(), y.copy()
     spoilt_X[3, 1], spoilt_y[3] = bad, bad
@@ -212,27 +164,6 @@ def test_bad_cells_and_targets_cost_nothing_and_are_not_quoted(bad, n):
         assert caught.value.__notes__ == [UNCHARGED]
         assert "word" not in str(caught.value)
         assert ledger.entries == ()
-
-
-def test_predictions_stay_within_the_targets_bounds():
-    X, y = data(200)
-    model = DPLinearRegression(domain=BOX, epsilon=0.5, mechanism="l1", postprocess="pinv")
-    for seed in range(10):
-        found = model.set_params(random_state=seed).fit(X, y).predict(X)
-        assert found.min() >= -20
-        assert found.max() <= 40
-    assert np.ptp(found) > 0
-
-
-def test_copies_predict_the_same():
-    X, y = data(300)
-    model = DPLinearRegression(domain=BOX, mechanism="matrix", random_state=0).fit(X, y)
-    other = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(other.predict(X), model.predict(X))
-    np.testing.assert_array_equal(
-        other.from_moments(["x1"]).coef_, model.from_moments(["x1"]).coef_
-    )
-    assert clone(model).get_params() == model.get_params()
 
 
 def test_a_table_in_a_file_is_fitted_block_by_block(tmp_path):

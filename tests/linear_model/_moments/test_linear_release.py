@@ -1,38 +1,21 @@
 """What leaves the machine: lattice points, with the stated law, and no more private than stated."""
 
 import math
-from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from inner_fits import Design, Task, exact_gram, release_exact
+from inner_fits import Design, Task, release_exact
 from inner_moments import plan_moments
-from scipy.stats import beta, chi2, gamma, kstest, laplace
+from scipy.stats import chi2, gamma, kstest, laplace
 
 from skdp import Domain, DPLinearRegression
 from skdp.geometry.moments import MomentLayout
-from skdp.mechanisms import KNormNoise
 from skdp.rows import MemoryRows
 
 UNIT = 2.0**-40
 RELATIONS = ["replace_one", "add_remove"]
 ONE = Domain.unit_box(1, target=(-1.0, 1.0))
 COUNT_AND_MEAN = MomentLayout(0, (), (), neighbors="add_remove")
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """Noise that is whatever a function makes of the generator, published like another."""
-
-    draw: object
-    like: object
-
-    @property
-    def publication(self):
-        return self.like.publication
-
-    def rvs(self, rng):
-        return self.draw(rng)
 
 
 def chi_square(counts):
@@ -44,11 +27,6 @@ def chi_square(counts):
 def plan_of(domain, mechanism, neighbors="replace_one", epsilon=1.0, n=2, delta=0.0):
     public = n if neighbors == "replace_one" else None
     return plan_moments(Task(Design(domain, True), public, epsilon, delta, neighbors), mechanism)
-
-
-def gram_of(domain, rows):
-    """Of records (x, y) in the encoded units."""
-    return exact_gram(rows_of(domain, rows))
 
 
 def rows_of(domain, rows):
@@ -117,63 +95,16 @@ def test_matrix_noise_in_the_mean_has_exactly_its_law():
     assert abs(np.mean((0.7 * noise) ** 2) / 6 - 1) > 6 * 0.07
 
 
-def audit(first, second, epsilon, alarm=1e-7):
-    """Whether some event, all above or below a quantile, is surely odder than e^epsilon.
-
-    Exact binomial limits at ``alarm`` over their number: a false alarm below ``alarm``.
-    """
-    edges = np.quantile(np.concatenate([first, second]), np.linspace(0, 1, 13))
-    n, rate = len(first), alarm / (8 * len(edges))
-    for sign in (1, -1):
-        counts = [(sign * v >= sign * edges[:, None] - 1e-9).sum(axis=1) for v in (first, second)]
-        for own, other in (counts, counts[::-1]):
-            low = np.where(own > 0, beta.ppf(rate, own, n - own + 1), 0.0)
-            high = np.where(other < n, beta.isf(rate, other + 1, n - other), 1.0)
-            if np.any(low > math.exp(epsilon) * high):
-                return True
-    return False
-
-
-NEIGHBOURS = {
-    "replace_one": ([[0.2, 0.1], [1.0, 1.0]], [[0.2, 0.1], [-1.0, -1.0]]),
-    "add_remove": ([[0.2, 0.1], [1.0, 1.0]], [[0.2, 0.1]]),
-}
-
-
-def released(plan, noise, rows, seed, n):
-    """Releases with this noise; K-norms are drawn all at once."""
-    rng, exact = np.random.default_rng(seed), plan.sums(rows_of(ONE, rows))
-    if isinstance(noise, KNormNoise):
-        sizes = noise.scale * rng.gamma(noise.dim + 1, size=n)
-        kept = iter(sizes[:, None] * noise.ball.sample(n, rng))
-        noise = Drawn(lambda rng: next(kept), noise)
-    return np.array([release_exact(noise, exact, rng) for _ in range(n)])
-
-
-def attack(plan, noise, pair, n=10_000):
-    """How well each data set explains releases: by the law for K-norms, else by a projection."""
-    exact = [plan.layout.statistic(gram_of(ONE, rows) * UNIT) for rows in pair]
-    outputs = [released(plan, noise, rows, seed, n) for seed, rows in enumerate(pair)]
-    if isinstance(noise, KNormNoise):
-        gauge = noise.ball.gauge
-        return [gauge(v - exact[1]) - gauge(v - exact[0]) for v in outputs]
-    direction = np.linalg.solve(noise.covariance(), exact[0] - exact[1])
-    return [v @ direction for v in outputs]
-
-
-def weaker(noise, factor):
-    if isinstance(noise, KNormNoise):
-        return replace(noise, scale=noise.scale / factor)
-    return replace(noise, precision=noise.precision * factor)
-
-
+@pytest.mark.parametrize(("mechanism", "size", "least"), [("hull", 5, 1 - 1e-9), ("l1", 9, 0.99)])
 @pytest.mark.parametrize("neighbors", RELATIONS)
-def test_the_density_ratio_of_neighbours_is_epsilon_and_no_more_on_the_ball(neighbors):
-    """Of hull noise, for every two records on a grid, at the changes and at random results.
+def test_the_density_ratio_of_neighbours_is_epsilon_and_no_more_on_the_ball(
+    neighbors, mechanism, size, least
+):
+    """For every two records on a grid, at the changes and at random results.
 
     With 5 % less noise, the twin, the ratio exceeds epsilon.
     """
-    plan, grid = plan_of(ONE, "hull", neighbors), np.linspace(-1, 1, 9)
+    plan, grid = plan_of(ONE, mechanism, neighbors), np.linspace(-1, 1, size)
     records = np.array([[1.0, x, y] for x in grid for y in grid])
     changes = plan.layout.statistic(records[:, :, None] * records[:, None, :])
     if not plan.layout.adds:
@@ -181,39 +112,14 @@ def test_the_density_ratio_of_neighbours_is_epsilon_and_no_more_on_the_ball(neig
     at = np.concatenate([changes[::7], np.random.default_rng(0).normal(0, 4, (50, plan.noise.dim))])
     gauge = plan.noise.ball.gauge
     ratio = np.abs(gauge(at[:, None] - changes) - gauge(at)[:, None]).max() / plan.noise.scale
-    assert 1 - 1e-9 < ratio <= 1
+    assert least < ratio <= 1
     assert ratio / 0.95 > 1
 
 
-@pytest.mark.slow("an audit needs thousands of fits")
-@pytest.mark.parametrize("neighbors", RELATIONS)
-@pytest.mark.parametrize(
-    ("mechanism", "factor", "n"),
-    [("hull", 1.3, 30_000), ("l1", 4.0, 10_000), ("matrix", 3.0, 10_000)],
-)
-def test_neighbouring_data_cannot_be_told_apart_by_more_than_epsilon(
-    mechanism, factor, n, neighbors
-):
-    """Extreme neighbours, an attack along their difference; a twin with too little noise fails.
-
-    Twelve audits, each at 1e-7. For the hull the attack is the best there is: noise that is smaller
-    by 1.3 is caught. The others hold more than these differences.
-    """
-    plan, pair = plan_of(ONE, mechanism, neighbors), NEIGHBOURS[neighbors]
-    assert not audit(*attack(plan, plan.noise, pair, n), 1.0)
-    assert audit(*attack(plan, weaker(plan.noise, factor), pair, n), 1.0)
-
-
-@pytest.mark.slow("an audit needs thousands of fits")
-def test_a_target_that_is_not_clipped_would_be_caught():
-    """A record outside of its bounds counts as one at the bound; unclipped, the twin, it fails."""
-    plan = plan_of(ONE, "hull")
-    pair = [[1.0, 1.0]], [[-1.0, -1.0]]
-    assert not audit(*attack(plan, plan.noise, pair), 1.0)
-    assert audit(*attack(plan, plan.noise, ([[1.0, 2.0]], [[-1.0, -2.0]])), 1.0)
+def test_a_record_outside_of_its_bounds_counts_as_one_at_the_bound():
     model = DPLinearRegression(domain=ONE, mechanism="hull")
-    same = [
+    first, *others = (
         moments_of(model, [[0.0], [0.0]], [value, 0.0], range(3)) for value in (1.0, 4.0, 1e300)
-    ]
-    np.testing.assert_array_equal(same[0], same[1])
-    np.testing.assert_array_equal(same[0], same[2])
+    )
+    for other in others:
+        np.testing.assert_array_equal(first, other)

@@ -331,9 +331,7 @@ def law(leverage):
     rows = np.hstack([np.ones((len(a), 1)), tables[0][a], tables[1][b]])
     kept = DesignRows(np.empty((0, len(a)), np.float32), np.array([a, b]), np.zeros(len(a)))
     weights = weigher(Coordinates(DESIGN), ridge, leverage)(kept).weight
-    metric = np.diag(ridge)
-    for group in DESIGN.groups[1:]:
-        metric[np.ix_(group.index, group.index)] = ridge[group.index[0]] * group.roughness.penalty
+    metric = dense_penalty(DESIGN, RIDGES / leverage)
     return rows, weights, metric, float(weighted_length(DESIGN, 1.0, RIDGES / leverage, leverage))
 
 
@@ -380,10 +378,7 @@ def test_epsilon_is_reached_and_exceeded_with_five_percent_less_noise_or_ridge(e
 def test_the_output_noise_covers_the_distance_in_the_flattest_direction():
     """The tolerance over the least eigenvalue of the penalty's matrix, in steps of the lattice."""
     plan = DPLogisticRegression()._plan(DESIGN, 3000, 1).objective
-    metric = np.diag(plan.ridge)
-    for group in DESIGN.groups[1:]:
-        own = plan.ridge[group.index[0]] * group.roughness.penalty
-        metric[np.ix_(group.index, group.index)] = own
+    metric = dense_penalty(DESIGN, [plan.ridge[group.index[0]] for group in DESIGN.groups])
     distance = math.sqrt(DESIGN.dim) * plan.tolerance / np.linalg.eigvalsh(metric)[0]
     steps = distance / 2.0**plan.hidden.exponent + DESIGN.dim
     assert steps <= plan.hidden.scale * plan.output_epsilon / 2 <= 1.1 * steps

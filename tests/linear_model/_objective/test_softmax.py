@@ -23,7 +23,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp, ndtr, softmax
 
 from skdp import Domain, DPLogisticRegression
-from skdp.linear_model import SKOPS_TYPES, load_model
+from skdp.linear_model import load_model
 from skdp.linear_model.losses import Logistic, Softmax, size_of_slopes
 from skdp.mechanisms.noise import variances
 
@@ -495,16 +495,6 @@ def test_a_file_with_a_wrong_normalizer_is_refused(k, normalizer, message):
     content["attributes"]["normalizer_"] = normalizer
     with pytest.raises(ValueError, match=message):
         load_model(content)
-
-
-@pytest.mark.parametrize("mechanism", ["auto", "gaussian"])
-def test_skops_reads_a_joint_model(mechanism):
-    skops = pytest.importorskip("skops.io")
-    X, y, domain = table()
-    own = {"domain": domain, "delta": 1e-5, "mechanism": mechanism, "random_state": 0}
-    model = DPLogisticRegression(**own).fit(X, y)
-    again = skops.loads(skops.dumps(model), trusted=[*SKOPS_TYPES])
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
 def test_several_rows_of_one_dimension_are_not_one_row():

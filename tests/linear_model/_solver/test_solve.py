@@ -52,16 +52,6 @@ def value(made: Problem, theta: FloatArray) -> float:
     return float(weighted.sum() + made.ridge @ theta**2 / 2 + made.linear_term @ theta)
 
 
-def test_one_column_of_ones_is_solved_by_the_log_odds() -> None:
-    """With k of n positive and slope n p - k + v = 0, theta is the log odds of (k - v)/n."""
-    target = np.array([1.0] * 7 + [0.0] * 3)
-    made = Problem(Logistic(), np.ones((10, 1)), target, np.array([1e-13]), np.array([2.0]))
-    found = minimise(made.objective(), 1e-12)
-    assert found.theta[0] == pytest.approx(math.log(5 / 5), abs=1e-12)
-    shifted = minimise(replace(made, linear_term=np.array([-2.0])).objective(), 1e-12)
-    assert shifted.theta[0] == pytest.approx(math.log(9 / 1), rel=1e-11)
-
-
 @pytest.mark.parametrize("label", [0, 1, 2])
 def test_positions_of_labels_are_targets_of_0_and_1(label: int) -> None:
     """Gradient, Hessian, certificate and minimum are those of the indicators of the label."""

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from exact_minimiser import Minimiser, noise_scale
+from exact_minimiser import greatest_ratio, law_of_numbers, noise_scale
 from inner_fits import Design, Task
 from inner_objective import ClippingBounds, Coordinates, finisher, greatest_leverage, plan_clipping
 from test_clipping_stage import exact_of, state_of
@@ -180,12 +180,8 @@ def test_targets_far_outside_their_unit_cost_no_more_than_epsilon(epsilon):
     outputs = np.concatenate([-np.geomspace(1e-3, 300, 30), np.geomspace(1e-3, 300, 30)])
 
     def worst(scale):
-        laws = [
-            Minimiser(loss, [[0.9], [x]], [150.0, y], scale=scale, ridge=[1 / leverage])
-            for x, y in records
-        ]
-        logs = [law.log_density(outputs[:, None]) for law in laws]
-        return float(np.ptp(logs, axis=0).max())
+        law_of = law_of_numbers(loss, scale=scale, ridge=[1 / leverage])
+        return greatest_ratio(law_of, [(0.9, 150.0)], records, outputs, "replace_one")
 
     assert 2 * c / scale == pytest.approx(q * epsilon)
     assert 0.9 * epsilon < worst(scale) <= epsilon

@@ -85,29 +85,6 @@ def test_parameters_at_the_ends_of_their_ranges_are_fitted_quietly(order):
             fit_quietly(model, X, np.where(X[:, 0] > 0, *labels[::-1]))
 
 
-def test_separable_data_are_separated():
-    X, domain = np.linspace(-1, 1, 4000)[:, None], Domain.unit_box(1, target=[0, 1])
-    model = DPCoordinateDescentClassifier(domain=domain, **NORMAL, random_state=0)
-    assert fit_quietly(model, X, (X[:, 0] > 0).astype(int)).score(X, X[:, 0] > 0) > 0.95
-
-
-def test_a_target_at_its_bounds_is_predicted_within_them():
-    X = np.linspace(-1, 1, 2000)[:, None]
-    for low, high in ((0.1, 0.7), (-1e-3, 1e9), (-3.0, -2.9)):
-        domain = Domain.box([-1.0], [1.0], target=(low, high))
-        model = DPCoordinateDescentRegressor(domain=domain, **NORMAL, random_state=0)
-        found = fit_quietly(model, X, np.where(X[:, 0] > 0, high, low)).predict(100 * X)
-        assert low <= found.min() < found.max() <= high
-
-
-def test_without_an_intercept_zero_predicts_zero(case):
-    """Numbers in the middle of their bounds and first levels have a predictor of 0."""
-    estimator, domain, X, y = case
-    model = estimator(domain=domain, fit_intercept=False, random_state=0, **NORMAL).fit(X, y)
-    middle = X.head(1).assign(age=53.5, hours=40.0, sex="f", job="none")
-    assert (model._predictor(middle) == 0.0).all()
-
-
 # Starts
 
 
@@ -282,9 +259,6 @@ def test_good_values_at_the_ends_are_taken(estimator):
         given = {"classes": [0, 1]} if estimator is DPCoordinateDescentClassifier else {}
         model = estimator(**given, **parameters).fit(X, Y)
         assert np.isfinite(model.coef_).all()
-
-
-# Mechanisms
 
 
 @dataclass(frozen=True)

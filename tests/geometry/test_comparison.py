@@ -14,13 +14,7 @@ from scipy.integrate import dblquad
 from scipy.stats import gamma, kstest
 
 from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, ScaledBall, SimplexBall
-from skdp.geometry.comparison import (
-    compare,
-    conditional_variance,
-    depth,
-    entropy,
-    knorm_covariance,
-)
+from skdp.geometry.comparison import compare, conditional_variance, depth, entropy, knorm_covariance
 from skdp.geometry.containment import contains, greatest_gauge_over
 from skdp.mechanisms import Sensitivity
 
@@ -247,12 +241,7 @@ def test_the_cautionary_example_and_table_1() -> None:
     )
     np.testing.assert_allclose(np.diag(knorm_covariance(inner)), [40_000, 4])
     np.testing.assert_allclose(np.diag(knorm_covariance(outer)), [24_200, 242])
-    exact = {
-        (1, "K"): 151.5,
-        (INF, "K"): 3 * (50 + 1 / 600),
-        (1, "H"): 121.0,
-        (INF, "H"): 111.0,
-    }
+    exact = {(1, "K"): 151.5, (INF, "K"): 3 * (50 + 1 / 600), (1, "H"): 121.0, (INF, "H"): 111.0}
     printed = {"K": {INF: 150.17, 2: 150.19, 1: 151.66}, "H": {INF: 110.89, 2: 112.27, 1: 120.89}}
     errors = {"K": 0.42, "H": 0.349}
     for name, ball in (("K", inner), ("H", outer)):

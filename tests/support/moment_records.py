@@ -26,19 +26,10 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     },
     "three numbers alone": {"n_encoded": 3, "number_index": (0, 1, 2), "target": False},
     "one block": {"n_encoded": 3, "number_index": (), "blocks": ((0, 1, 2),)},
-    "one block alone": {
-        "n_encoded": 2,
-        "number_index": (),
-        "blocks": ((0, 1),),
-        "target": False,
-    },
+    "one block alone": {"n_encoded": 2, "number_index": (), "blocks": ((0, 1),), "target": False},
     "two columns of two levels": {"n_encoded": 2, "number_index": (), "blocks": ((0,), (1,))},
     "mixed": {"n_encoded": 4, "number_index": (1,), "blocks": ((0, 2), (3,))},
-    "mixed, twin blocks": {
-        "n_encoded": 6,
-        "number_index": (0, 3),
-        "blocks": ((1, 2), (4, 5)),
-    },
+    "mixed, twin blocks": {"n_encoded": 6, "number_index": (0, 3), "blocks": ((1, 2), (4, 5))},
 }
 
 

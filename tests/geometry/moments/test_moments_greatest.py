@@ -19,11 +19,7 @@ from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.mechanisms import Sensitivity
 
 BLOCKS: dict[str, dict[str, Any]] = {
-    "blocks alone": {
-        "n_encoded": 7,
-        "number_index": (),
-        "blocks": ((0, 1), (2, 3, 4), (5,), (6,)),
-    },
+    "blocks alone": {"n_encoded": 7, "number_index": (), "blocks": ((0, 1), (2, 3, 4), (5,), (6,))},
     "blocks and numbers": {
         "n_encoded": 9,
         "number_index": (0, 1),

@@ -123,10 +123,7 @@ def test_scikit_learn_agrees_on_rarer_settings(estimator, check):
 
 
 @pytest.mark.skipif(VERSION < (1, 8), reason="older checks fit other labels to such models")
-@parametrize_with_checks(
-    list(FOR_TWO),
-    expected_failed_checks=FOR_TWO.get,
-)
+@parametrize_with_checks(list(FOR_TWO), expected_failed_checks=FOR_TWO.get)
 def test_only_listed_checks_of_models_of_two_labels_fail(estimator, check):
     """Failures are strict: a listed check that passes is an error too."""
     check(estimator)

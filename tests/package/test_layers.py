@@ -12,18 +12,8 @@ import skdp
 
 ROOT = Path(skdp.__file__).parent
 TOP = {"bounds", "model_selection", "inspection", "datasets", "testing", "__main__"}
-BASE = {
-    "_arrays",
-    "_checks",
-    "_compiled",
-    "_draws",
-    "_identity",
-    "_codec",
-    "_lazy",
-    "_progress",
-    "_search",
-    "_sklearn",
-}
+BASE = {"_arrays", "_checks", "_compiled", "_draws", "_identity", "_codec", "_lazy", "_progress"}
+BASE |= {"_search", "_sklearn"}
 GROUND = BASE | {"randomness"}
 MIDDLE = GROUND | {"domain", "privacy", "noise", "geometry"}
 ALLOWED = {
@@ -194,12 +184,8 @@ if TYPE_CHECKING:
 else:
     __getattr__, __dir__ = lazily(__name__, {"laws": "Laplace"})
 """
-    at_import = [
-        "skdp.geometry.ball",
-        "skdp.domain",
-        "skdp.linear_model._shared.base",
-        "skdp.randomness",
-    ]
+    at_import = ["skdp.geometry.ball", "skdp.domain", "skdp.randomness"]
+    at_import.append("skdp.linear_model._shared.base")
     every = set(imported(ast.parse(source)))
     assert every == {*at_import, "skdp.privacy", "skdp.mechanisms.knorm"}
     assert set(imported(AtImport().visit(ast.parse(source)))) == set(at_import)

@@ -233,7 +233,6 @@ def test_another_number_of_rows_is_found_if_it_is_public(kind, monkeypatch):
 
 @contextmanager
 def one_thread_worker():
-    """A worker in this process."""
     distributed = pytest.importorskip("distributed")
     options = {"n_workers": 1, "threads_per_worker": 1, "processes": False}
     with (
@@ -267,7 +266,6 @@ def numbers_of(rows):
 
 @contextmanager
 def two_workers():
-    """Two worker processes on which collections are computed."""
     distributed = pytest.importorskip("distributed")
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     with (
@@ -369,7 +367,6 @@ def test_a_conversion_that_fails_shows_no_cell(column, source):
 
 
 def test_our_own_errors_of_a_partition_are_shown():
-    """They name the column and the rule."""
     people = FRAME[[*BOUNDS, "z"]].assign(a=SECRET)
     with pytest.raises(ValueError, match="column 'a' must hold finite numbers") as caught:
         made(DPHuberRegressor).fit(dataframe.from_pandas(people, npartitions=3), target="z")

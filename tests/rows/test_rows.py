@@ -123,14 +123,12 @@ def test_no_part_has_no_sum() -> None:
 
 
 def all_rows(block: Block) -> list[Any]:
-    """Return the rows of a block, one by one."""
     levels = np.array([codes.astype(int) for codes in block.levels]).reshape(-1, len(block)).T
     columns = block.numbers.tolist(), levels.tolist(), block.target.tolist()
     return [(*own, *codes, y) for own, codes, y in zip(*columns, strict=True)]
 
 
 def expected_rows(domain: Domain, X: Any, target: Any) -> list[Any]:
-    """Return the encoded numbers, the positions of levels and the target, row by row."""
     encoded = domain.encode(X)
     numbers = encoded[:, domain.number_index]
     codes = [

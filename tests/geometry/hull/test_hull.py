@@ -269,7 +269,10 @@ def test_a_linear_program_that_fails_is_tried_by_another_method(monkeypatch):
 
 
 BAD_POINTS = {
-    "flat": ([[1.0, 2.0, 0.0], [2.0, 4.0, 1.0]], r"v\[0\] -0.5 \* v\[1\] = 0.*Drop coordinate 1"),
+    "a plane": (
+        [[1.0, 2.0, 0.0], [2.0, 4.0, 1.0]],
+        r"v\[0\] -0.5 \* v\[1\] = 0.*Drop coordinate 1",
+    ),
     "a zero column": ([[1.0, 0.0], [2.0, 0.0]], r"1 \* v\[1\] = 0.*Drop coordinate 1"),
     "nan": ([[1.0, math.nan]], "points must be finite"),
     "infinite": ([[1.0, math.inf]], "points must be finite"),
@@ -292,18 +295,11 @@ BAD_HALFSPACES = {
 }
 
 
-@pytest.mark.parametrize("name", BAD_POINTS)
-def test_points_that_make_no_ball(name):
-    points, message = BAD_POINTS[name]
+@pytest.mark.parametrize("name", [*BAD_POINTS, *BAD_HALFSPACES])
+def test_what_makes_no_ball(name):
+    *given, message = BAD_POINTS.get(name) or BAD_HALFSPACES[name]
     with pytest.raises(ValueError, match=message):
-        Hull.from_points(points)
-
-
-@pytest.mark.parametrize("name", BAD_HALFSPACES)
-def test_half_spaces_that_make_no_ball(name):
-    A, b, message = BAD_HALFSPACES[name]
-    with pytest.raises(ValueError, match=message):
-        Hull.from_halfspaces(A, b)
+        (Hull.from_points if len(given) == 1 else Hull.from_halfspaces)(*given)
 
 
 def test_half_spaces_that_only_together_are_symmetric():

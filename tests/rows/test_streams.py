@@ -60,6 +60,22 @@ def made(kind, **parameters):
     return kind(**(settings | parameters))
 
 
+def case_of(kind):
+    """The name of the target, its table, and the model of the table in memory."""
+    target = target_of(kind)
+    whole = FRAME[[*BOUNDS, target]]
+    return target, whole, made(kind).fit(whole, target=target)
+
+
+def check_same(model, expected):
+    """Bit by bit where sums are exact, otherwise within the certified tolerance."""
+    if type(model) in EXACT:
+        np.testing.assert_array_equal(model.coef_, expected.coef_)
+        assert np.all(model.intercept_ == expected.intercept_)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
+    assert model.guarantee_ == expected.guarantee_
+
+
 def batches(frame: pd.DataFrame, size: int = 700):
     return (frame.iloc[at : at + size] for at in range(0, len(frame), size))
 
@@ -83,37 +99,17 @@ def files(folder):
 @pytest.mark.parametrize("most_kept", [0, 2**30], ids=["streamed", "kept"])
 @pytest.mark.parametrize("kind", [*EXACT, *ROUNDED])
 def test_files_give_what_the_table_in_memory_gives(kind, most_kept, tmp_path, monkeypatch):
-    """Bit by bit where sums are exact, otherwise within the certified tolerance."""
+    """A batch has several blocks, some of one length, which do not share what is kept."""
     monkeypatch.setattr(streamed, "MOST_KEPT", most_kept)
-    target = target_of(kind)
-    whole = FRAME[[*BOUNDS, target]]
-    expected = made(kind).fit(whole, target=target)
+    monkeypatch.setattr(block, "MOST_ROWS", 256)
+    target, whole, expected = case_of(kind)
     pairs = lambda: ((part[list(BOUNDS)], part[target]) for part in batches(whole))  # noqa: E731
     sources = {**files(tmp_path), "function": lambda: batches(whole)}
     for source in sources.values():
         model = made(kind).fit(source, target=target)
-        if kind in EXACT:
-            np.testing.assert_array_equal(model.coef_, expected.coef_)
-            assert np.all(model.intercept_ == expected.intercept_)
-        np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
-        assert model.guarantee_ == expected.guarantee_
+        check_same(model, expected)
         assert list(model.feature_names_in_) == list(BOUNDS)
     np.testing.assert_allclose(made(kind).fit(pairs).coef_, expected.coef_, atol=1e-7)
-
-
-@pytest.mark.parametrize("most_kept", [0, 2**30], ids=["streamed", "kept"])
-@pytest.mark.parametrize("kind", [*EXACT, *ROUNDED])
-def test_blocks_of_a_batch_do_not_share_what_is_kept(kind, most_kept, monkeypatch):
-    """Each batch has several blocks of the same length."""
-    monkeypatch.setattr(streamed, "MOST_KEPT", most_kept)
-    monkeypatch.setattr(block, "MOST_ROWS", 256)
-    target = target_of(kind)
-    whole = FRAME[[*BOUNDS, target]]
-    expected = made(kind).fit(whole, target=target)
-    model = made(kind).fit(lambda: batches(whole, 1800), target=target)
-    if kind in EXACT:
-        np.testing.assert_array_equal(model.coef_, expected.coef_)
-    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
 
 
 def test_a_sample_in_memory_is_scaled_as_the_rows_are(monkeypatch):

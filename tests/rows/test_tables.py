@@ -393,9 +393,7 @@ REFUSED = {
     "masked": (np.ma.masked_greater(X, 0.9), "X must be an array without a mask.*filled"),
     "masked nowhere": (np.ma.array(X), "X must be an array without a mask.*filled"),
     "masked rows": ([np.ma.array(row) for row in X], "X must be an array without a mask"),
-    "complex": (X + 0j, "X must be real, got 'complex128'.*Complex data not supported"),
     "records": (RECORDS, "X must not be a structured array"),
-    "dates": (np.zeros((N, 2), "M8[s]"), "column 0 must hold finite numbers"),
     "durations": (np.zeros((N, 2), "m8[s]"), "column 0 must hold finite numbers"),
     "frame, complex": (pd.DataFrame(X + 0j, columns=[0, 1]), "column '?x?0'? must hold finite"),
     "frame, categories of dates": (
@@ -409,7 +407,6 @@ REFUSED = {
 }
 TARGETS = {
     "masked": (np.ma.masked_equal(Y, 1), "y must be an array without a mask.*y.filled"),
-    "complex": (Y + 0j, "y must be real.*Complex data not supported"),
     "records in a column": (RECORDS[:, :1], "y must not be a structured array"),
     "dates": (Y.astype("M8[s]"), "declared labels only|target must hold finite"),
     "durations": (Y.astype("m8[s]"), "declared labels only|target must hold finite"),

@@ -22,17 +22,10 @@ INF = math.inf
 
 
 LAWS = [
-    LpBall(1, radius=3.0),
-    LpBall(2, p=1, weights=(1.0, 4.0)),
-    LpBall(3, p=2, radius=0.5),
-    LpBall(4, p=INF),
-    MappedBall(LpBall(2, p=INF), SHEAR),
-    SimplexBall(3),
-    EncodedRowsBall(1, (2, 3)),
-    CURVED,
-    example.RECTANGLE,
-    example.DIAMOND,
-]
+    LpBall(1, radius=3.0), LpBall(2, p=1, weights=(1.0, 4.0)), LpBall(3, p=2, radius=0.5),
+    LpBall(4, p=INF), MappedBall(LpBall(2, p=INF), SHEAR), SimplexBall(3),
+    EncodedRowsBall(1, (2, 3)), CURVED, example.RECTANGLE, example.DIAMOND,
+]  # fmt: skip
 
 
 def draw(ball: Any, n: int, rng: Any) -> Any:

@@ -5,12 +5,11 @@ import multiprocessing
 import os
 import pickle
 import struct
-import subprocess
-import sys
 
 import joblib
 import numpy as np
 import pytest
+from programs import output_of
 from randomgen import ChaCha
 
 from skdp.randomness import SystemGenerator, as_generator, is_cryptographic
@@ -196,10 +195,7 @@ print(len(os.read(end, 32)) if answered else "blocked")
 @needs_fork
 def test_fork_while_another_thread_draws_does_not_block_the_child():
     """A lock held by a thread that does not exist in the child would be held for ever."""
-    run = subprocess.run(
-        [sys.executable, "-c", HOLD_AND_FORK], capture_output=True, text=True, timeout=60
-    )
-    assert run.stdout.strip() == "32", run.stderr
+    assert output_of(HOLD_AND_FORK).strip() == "32"
 
 
 def _from_inherited():

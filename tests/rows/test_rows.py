@@ -30,15 +30,8 @@ NUMBERS = Domain.unit_box(3)
 def table(n: int, seed: int = 0) -> pd.DataFrame:
     """Return rows in the domain and outside of it."""
     rng = np.random.default_rng(seed)
-    return pd.DataFrame(
-        {
-            "a": rng.uniform(-1, 4, n),
-            "job": rng.choice(["x", "y", "z", "?"], n),
-            "one": "u",
-            "b": rng.normal(size=n),
-            "sex": rng.choice(["f", "m"], n),
-        }
-    )
+    found = pd.DataFrame({"a": rng.uniform(-1, 4, n), "job": rng.choice(["x", "y", "z", "?"], n)})
+    return found.assign(one="u", b=rng.normal(size=n), sex=rng.choice(["f", "m"], n))
 
 
 @pytest.fixture(params=[1, 2, 3], ids="{} threads".format)

@@ -51,14 +51,10 @@ BALLS = {
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name
-        for name in BALLS
-        if name not in ("a cube", "redundant half-spaces", "a hexagon of differences")
-    ],
-)
+REDUNDANT = ("a cube", "redundant half-spaces", "a hexagon of differences")
+
+
+@pytest.mark.parametrize("name", [name for name in BALLS if name not in REDUNDANT])
 def test_the_battery(name):
     """False alarms: as derived there."""
     for check in BATTERY:
@@ -83,16 +79,11 @@ def test_points_and_half_spaces_describe_one_ball(dim):
     np.testing.assert_allclose(hull.covariance(), again.covariance(), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "known",
-    [
-        LpBall(3, p=1.0, weights=(1.0, 0.5, 3.0)),
-        LpBall(4, p=math.inf, radius=2.0),
-        SimplexBall(4),
-        EncodedRowsBall(1, (2, 2)),
-    ],
-    ids=repr,
-)
+KNOWN = [LpBall(3, p=1.0, weights=(1.0, 0.5, 3.0)), LpBall(4, p=math.inf, radius=2.0)]
+KNOWN += [SimplexBall(4), EncodedRowsBall(1, (2, 2))]
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=repr)
 def test_balls_with_closed_forms_are_found_again(known):
     """Gauge, support, volume, covariance and corners, from the corners alone."""
     hull, v = Hull.from_points(known.extreme_points()), random_points(50, known.dim)

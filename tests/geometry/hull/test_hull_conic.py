@@ -2,8 +2,6 @@
 
 import math
 import pickle
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy, deepcopy
 
@@ -11,6 +9,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from ball_battery import BATTERY, check_covariance, check_norm, check_radius, check_stationary
+from programs import output_of
 from ray_volume import log_volume
 
 from skdp.geometry import LpBall
@@ -266,14 +265,9 @@ import pickle, sys
 balls, v = pickle.load(open(sys.argv[1], "rb"))
 print([[float(x) for x in [*ball.gauge(v), *ball.support(v)]] for ball in balls])
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "balls")],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    said = output_of(code, str(tmp_path / "balls"))
     ours = [[*ball.gauge(v), *ball.support(v)] for ball in balls]
-    np.testing.assert_allclose(eval(done.stdout), ours, rtol=1e-7)
+    np.testing.assert_allclose(eval(said), ours, rtol=1e-7)
 
 
 def test_threads_do_not_mix_up_their_programs():

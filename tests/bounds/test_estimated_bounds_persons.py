@@ -152,15 +152,9 @@ def test_names_of_missing_cells_are_no_levels_under_a_rule():
     """Empty texts are missing cells then, and the indicator has the name of "missing"."""
     assert not words_of(WORDS[-1], "indicator") - words_of(None)
     X = pd.DataFrame({"s": ["", "missing", "x", "y", None] * 400, "s_y": 0.5})
+    columns, facts = {"s": "levels", "s_y": (0, 1)}, {"epsilon": 5, "delta": 1e-3}
     found = [
-        estimate_domain(
-            X,
-            columns={"s": "levels", "s_y": (0, 1)},
-            missing=rule,
-            epsilon=5,
-            delta=1e-3,
-            random_state=0,
-        )
+        estimate_domain(X, columns=columns, missing=rule, random_state=0, **facts)
         for rule in (None, {"s": "indicator"})
     ]
     assert set(found[0]._columns[0].levels) <= {"", "missing", "x", "y"}

@@ -23,20 +23,17 @@ html_sidebars = {"**": ["versions.html"]}
 
 
 def versions():
-    """Return the module that builds the versions."""
     spec = spec_from_file_location("_versions", DOCS / "_versions.py")
     spec.loader.exec_module(module := module_from_spec(spec))
     return module
 
 
 def git(root, *words):
-    """Run git without anybody's settings."""
     who = ("-c", "user.name=x", "-c", "user.email=x@x", "-c", "commit.gpgsign=false")
     subprocess.run(["git", *who, *words], cwd=root, check=True, capture_output=True)
 
 
 def commit(root, text):
-    """Commit a page with a text."""
     (root / "docs" / "index.rst").write_text(f"x\n=\n\n{text}\n\n.. toctree::\n\n   deep/page\n")
     git(root, "add", "-A")
     git(root, "commit", "-q", "-m", text)

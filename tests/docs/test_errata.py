@@ -185,6 +185,16 @@ def test_the_pseudo_inverse_is_far_from_the_best_use_of_the_moments():
     assert upper_quartile("auto") < 0.7 * upper_quartile("pinv")
 
 
+# From next to the Gaussian, alpha = 0, upwards.
+LAWS = [FlippedHuber(ratio, 1.0) for ratio in np.geomspace(1e-2, 1e2, 17)]
+
+
+def of_variance(variance, count, epsilon):
+    """Bounds of the delta of so many numbers for flipped Huber noise of each shape."""
+    scaled = [law.scaled(math.sqrt(variance / law.var())) for law in LAWS]
+    return [delta_of(law, 1.0, count, epsilon) for law in scaled]
+
+
 def box(dim, radius=1.0):
     """What can change where all numbers may move by ``radius`` at once."""
     return Sensitivity(LpBall(dim, p=math.inf, radius=radius))
@@ -261,9 +271,7 @@ def test_flipped_hubers_condition_for_one_number_is_right(alpha, scale, epsilon)
 
 def test_a_variance_of_502_is_out_of_reach():
     """K = 5, epsilon = .3, delta = 1e-8: no alpha / gamma comes near; pure Laplace has 555.6."""
-    laws = [FlippedHuber(ratio, 1.0) for ratio in np.geomspace(1e-2, 1e2, 17)]
-    found = [delta_of(law.scaled(math.sqrt(502 / law.var())), 1.0, 5, 0.3).lower for law in laws]
-    assert min(found) > 4e-5
+    assert min(low for low, _ in of_variance(502, 5, 0.3)) > 4e-5
     laplace = KNorm("l1").calibrate(box(5), epsilon=0.3)
     assert laplace.covariance()[0, 0] == pytest.approx(555.56, rel=1e-4)
     assert delta_of(FlippedHuber(0.01, 1.0).scaled(math.sqrt(1291)), 1.0, 5, 0.3).upper < 1.1e-8
@@ -271,8 +279,7 @@ def test_a_variance_of_502_is_out_of_reach():
 
 def test_the_table_for_twenty_numbers_is_for_another_delta_and_leaves_the_gaussian_out():
     """7237.09 at epsilon = .2 has delta = 1e-6 at best, and the Gaussian needs less there."""
-    laws = [FlippedHuber(ratio, 1.0) for ratio in np.geomspace(1e-2, 1e2, 17)]
-    bounds = [delta_of(law.scaled(math.sqrt(7237.09 / law.var())), 1.0, 20, 0.2) for law in laws]
+    bounds = of_variance(7237.09, 20, 0.2)
     assert min(low for low, _ in bounds) > 9e-7
     assert min(high for _, high in bounds) < 1e-6
     gaussian = calibrate("gaussian", box(20), epsilon=0.2, delta=1e-6)
@@ -319,10 +326,8 @@ def test_the_gain_is_gone_after_eight_steps():
     Four parts in a thousand less variance than the Gaussian's are already too little.
     """
     variance = 0.996 * 8 * calibrate("gaussian", box(1), epsilon=1.0, delta=1e-5).factor ** 2
-    laws = [FlippedHuber(ratio, 1.0) for ratio in np.geomspace(1e-2, 1e2, 17)]
-    found = [delta_of(law.scaled(math.sqrt(variance / law.var())), 1.0, 8, 1.0) for law in laws]
-    assert min(low for low, _ in found) > 1e-5
-    assert delta_of(laws[-1].scaled(8 / math.sqrt(laws[-1].var())), 1.0, 8, 1.0).lower > 1e-5
+    assert min(low for low, _ in of_variance(variance, 8, 1.0)) > 1e-5
+    assert delta_of(LAWS[-1].scaled(8 / math.sqrt(LAWS[-1].var())), 1.0, 8, 1.0).lower > 1e-5
     one = Independent("flipped_huber").calibrate(box(1), epsilon=1.0, delta=1e-5)
     assert one.covariance()[0, 0] < 0.15 * variance / 8
 

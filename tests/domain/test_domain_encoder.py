@@ -1,12 +1,11 @@
 """The transformer of a domain in scikit-learn's machinery."""
 
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from declared import ENCODED_PEOPLE, PEOPLE, people
+from programs import output_of
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LinearRegression
@@ -49,11 +48,10 @@ def test_the_domain_of_an_encoder_is_checked():
 
 def test_pandas_is_never_imported():
     """Neither by the module nor by encoding arrays, levels included."""
-    code = (
-        "import sys, numpy as np; sys.modules['pandas'] = None;"
-        "from skdp.domain import Domain;"
-        "d = Domain({'x': (0, 1), 'k': ['a', 'b']});"
-        "print(d.encode(np.array([[0.5, 'b']], dtype=object)).tolist())"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[[0.0, 1.0]]"
+    said = output_of("""
+        import sys, numpy as np; sys.modules['pandas'] = None
+        from skdp.domain import Domain
+        d = Domain({'x': (0, 1), 'k': ['a', 'b']})
+        print(d.encode(np.array([[0.5, 'b']], dtype=object)).tolist())
+    """)
+    assert said.strip() == "[[0.0, 1.0]]"

@@ -10,15 +10,10 @@ COLUMNS = {"a": (0, 3), "job": ["x", "y", "z"], "b": (-1, 1), "one": ["k"], "sex
 DOMAIN = Domain(COLUMNS, target=(-2.0, 5.0))
 
 
-def test_all_columns_and_the_domains_target_by_default():
-    domain, places, place = subset(DOMAIN, None, None)
-    assert domain == DOMAIN
-    assert (places, place) == ([0, 1, 2, 3, 4], None)
-
-
 @pytest.mark.parametrize(
     ("columns", "target", "places", "place"),
     [
+        (None, None, [0, 1, 2, 3, 4], None),
         (["b", "job"], None, [1, 2, 3], None),
         (["b", "job"], "a", [1, 2, 3], 0),
         (None, "b", [0, 1, 2, 4], 3),

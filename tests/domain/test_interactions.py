@@ -7,10 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from declared import SPLINES, whole
-from exact_gradient import LOSSES, distance, exact_gradient, problem
 from inner_descent import Blocks, RowBound, keep_scaled, plain_scaling
 from inner_fits import Design, exact_sums
-from inner_objective import certified_gradient
 from inner_package import encode
 
 from skdp import (
@@ -217,18 +215,6 @@ def test_contributions_to_sums_and_to_a_descent_are_exact(pair):
     slopes = np.rint(slopes / GRID) * GRID
     found = state.sums(blocks.first_levels, None, slice(0, 50), slopes)
     np.testing.assert_array_equal(found, slopes @ whole(encoded))
-
-
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
-def test_the_certificate_holds_with_interactions(loss, intercept):
-    """The computed gradient is within its error bound of that in 120 digits."""
-    own = (interaction(PAIRS[1]),)
-    made = problem(60, 2, loss, intercept=intercept, sizes=(3,), splines=own, weighted=True)
-    theta = np.random.default_rng(1).normal(size=made.dim)
-    found = certified_gradient(made.objective([20]), theta)
-    away = float(distance(exact_gradient(made, theta), found.value))
-    assert away <= found.error < 1e-9
 
 
 def crossed(n, seed):

@@ -46,7 +46,6 @@ CELLS = {
 
 
 def by_dict(cells, levels):
-    """The position of each cell, found one by one."""
     places = {level: k for k, level in enumerate(levels)}
     found = []
     for cell in cells:

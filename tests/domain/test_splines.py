@@ -35,6 +35,12 @@ from skdp.linear_model import linear as moments
 from skdp.mechanisms import Sensitivity
 from skdp.rows.memory import MemoryRows
 
+PAIR = (
+    Domain({"p": Spline(0, 1, knots=8, degree=3), "q": Spline(0, 9, knots=(1.0, 2.0), degree=2)})
+    .interact("p", "q")
+    ._layout.placed[0][0]
+)
+
 
 @pytest.mark.parametrize("spline", SPLINES, ids=repr)
 def test_the_values_of_a_node_are_a_point_of_the_simplex(spline):
@@ -115,9 +121,9 @@ def test_sums_of_encoded_columns_are_exact():
 @pytest.mark.parametrize("scale", [1.0, 1e3])
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-def test_the_certificate_holds_with_splines(loss, intercept, scale):
+@pytest.mark.parametrize("own", [(SPLINES[4], SPLINES[1]), (PAIR,)], ids=["splines", "pair"])
+def test_the_certificate_holds_with_curves(own, loss, intercept, scale):
     """The computed gradient is within its error bound of that in 120 digits."""
-    own = SPLINES[4], SPLINES[1]
     made = problem(60, 2, loss, intercept=intercept, sizes=(3,), splines=own, weighted=True)
     theta = scale * np.random.default_rng(1).normal(size=made.dim)
     found = certified_gradient(made.objective([20]), theta)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from examples import compare_norm_balls as example
 from skdp.geometry import (
     EncodedRowsBall,
     LpBall,
@@ -23,20 +21,6 @@ from skdp.geometry import (
     SumBall,
 )
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "compare_norm_balls.py"
-
-
-def load_example() -> Any:
-    spec = importlib.util.spec_from_file_location("compare_norm_balls", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses and pickle look a class up by its module
-    spec.loader.exec_module(module)
-    return module
-
-
-example = load_example()
 CURVED = example.CurvedBall()
 INF = math.inf
 

@@ -14,13 +14,7 @@ from scipy.integrate import dblquad
 from scipy.stats import gamma, kstest
 
 from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, ScaledBall, SimplexBall
-from skdp.geometry.comparison import (
-    compare,
-    conditional_variance,
-    depth,
-    entropy,
-    knorm_covariance,
-)
+from skdp.geometry.comparison import compare, conditional_variance, depth, entropy, knorm_covariance
 from skdp.geometry.containment import contains, greatest_gauge_over
 from skdp.mechanisms import Sensitivity
 
@@ -28,17 +22,10 @@ INF = math.inf
 
 
 LAWS = [
-    LpBall(1, radius=3.0),
-    LpBall(2, p=1, weights=(1.0, 4.0)),
-    LpBall(3, p=2, radius=0.5),
-    LpBall(4, p=INF),
-    MappedBall(LpBall(2, p=INF), SHEAR),
-    SimplexBall(3),
-    EncodedRowsBall(1, (2, 3)),
-    CURVED,
-    example.RECTANGLE,
-    example.DIAMOND,
-]
+    LpBall(1, radius=3.0), LpBall(2, p=1, weights=(1.0, 4.0)), LpBall(3, p=2, radius=0.5),
+    LpBall(4, p=INF), MappedBall(LpBall(2, p=INF), SHEAR), SimplexBall(3),
+    EncodedRowsBall(1, (2, 3)), CURVED, example.RECTANGLE, example.DIAMOND,
+]  # fmt: skip
 
 
 def draw(ball: Any, n: int, rng: Any) -> Any:
@@ -247,12 +234,7 @@ def test_the_cautionary_example_and_table_1() -> None:
     )
     np.testing.assert_allclose(np.diag(knorm_covariance(inner)), [40_000, 4])
     np.testing.assert_allclose(np.diag(knorm_covariance(outer)), [24_200, 242])
-    exact = {
-        (1, "K"): 151.5,
-        (INF, "K"): 3 * (50 + 1 / 600),
-        (1, "H"): 121.0,
-        (INF, "H"): 111.0,
-    }
+    exact = {(1, "K"): 151.5, (INF, "K"): 3 * (50 + 1 / 600), (1, "H"): 121.0, (INF, "H"): 111.0}
     printed = {"K": {INF: 150.17, 2: 150.19, 1: 151.66}, "H": {INF: 110.89, 2: 112.27, 1: 120.89}}
     errors = {"K": 0.42, "H": 0.349}
     for name, ball in (("K", inner), ("H", outer)):
@@ -263,14 +245,6 @@ def test_the_cautionary_example_and_table_1() -> None:
     assert dblquad(lambda y, x: 3 * math.hypot(100 * x, y), 0, 1, 0, 1, epsrel=1e-10)[
         0
     ] == pytest.approx(example.mean_norm(inner, 2), rel=1e-8)
-    # The printed variances of 100,000 draws; four standard errors of each.
-    for printed_variance, exact_variance, error in [
-        (40068.37, 40_000, 237),
-        (3.99, 4, 0.0237),
-        (24139.87, 24_200, 172),
-        (242.09, 242, 1.72),
-    ]:
-        assert abs(printed_variance - exact_variance) < 4 * error
 
 
 def test_compare_takes_what_has_a_radius() -> None:
@@ -351,8 +325,5 @@ def test_compare_without_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_compare_refuses(balls: Any, sensitivity: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         compare(balls, sensitivity)
-
-
-def test_compare_refuses_no_epsilon() -> None:
     with pytest.raises(ValueError, match="epsilon must be a finite number > 0"):
         compare([LpBall(2)], epsilon=0.0)

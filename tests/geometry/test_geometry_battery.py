@@ -64,10 +64,7 @@ CASES: dict[str, tuple[Check, Twin]] = {
         check_stationary,
         Twin(HULL, {"sample": directions_of(LpBall(4, p=1))}),
     ),
-    "blocks ignored, box": (
-        check_rejection,
-        Twin(HULL, {"sample": directions_of(LpBall(4, p=1))}),
-    ),
+    "blocks ignored, box": (check_rejection, Twin(HULL, {"sample": directions_of(LpBall(4, p=1))})),
     "blocks ignored with intercept": (
         check_stationary,
         Twin(ROWS, {"sample": directions_of(EncodedRowsBall(0, (4,)))}),

@@ -51,15 +51,6 @@ def test_gauge_is_the_least_weight_on_rows(m: int) -> None:
     np.testing.assert_allclose(SimplexBall(m).gauge(v), truth, rtol=1e-7, atol=1e-9)
 
 
-def test_rows_have_gauge_one_and_their_differences_two() -> None:
-    """The sensitivity that is built on it."""
-    for m in (1, 2, 3, 40):
-        x = rows(m)
-        differences = (x[:, None] - x)[~np.eye(m + 1, dtype=bool)]
-        np.testing.assert_allclose(SimplexBall(m).gauge(x), 1)
-        np.testing.assert_allclose(SimplexBall(m).gauge(differences), 2)
-
-
 def exact_gauge(v: Any) -> Fraction:
     numbers = [Fraction(x) for x in v.tolist()]
     lam = [-sum(numbers, Fraction(0)), *numbers]
@@ -95,11 +86,3 @@ def test_gauge_of_the_infinite_and_the_undefined() -> None:
             assert np.isnan(SimplexBall(m).gauge([math.nan] + [1.0] * (m - 1)))
             assert SimplexBall(m).gauge(np.zeros(m)) == 0
         assert SimplexBall(2).gauge([math.inf, -math.inf]) == math.inf
-
-
-def test_two_levels_are_an_interval() -> None:
-    ball, interval = SimplexBall(1), LpBall(1, radius=0.5)
-    np.testing.assert_allclose(ball.gauge([[3.0], [-0.2]]), interval.gauge([[3.0], [-0.2]]))
-    np.testing.assert_allclose(ball.covariance(), [[1 / 12]], rtol=1e-14)
-    np.testing.assert_array_equal(ball.extreme_points(), [[-0.5], [0.5]])
-    assert ball.log_volume() == pytest.approx(0.0, abs=1e-15)

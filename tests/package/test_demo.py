@@ -11,7 +11,6 @@ from skdp.model_selection import EpsilonCurve
 
 @pytest.fixture
 def output(tmp_path, capsys):
-    """What two splits print, and the picture they leave behind."""
     path = tmp_path / "epsilon_curve.png"
     demo.main(["--repeats", "2", "--output", str(path)])
     return capsys.readouterr().out, path
@@ -30,13 +29,11 @@ def test_prints_table_card_and_saves_picture(output):
 
 
 def test_noise_of_the_demo_is_cryptographic():
-    """The card printed to the user must not be void."""
     X, y = demo.load()
     assert demo.private_model(1.0).fit(X, y).guarantee_.holds
 
 
 def test_goes_on_without_matplotlib(monkeypatch, tmp_path, capsys):
-    """Where the picture cannot be drawn, the user learns what to install."""
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     epsilons, ones = np.array(demo.EPSILONS), np.ones(2)
     curve = EpsilonCurve(epsilons, np.ones((len(epsilons), 2)), ones, ones, "model", "accuracy")
@@ -46,7 +43,6 @@ def test_goes_on_without_matplotlib(monkeypatch, tmp_path, capsys):
 
 
 def test_rejects_no_repeats(capsys):
-    """A count below one is refused with the rule and the value."""
     with pytest.raises(SystemExit):
         demo.main(["--repeats", "0"])
     assert "--repeats must be a whole number >= 1, got 0." in capsys.readouterr().err

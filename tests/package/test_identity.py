@@ -170,17 +170,12 @@ def test_the_noise_of_a_mechanism_of_others_names_it():
     assert calibrate("l2", Sensitivity(LpBall(2)), epsilon=1.0).guarantee.assumptions == ()
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        {},
-        {"loss": Huber(0.5)},
-        {"mechanism": OwnBox()},
-        {"loss": Huber(0.5), "mechanism": OwnBox()},
-    ],
-    ids=lambda parts: " and ".join(parts) or "none",
-)
-def test_the_card_of_a_model_names_them(parts):
+OWN = {"loss": Huber(0.5), "mechanism": OwnBox()}
+
+
+@pytest.mark.parametrize("names", [[], ["loss"], ["mechanism"], [*OWN]], ids=str)
+def test_the_card_of_a_model_names_them(names):
+    parts = {name: OWN[name] for name in names}
     X = np.random.default_rng(0).uniform(-1, 1, (40, 2))
     domain = Domain.unit_box(2, target=(-1.0, 1.0))
     card = str(DPHuberRegressor(**parts, domain=domain).fit(X, X[:, 0]).guarantee_)

@@ -2,28 +2,17 @@
 
 import ast
 import importlib
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from programs import output_of
 
 import skdp
 
 ROOT = Path(skdp.__file__).parent
 TOP = {"bounds", "model_selection", "inspection", "datasets", "testing", "__main__"}
-BASE = {
-    "_arrays",
-    "_checks",
-    "_compiled",
-    "_draws",
-    "_identity",
-    "_codec",
-    "_lazy",
-    "_progress",
-    "_search",
-    "_sklearn",
-}
+BASE = {"_arrays", "_checks", "_compiled", "_draws", "_identity", "_codec", "_lazy", "_progress"}
+BASE |= {"_search", "_sklearn"}
 GROUND = BASE | {"randomness"}
 MIDDLE = GROUND | {"domain", "privacy", "noise", "geometry"}
 ALLOWED = {
@@ -194,12 +183,8 @@ if TYPE_CHECKING:
 else:
     __getattr__, __dir__ = lazily(__name__, {"laws": "Laplace"})
 """
-    at_import = [
-        "skdp.geometry.ball",
-        "skdp.domain",
-        "skdp.linear_model._shared.base",
-        "skdp.randomness",
-    ]
+    at_import = ["skdp.geometry.ball", "skdp.domain", "skdp.randomness"]
+    at_import.append("skdp.linear_model._shared.base")
     every = set(imported(ast.parse(source)))
     assert every == {*at_import, "skdp.privacy", "skdp.mechanisms.knorm"}
     assert set(imported(AtImport().visit(ast.parse(source)))) == set(at_import)
@@ -236,8 +221,7 @@ def test_lazy_names_are_those_declared_for_types(module):
 
 def in_a_new_process(code):
     """Return the words that a piece of code prints where nothing was imported before."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return done.stdout.split()
+    return output_of(code).split()
 
 
 def test_importing_the_package_imports_no_part_of_it():
@@ -278,8 +262,7 @@ print(*sorted({name.partition(".")[0] for name in set(sys.modules) - before}))
 def test_the_drawing_shows_the_imports_of_today():
     """Run ``python docs/_architecture.py`` after a change of folders."""
     docs = Path(__file__).parents[2] / "docs"
-    code = "import _architecture as a; print(a.drawing(a.imports()), end='')"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=docs, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == (docs / "development" / "architecture.svg").read_text(encoding="utf-8")
+    code = f"import sys; sys.path.insert(0, {str(docs)!r}); import _architecture as a"
+    code += "; print(a.drawing(a.imports()), end='')"
+    stored = docs / "development" / "architecture.svg"
+    assert output_of(code) == stored.read_text(encoding="utf-8")

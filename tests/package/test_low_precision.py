@@ -26,21 +26,15 @@ KINDS = [np.float16, np.float32, Fraction]
 
 SHARES = {"epsilon": 0.7, "delta": 1e-3}
 OBJECTIVE = {**SHARES, "q": 0.6, "regularization": 3.3, "scaling_share": 0.1}
-DESCENT = {
-    **SHARES,
-    "alpha": 0.01,
-    "l1_ratio": 0.3,
-    "clip": 0.7,
-    "step_size": 0.9,
-    "scaling_share": 0.1,
-}
+DESCENT = {**SHARES, "alpha": 0.01, "l1_ratio": 0.3, "clip": 0.7, "step_size": 0.9}
+DESCENT |= {"scaling_share": 0.1, "penalty": "elasticnet"}
 ESTIMATORS = [
     (DPLogisticRegression, OBJECTIVE),
     (DPLogisticRegression, {**OBJECTIVE, "mechanism": "gaussian"}),
     (DPHuberRegressor, {**OBJECTIVE, "threshold": 0.3}),
     (DPLinearRegression, SHARES),
-    (DPCoordinateDescentClassifier, {**DESCENT, "penalty": "elasticnet"}),
-    (DPCoordinateDescentRegressor, {**DESCENT, "penalty": "elasticnet"}),
+    (DPCoordinateDescentClassifier, DESCENT),
+    (DPCoordinateDescentRegressor, DESCENT),
 ]
 
 

@@ -5,12 +5,11 @@ import multiprocessing
 import os
 import pickle
 import struct
-import subprocess
-import sys
 
 import joblib
 import numpy as np
 import pytest
+from programs import output_of
 from randomgen import ChaCha
 
 from skdp.randomness import SystemGenerator, as_generator, is_cryptographic
@@ -98,8 +97,10 @@ def test_key_has_256_bits():
     assert np.all(bits.any(axis=0) & ~bits.all(axis=0))
 
 
-def test_every_call_has_a_stream_of_its_own():
+def test_every_call_and_every_child_has_a_stream_of_its_own():
     assert all_differ([fresh_bytes() for _ in range(100)])
+    parent = as_generator()
+    assert all_differ([key_of(member) for member in (parent, *parent.spawn(3))])
 
 
 @pytest.mark.parametrize(
@@ -118,12 +119,6 @@ def test_the_pickle_does_not_contain_the_key():
     dumped = pickle.dumps(generator)
     assert key_of(generator) not in dumped
     assert len(dumped) < 200
-
-
-def test_spawned_children_have_keys_of_their_own():
-    parent = as_generator()
-    family = [parent, *parent.spawn(3)]
-    assert all_differ([key_of(member) for member in family])
 
 
 def test_threads_never_share():
@@ -200,10 +195,7 @@ print(len(os.read(end, 32)) if answered else "blocked")
 @needs_fork
 def test_fork_while_another_thread_draws_does_not_block_the_child():
     """A lock held by a thread that does not exist in the child would be held for ever."""
-    run = subprocess.run(
-        [sys.executable, "-c", HOLD_AND_FORK], capture_output=True, text=True, timeout=60
-    )
-    assert run.stdout.strip() == "32", run.stderr
+    assert output_of(HOLD_AND_FORK).strip() == "32"
 
 
 def _from_inherited():
@@ -233,12 +225,9 @@ def in_forked_child(work):
     return answer
 
 
-def test_seeds_repeat():
+def test_seeds_repeat_and_generators_are_returned_as_they_are():
     assert as_generator(3).random() == as_generator(np.int64(3)).random()
     assert as_generator(3).random() != as_generator(4).random()
-
-
-def test_a_generator_is_returned_as_it_is():
     generator = np.random.default_rng(0)
     assert as_generator(generator) is generator
 

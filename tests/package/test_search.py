@@ -31,11 +31,10 @@ def test_steps_back_double_until_a_point_passes():
     assert 0.47 < found <= 0.5
 
 
-def test_nothing_below_the_bracket_is_returned():
+def test_the_ends_of_a_bracket():
+    """Nothing below it is returned; values without a finite log are raised to the floor."""
     assert passing_below_root(lambda x: 1.0 if x > 0 else -1.0, 0.0, 1.0, xtol=1e-3) == 0.0
 
-
-def test_values_without_a_finite_log_are_raised_to_the_floor():
     def excess(x):
         return -math.inf if x < 0.5 else x - 0.75
 

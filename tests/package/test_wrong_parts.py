@@ -1,6 +1,6 @@
 """Mistakes in parts from outside the package: refused at their first use, before anything is spent.
 
-One case for each rule. `skdp.testing` has the checks, and tests/testing their twins.
+One case for each check; `skdp.testing` has them, and tests/testing has twins of laws and balls.
 """
 
 import math
@@ -104,18 +104,12 @@ def law(parent=Laplace, **members):
 
 LAWS = [
     (law(logpdf=lambda self, x: Laplace(0.5).logpdf(x)), "logpdf must integrate"),
-    (law(logpdf=lambda self, x: Laplace().logpdf(x - 0.01)), "logpdf must be even"),
     (law(isf=lambda self, q: Laplace(0.5).isf(q)), "must"),
     (law(scaled=lambda self, s: self), "scaled must"),
-    (law(var=lambda self: 1.0), "must"),
     (law(rvs=lambda self, size, rng: Laplace(0.9).rvs(size, rng)), "rvs must draw from the law"),
-    (law(rvs=lambda self, size, rng: rng.laplace()), "rvs must"),
-    (law(log_ratio=lambda self, x, shift: 0 * x), "log_ratio must"),
     (law(crossing=lambda self, shift, epsilon: shift + 0 * epsilon), "crossing must"),
-    *(
-        (law(greatest_slope=lambda self, told=told: told), "greatest_slope must be")
-        for told in (0.3, 0.0, -1.0, np.nan, np.inf)
-    ),
+    (law(greatest_slope=lambda self: 0.3), "greatest_slope must be"),
+    (law(greatest_slope=lambda self: np.nan), "greatest_slope must be"),
     (law(__hash__=None), "be hashable"),
     (law(Gaussian), "delta must be > 0"),
     (Laplace, "have the members of a law"),
@@ -146,6 +140,7 @@ def test_a_law_is_checked_at_the_scale_that_is_used():
 
 
 NOT_LOG_CONCAVE = [Staircase(1.0), Tulap(1.0), CanonicalNoise(gaussian(1.0))]
+ONE = {"neighbors": "replace_one", "epsilon": 1.0}
 
 
 @pytest.mark.parametrize("law", NOT_LOG_CONCAVE, ids=lambda law: type(law).__name__)
@@ -154,9 +149,7 @@ def test_a_law_of_the_package_that_is_not_log_concave_is_refused(law):
     for use in (
         lambda: Independent(law),
         lambda: ShiftLoss(law, 1.0),
-        lambda: calibrate_releases(
-            law, [(1.0, 2)], neighbors="replace_one", epsilon=0.5, delta=0.001
-        ),
+        lambda: calibrate_releases(law, [(1.0, 2)], **ONE, delta=0.001),
     ):
         with pytest.raises(ValueError, match="must have a log-concave density"):
             use()
@@ -208,12 +201,6 @@ BALLS = [
 @pytest.mark.parametrize(("ball", "match"), BALLS, ids=range(len(BALLS)))
 def test_a_ball_is_refused(ball, match):
     refused(DPLogisticRegression(mechanism=ball), match)
-
-
-@pytest.mark.parametrize("ball", [ball for ball, _ in BALLS[:10]], ids=range(10))
-def test_differences_are_not_measured_in_a_wrong_ball(ball):
-    with pytest.raises(ValueError, match="must"):
-        Sensitivity(ball)
 
 
 def test_closed_forms_are_for_the_exact_class():
@@ -294,11 +281,9 @@ def test_a_mechanism_is_no_candidate():
             Auto(candidates=[mechanism]).calibrate(NOISE, epsilon=1.0)
 
 
-def test_noise_with_delta_must_say_that_it_is_log_concave():
+def test_a_mechanism_without_a_ball_or_with_its_own():
+    """Noise with a delta must be log-concave; with a ball it is still asked for its own noise."""
     refused(DPLogisticRegression(mechanism=Maker(), delta=1e-5), "make log-concave noise")
-
-
-def test_a_mechanism_that_has_a_ball_is_asked_for_its_own_noise():
     X = np.random.default_rng(0).uniform(-1, 1, (40, 2))
     model = DPLogisticRegression(mechanism=Maker(ball=LpBall(3)), domain=LABELS)
     assert type(model.fit(X, (X[:, 0] > 0).astype(int)).noise_) is Made

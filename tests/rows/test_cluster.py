@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from inner_fits import Design, NumberCoder
 from inner_objective import ClippingBounds, Coordinates, finisher, row_builder
-from test_streams import BOUNDS, EXACT, FRAME, ROUNDED, N, made, target_of
+from test_streams import BOUNDS, EXACT, FRAME, ROUNDED, N, case_of, check_same, made, target_of
 
 from skdp import (
     Domain,
@@ -50,31 +50,12 @@ def collections(target: str):
 
 
 @pytest.mark.parametrize("kind", [*EXACT, *ROUNDED])
-def test_partitions_give_what_the_table_in_memory_gives(kind):
-    """Bit by bit where sums are exact, otherwise within the certified tolerance."""
-    target = target_of(kind)
-    expected = made(kind).fit(FRAME[[*BOUNDS, target]], target=target)
-    for given in collections(target):
-        model = made(kind).fit(**given)
-        if kind in EXACT:
-            np.testing.assert_array_equal(model.coef_, expected.coef_)
-            assert np.all(model.intercept_ == expected.intercept_)
-        np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
-        assert model.guarantee_ == expected.guarantee_
-
-
-@pytest.mark.parametrize("kind", [*EXACT, *ROUNDED])
-def test_blocks_of_a_partition_do_not_share_what_is_kept(kind, monkeypatch):
-    """Each partition has several blocks of the same length."""
+def test_partitions_give_what_the_table_in_memory_gives(kind, monkeypatch):
+    """A partition has several blocks, some of one length, which do not share what is kept."""
     monkeypatch.setattr(block, "MOST_ROWS", 256)
-    target = target_of(kind)
-    whole = FRAME[[*BOUNDS, target]]
-    expected = made(kind).fit(whole, target=target)
-    lazy = dataframe.from_pandas(whole, npartitions=2)
-    model = made(kind).fit(lazy, target=target)
-    if kind in EXACT:
-        np.testing.assert_array_equal(model.coef_, expected.coef_)
-    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
+    target, _, expected = case_of(kind)
+    for given in collections(target):
+        check_same(made(kind).fit(**given), expected)
 
 
 def test_arrays_are_aligned_and_columns_joined():
@@ -233,7 +214,6 @@ def test_another_number_of_rows_is_found_if_it_is_public(kind, monkeypatch):
 
 @contextmanager
 def one_thread_worker():
-    """A worker in this process."""
     distributed = pytest.importorskip("distributed")
     options = {"n_workers": 1, "threads_per_worker": 1, "processes": False}
     with (
@@ -267,7 +247,6 @@ def numbers_of(rows):
 
 @contextmanager
 def two_workers():
-    """Two worker processes on which collections are computed."""
     distributed = pytest.importorskip("distributed")
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     with (
@@ -282,15 +261,10 @@ def two_workers():
 @pytest.mark.parametrize("kind", [*EXACT, *ROUNDED])
 def test_workers_give_what_the_table_in_memory_gives(kind):
     """On two processes: sums of partitions, states on the workers, rounds of a descent."""
-    target = target_of(kind)
-    whole = FRAME[[*BOUNDS, target]]
-    expected = made(kind).fit(whole, target=target)
+    target, whole, expected = case_of(kind)
     with two_workers():
         lazy = dataframe.from_pandas(whole, npartitions=5)
-        model = made(kind).fit(lazy, target=target)
-    if kind in EXACT:
-        np.testing.assert_array_equal(model.coef_, expected.coef_)
-    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
+        check_same(made(kind).fit(lazy, target=target), expected)
 
 
 @pytest.mark.slow("starts processes")
@@ -369,7 +343,6 @@ def test_a_conversion_that_fails_shows_no_cell(column, source):
 
 
 def test_our_own_errors_of_a_partition_are_shown():
-    """They name the column and the rule."""
     people = FRAME[[*BOUNDS, "z"]].assign(a=SECRET)
     with pytest.raises(ValueError, match="column 'a' must hold finite numbers") as caught:
         made(DPHuberRegressor).fit(dataframe.from_pandas(people, npartitions=3), target="z")

@@ -21,6 +21,7 @@ from inner_descent import (
 )
 from inner_fits import exact_gram, exact_sums
 from inner_package import UNITS, parts
+from public_estimators import CLASSIFIERS, ESTIMATORS
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
@@ -28,8 +29,6 @@ from examples.benchmarks.attacks.attack_sources import moments, sources
 from examples.benchmarks.attacks.attack_sources import panel as panel_of
 from skdp import (
     Domain,
-    DPCoordinateDescentClassifier,
-    DPCoordinateDescentRegressor,
     DPHuberRegressor,
     DPLinearRegression,
     DPLogisticRegression,
@@ -41,9 +40,6 @@ from skdp.privacy import compose
 from skdp.rows import MemoryRows, tables
 from skdp.rows.persons import WHOLE, Persons, Shares, runs_of
 
-CLASSIFIERS = (DPLogisticRegression, DPCoordinateDescentClassifier)
-REGRESSORS = (DPHuberRegressor, DPLinearRegression, DPCoordinateDescentRegressor)
-ALL = (*CLASSIFIERS, *REGRESSORS)
 COLUMNS = {"a": (-1, 1), "b": (-2.0, 2.0), "c": ["u", "v", "w"]}
 
 
@@ -218,46 +214,31 @@ def test_times_that_a_common_unit_would_make_equal_are_refused(ids):
         Persons.of([ids])
 
 
+MISSING = "groups must have an identifier in every row"
 BAD = {
-    "None": [None, 1, 2],
-    "nan": np.array([np.nan, 1.0, 2.0]),
-    "NaT": np.array(["NaT", "2020", "2021"], dtype="datetime64[D]"),
-    "NA": pd.Series([None, 1, 2], dtype="Int64"),
-    "missing string": pd.Series([None, "a", "b"]),
-    "decimal": [Decimal("NaN"), Decimal(1), Decimal(2)],
+    "None": ([None, 1, 2], MISSING),
+    "nan": (np.array([np.nan, 1.0, 2.0]), MISSING),
+    "NaT": (np.array(["NaT", "2020", "2021"], dtype="datetime64[D]"), MISSING),
+    "NA": (pd.Series([None, 1, 2], dtype="Int64"), MISSING),
+    "missing string": (pd.Series([None, "a", "b"]), MISSING),
+    "decimal": ([Decimal("NaN"), Decimal(1), Decimal(2)], MISSING),
+    "few": ([1, 2], "as many entries as X"),
+    "two columns": ([[1, 2], [1, 2], [1, 2]], "1d array"),
+    "name": ("who", "column"),
+    "dicts": ([{}, {}, {}], "hashed"),
 }
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_missing_identifiers_are_refused_before_anything_is_spent(kind):
+def test_bad_identifiers_are_refused_before_anything_is_spent(kind):
+    groups, message = BAD[kind]
     ledger = Ledger(1.0)
     model = DPLogisticRegression(domain=Domain.unit_box(1, target=[0, 1]), ledger=ledger)
-    with pytest.raises(ValueError, match="groups must have an identifier in every row") as error:
-        model.fit(np.zeros((3, 1)), [0, 1, 0], groups=BAD[kind])
+    with pytest.raises(ValueError, match=message) as error:
+        model.fit(np.zeros((3, 1)), [0, 1, 0], groups=groups)
     assert ledger.spent.epsilon == 0
     assert "2020" not in str(error.value)
     assert any("No budget was spent" in note for note in error.value.__notes__)
-
-
-@pytest.mark.parametrize(
-    ("groups", "message"),
-    [
-        ([1, 2], "as many entries as X"),
-        ([[1, 2], [1, 2], [1, 2]], "1d array"),
-        ("who", "column"),
-        ([{}, {}, {}], "hashed"),
-    ],
-)
-def test_bad_groups_get_a_clear_error(groups, message):
-    model = DPLogisticRegression(domain=Domain.unit_box(1, target=[0, 1]))
-    with pytest.raises(ValueError, match=message):
-        model.fit(np.zeros((3, 1)), [0, 1, 0], groups=groups)
-
-
-def test_rows_per_person_needs_persons():
-    model = DPLogisticRegression(domain=Domain.unit_box(1, target=[0, 1]), rows_per_person=2)
-    with pytest.raises(ValueError, match=r"fit\(X, y, groups=ids\)"):
-        model.fit(np.zeros((3, 1)), [0, 1, 0])
 
 
 # Exact sums
@@ -317,7 +298,7 @@ def test_gradients_of_a_descent_are_exact_convex_combinations():
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
-@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("kind", ESTIMATORS)
 def test_persons_with_one_row_are_fitted_like_rows_where_the_noise_is_the_same(kind, delta):
     """Sums and gradients need no more noise for persons. An objective has another condition."""
     X, labels, numbers, _ = panel(80, 1)
@@ -334,7 +315,7 @@ def test_persons_with_one_row_are_fitted_like_rows_where_the_noise_is_the_same(k
 
 @pytest.mark.parametrize("settings", [{}, {"rows_per_person": 3}])
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("kind", ESTIMATORS)
 def test_every_estimator_fits_persons(kind, neighbors, settings):
     X, labels, numbers, ids = panel()
     model = fitted(kind, X, labels, numbers, ids, neighbors=neighbors, **settings)
@@ -346,7 +327,7 @@ def test_every_estimator_fits_persons(kind, neighbors, settings):
 
 
 @pytest.mark.parametrize("settings", [{}, {"scaling_share": 0}], ids=["scaled", "plain"])
-@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("kind", ESTIMATORS)
 def test_a_person_with_equal_rows_counts_as_one_row(kind, settings):
     """Rows of full weight would change the model: a third of the persons get 64 rows each."""
     if kind is DPLinearRegression:
@@ -361,7 +342,7 @@ def test_a_person_with_equal_rows_counts_as_one_row(kind, settings):
     assert often.intercept_ == pytest.approx(once.intercept_, abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("kind", ESTIMATORS)
 def test_nothing_public_depends_on_the_number_of_rows(kind):
     """Two data sets with as many persons and other numbers of rows have the same public facts."""
     shown = []

@@ -30,15 +30,8 @@ NUMBERS = Domain.unit_box(3)
 def table(n: int, seed: int = 0) -> pd.DataFrame:
     """Return rows in the domain and outside of it."""
     rng = np.random.default_rng(seed)
-    return pd.DataFrame(
-        {
-            "a": rng.uniform(-1, 4, n),
-            "job": rng.choice(["x", "y", "z", "?"], n),
-            "one": "u",
-            "b": rng.normal(size=n),
-            "sex": rng.choice(["f", "m"], n),
-        }
-    )
+    found = pd.DataFrame({"a": rng.uniform(-1, 4, n), "job": rng.choice(["x", "y", "z", "?"], n)})
+    return found.assign(one="u", b=rng.normal(size=n), sex=rng.choice(["f", "m"], n))
 
 
 @pytest.fixture(params=[1, 2, 3], ids="{} threads".format)
@@ -123,14 +116,12 @@ def test_no_part_has_no_sum() -> None:
 
 
 def all_rows(block: Block) -> list[Any]:
-    """Return the rows of a block, one by one."""
     levels = np.array([codes.astype(int) for codes in block.levels]).reshape(-1, len(block)).T
     columns = block.numbers.tolist(), levels.tolist(), block.target.tolist()
     return [(*own, *codes, y) for own, codes, y in zip(*columns, strict=True)]
 
 
 def expected_rows(domain: Domain, X: Any, target: Any) -> list[Any]:
-    """Return the encoded numbers, the positions of levels and the target, row by row."""
     encoded = domain.encode(X)
     numbers = encoded[:, domain.number_index]
     codes = [

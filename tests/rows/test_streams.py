@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from inner_fits import spell_levels
+from pyarrow.parquet import ParquetFile
 
 from skdp import (
     Domain,
@@ -59,12 +60,27 @@ def made(kind, **parameters):
     return kind(**(settings | parameters))
 
 
+def case_of(kind):
+    """The name of the target, its table, and the model of the table in memory."""
+    target = target_of(kind)
+    whole = FRAME[[*BOUNDS, target]]
+    return target, whole, made(kind).fit(whole, target=target)
+
+
+def check_same(model, expected):
+    """Bit by bit where sums are exact, otherwise within the certified tolerance."""
+    if type(model) in EXACT:
+        np.testing.assert_array_equal(model.coef_, expected.coef_)
+        assert np.all(model.intercept_ == expected.intercept_)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
+    assert model.guarantee_ == expected.guarantee_
+
+
 def batches(frame: pd.DataFrame, size: int = 700):
     return (frame.iloc[at : at + size] for at in range(0, len(frame), size))
 
 
 def files(folder):
-    """Return the same table in all formats, and in a folder of two files."""
     parts = folder / "parts"
     parts.mkdir()
     FRAME.to_parquet(folder / "t.parquet", row_group_size=800)
@@ -83,37 +99,17 @@ def files(folder):
 @pytest.mark.parametrize("most_kept", [0, 2**30], ids=["streamed", "kept"])
 @pytest.mark.parametrize("kind", [*EXACT, *ROUNDED])
 def test_files_give_what_the_table_in_memory_gives(kind, most_kept, tmp_path, monkeypatch):
-    """Bit by bit where sums are exact, otherwise within the certified tolerance."""
+    """A batch has several blocks, some of one length, which do not share what is kept."""
     monkeypatch.setattr(streamed, "MOST_KEPT", most_kept)
-    target = target_of(kind)
-    whole = FRAME[[*BOUNDS, target]]
-    expected = made(kind).fit(whole, target=target)
+    monkeypatch.setattr(block, "MOST_ROWS", 256)
+    target, whole, expected = case_of(kind)
     pairs = lambda: ((part[list(BOUNDS)], part[target]) for part in batches(whole))  # noqa: E731
     sources = {**files(tmp_path), "function": lambda: batches(whole)}
     for source in sources.values():
         model = made(kind).fit(source, target=target)
-        if kind in EXACT:
-            np.testing.assert_array_equal(model.coef_, expected.coef_)
-            assert np.all(model.intercept_ == expected.intercept_)
-        np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
-        assert model.guarantee_ == expected.guarantee_
+        check_same(model, expected)
         assert list(model.feature_names_in_) == list(BOUNDS)
     np.testing.assert_allclose(made(kind).fit(pairs).coef_, expected.coef_, atol=1e-7)
-
-
-@pytest.mark.parametrize("most_kept", [0, 2**30], ids=["streamed", "kept"])
-@pytest.mark.parametrize("kind", [*EXACT, *ROUNDED])
-def test_blocks_of_a_batch_do_not_share_what_is_kept(kind, most_kept, monkeypatch):
-    """Each batch has several blocks of the same length."""
-    monkeypatch.setattr(streamed, "MOST_KEPT", most_kept)
-    monkeypatch.setattr(block, "MOST_ROWS", 256)
-    target = target_of(kind)
-    whole = FRAME[[*BOUNDS, target]]
-    expected = made(kind).fit(whole, target=target)
-    model = made(kind).fit(lambda: batches(whole, 1800), target=target)
-    if kind in EXACT:
-        np.testing.assert_array_equal(model.coef_, expected.coef_)
-    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
 
 
 def test_a_sample_in_memory_is_scaled_as_the_rows_are(monkeypatch):
@@ -137,16 +133,6 @@ def test_predictions_come_in_batches(tmp_path):
             np.testing.assert_array_equal(np.concatenate(found), getattr(model, name)(rows))
 
 
-@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-def test_one_iterator_for_every_pass_is_refused(neighbors):
-    """The first pass would exhaust it, and the second one would add nothing."""
-    once = batches(FRAME)
-    model = made(DPLinearRegression, neighbors=neighbors)
-    with pytest.raises(ValueError, match="a new iterator for every pass"):
-        model.fit(lambda: once, target="z")
-    assert not model.ledger.entries
-
-
 def test_an_error_when_batches_are_closed_shows_no_cell():
     class Closing:
         def __init__(self):
@@ -164,14 +150,6 @@ def test_an_error_when_batches_are_closed_shows_no_cell():
     with pytest.raises(ValueError, match="a function that returns batches") as caught:
         made(DPLinearRegression).fit(Closing, target="z")
     assert "123" not in "".join(traceback.format_exception(caught.value))
-
-
-def test_a_function_that_yields_none_is_refused_and_does_not_end_the_table():
-    """All rows after it would be left out in silence."""
-    model = made(DPLinearRegression)
-    with pytest.raises(ValueError, match="a NoneType is no table"):
-        model.fit(lambda: [*batches(FRAME), None, *batches(FRAME)], target="z")
-    assert not model.ledger.entries
 
 
 @pytest.mark.parametrize("kind", ROUNDED)
@@ -253,6 +231,16 @@ def test_columns_of_every_type_are_read_as_those_of_a_table_in_memory(kind, tmp_
     assert outcome(tmp_path / "t.parquet") == outcome(table)
 
 
+def one_iterator(_):
+    once = batches(FRAME)
+    return (lambda: once), {"target": "z"}
+
+
+def pair(X, y, message):
+    return lambda p: (lambda: iter([(X, y)]), {}), message
+
+
+ROWS = FRAME[list(BOUNDS)]
 REFUSED = {
     "no such file": (lambda p: (p / "none.parquet", {"target": "z"}), "path of a file"),
     "suffix": (lambda p: (p / "t.txt", {"target": "z"}), "suffix"),
@@ -274,31 +262,45 @@ REFUSED = {
         lambda p: (lambda: batches(FRAME.assign(z=np.inf)), {"target": "z"}),
         "target must hold finite",
     ),
+    # The first pass would exhaust it, and the second one would add nothing.
+    "one iterator": (one_iterator, "a new iterator for every pass"),
+    # All rows after it would be left out in silence.
+    "none": (
+        lambda p: (lambda: [*batches(FRAME), None, *batches(FRAME)], {"target": "z"}),
+        "a NoneType is no table",
+    ),
+    "open file": (lambda p: (ParquetFile(p / "t.parquet"), {"target": "z"}), "path of the file"),
+    "no rows": (lambda p: (p / "empty.parquet", {"target": "z"}), "must have records"),
+    "files of other columns": (
+        lambda p: (p / "parts", {"target": "z"}),
+        r"every file of X must have the columns \['g'\]",
+    ),
+    "one row of X, many of y": pair(ROWS[:1], FRAME.z, "as many entries as X has rows"),
+    "few of y": pair(ROWS, FRAME.z[:5], "as many entries as X has rows"),
+    "two columns of y": pair(ROWS, FRAME[["z", "z"]], "y must be a 1d array"),
+    "a list": pair(ROWS.to_numpy().tolist(), FRAME.z[:5], "as many entries as X has rows"),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
 @pytest.mark.parametrize("kind", [DPLinearRegression, DPHuberRegressor])
-def test_bad_input_costs_nothing(kind, case, tmp_path):
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+def test_bad_input_costs_nothing(kind, neighbors, case, tmp_path):
     FRAME.to_parquet(tmp_path / "t.parquet")
+    FRAME[:0].to_parquet(tmp_path / "empty.parquet")
+    (tmp_path / "parts").mkdir()
+    FRAME[:9].to_parquet(tmp_path / "parts" / "0.parquet")
+    FRAME[9:].drop(columns=["g"]).to_parquet(tmp_path / "parts" / "1.parquet")
     (tmp_path / "t.txt").write_text("a")
     (tmp_path / "none").mkdir()
     build, message = REFUSED[case]
     source, named = build(tmp_path)
-    model = made(kind)
+    model = made(kind, neighbors=neighbors)
     with pytest.raises(ValueError, match=message) as caught:
         model.fit(source, **named)
     assert "No budget was spent" in "".join(caught.value.__notes__)
     assert not model.ledger.entries
     assert str(N) not in str(caught.value)
-
-
-def test_an_open_parquet_file_is_refused(tmp_path):
-    from pyarrow.parquet import ParquetFile
-
-    FRAME.to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match="Give the path of the file"):
-        made(DPLinearRegression).fit(ParquetFile(tmp_path / "t.parquet"), target="z")
 
 
 @pytest.mark.parametrize("column", ["a", "z"])
@@ -377,38 +379,11 @@ def test_labels_and_levels_of_a_csv_file_may_be_numbers_and_truth_values(tmp_pat
     np.testing.assert_array_equal(predicted, expected.predict(frame[["g", "b", "x"]]))
 
 
-def test_a_file_without_a_column_is_refused(tmp_path):
-    FRAME.iloc[:9].to_parquet(tmp_path / "0.parquet")
-    FRAME.iloc[9:].drop(columns=["g"]).to_parquet(tmp_path / "1.parquet")
-    with pytest.raises(ValueError, match=r"every file of X must have the columns \['g'\]"):
-        made(DPLinearRegression).fit(tmp_path, target="z")
-
-
 def test_a_column_that_is_the_index_of_pandas_is_a_column(tmp_path):
     FRAME.set_index("z").to_parquet(tmp_path / "t.parquet")
     model = made(DPLinearRegression).fit(tmp_path / "t.parquet", target="z")
     expected = made(DPLinearRegression).fit(FRAME[[*BOUNDS, "z"]], target="z")
     np.testing.assert_array_equal(model.coef_, expected.coef_)
-
-
-ROWS = FRAME[list(BOUNDS)]
-PAIRS = {
-    "one row of X, many of y": (ROWS.iloc[:1], FRAME.z, "as many entries as X has rows"),
-    "few of y": (ROWS, FRAME.z[:5], "as many entries as X has rows"),
-    "two columns of y": (ROWS, FRAME[["z", "z"]], "y must be a 1d array"),
-    "a list": (ROWS.to_numpy().tolist(), FRAME.z[:5], "as many entries as X has rows"),
-}
-
-
-@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("case", PAIRS)
-def test_pairs_of_other_sizes_are_refused(case, neighbors):
-    X, y, message = PAIRS[case]
-    model = made(DPLinearRegression, neighbors=neighbors)
-    with pytest.raises(ValueError, match=message) as caught:
-        model.fit(lambda: iter([(X, y)]))
-    assert not model.ledger.entries
-    assert str(N) not in str(caught.value)
 
 
 def test_pairs_may_have_a_column_of_targets_and_predictions_take_pairs():
@@ -417,19 +392,6 @@ def test_pairs_may_have_a_column_of_targets_and_predictions_take_pairs():
     np.testing.assert_array_equal(one.coef_, other.coef_)
     (found,) = one.predict(lambda: iter([(ROWS, FRAME.y)]))
     np.testing.assert_array_equal(found, one.predict(ROWS))
-
-
-def test_batches_with_other_columns_are_refused():
-    domain = Domain.unit_box(2, target=(-1, 1))
-    other = lambda: iter([FRAME[["a", "b", "z"]], FRAME[["b", "a", "z"]]])  # noqa: E731
-    with pytest.raises(ValueError, match="same columns in the same order"):
-        made(DPLinearRegression, domain=domain).fit(other, target="z")
-
-
-def test_no_rows_at_all_are_refused(tmp_path):
-    FRAME.iloc[:0].to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match="must have records"):
-        made(DPLinearRegression).fit(tmp_path / "t.parquet", target="z")
 
 
 def test_errors_of_pyarrow_quote_no_cell(tmp_path):

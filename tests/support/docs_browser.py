@@ -183,5 +183,4 @@ def walk(browser, site, first, hidden):
 
 
 def is_page(url):
-    """Tell a page from a file that is downloaded."""
     return url.endswith((".html", "/"))

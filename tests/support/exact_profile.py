@@ -1,89 +1,51 @@
 """The least delta of a shifted law in many digits, from the densities' definitions alone."""
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import mpmath as mp
+from exact_law import exact
 
 
-def facts(law):
-    """Potential and upper tail at x >= 0, half-width of the support, greatest slope of a law."""
-    return _FACTS[type(law).__name__](law)
-
-
-def _laplace(law):
-    s = mp.mpf(law.scale)
-    return lambda x: x / s, lambda x: mp.exp(-x / s) / 2, mp.inf, 1 / s
-
-
-def _gaussian(law):
-    s = mp.mpf(law.scale)
-    return lambda x: (x / s) ** 2 / 2, lambda x: mp.erfc(x / s / mp.sqrt(2)) / 2, mp.inf, mp.inf
-
-
-def _logistic(law):
-    s = mp.mpf(law.scale)
-    return (
-        lambda x: 2 * mp.log(mp.cosh(x / s / 2)),
-        lambda x: 1 / (1 + mp.exp(x / s)),
-        mp.inf,
-        1 / s,
-    )
-
-
-def _subbotin(law):
-    r, s = mp.mpf(law.r), mp.mpf(law.scale)
-
-    def tail(x):
-        return mp.gammainc(1 / r, (x / s) ** r / r, mp.inf, regularized=True) / 2
-
-    return lambda x: (x / s) ** r / r, tail, mp.inf, 1 / s if r == 1 else mp.inf
-
-
-def _flipped_huber(law):
-    g, b = mp.mpf(law.gamma), mp.mpf(law.alpha) / mp.mpf(law.gamma)
-
-    def potential(x):
-        t = x / g
-        return b * t if t <= b else (t * t + b * b) / 2
+def _flipped_huber(x, alpha, gamma):
+    b = alpha / gamma
 
     def above(t):
         outer = mp.exp(-b * b / 2) * mp.sqrt(mp.pi / 2) * mp.erfc(max(t, b) / mp.sqrt(2))
         inner = (mp.exp(-b * t) - mp.exp(-b * b)) / b if t < b else 0
         return outer + inner
 
-    total = above(mp.mpf(0))
-    return potential, lambda x: above(x / g) / total / 2, mp.inf, mp.inf
+    return above(x / gamma) / above(mp.mpf(0)) / 2
 
 
-def _truncated_laplace(law):
-    s, bound = mp.mpf(law.scale), mp.mpf(law.bound)
+def _truncated_laplace(x, bound, s):
     rest = mp.exp(-bound / s)
-
-    def tail(x):
-        return (mp.exp(-x / s) - rest) / (1 - rest) / 2 if x < bound else mp.mpf(0)
-
-    return lambda x: x / s if x <= bound else mp.inf, tail, bound, mp.inf
+    return (mp.exp(-x / s) - rest) / (1 - rest) / 2 if x < bound else mp.mpf(0)
 
 
-def _offset_gaussian(law):
-    s, o = mp.mpf(law.scale), mp.mpf(law.offset)
-    total = mp.erfc(o / s / mp.sqrt(2))
-
-    def tail(x):
-        return mp.erfc((x + o) / s / mp.sqrt(2)) / total / 2
-
-    return lambda x: ((x + o) / s) ** 2 / 2, tail, mp.inf, mp.inf
-
-
-_FACTS = {
-    "Laplace": _laplace,
-    "Gaussian": _gaussian,
-    "Logistic": _logistic,
-    "Subbotin": _subbotin,
+# P(X > x) for x >= 0, from the parameters of a law.
+TAILS = {
+    "Laplace": lambda x, s: mp.exp(-x / s) / 2,
+    "Gaussian": lambda x, s: mp.erfc(x / s / mp.sqrt(2)) / 2,
+    "Logistic": lambda x, s: 1 / (1 + mp.exp(x / s)),
+    "Subbotin": lambda x, r, s: mp.gammainc(1 / r, (x / s) ** r / r, mp.inf, regularized=True) / 2,
     "FlippedHuber": _flipped_huber,
     "TruncatedLaplace": _truncated_laplace,
-    "OffsetGaussian": _offset_gaussian,
+    "OffsetGaussian": lambda x, o, s: (
+        mp.erfc((x + o) / s / mp.sqrt(2)) / mp.erfc(o / s / mp.sqrt(2)) / 2
+    ),
 }
+
+
+def facts(law):
+    """Potential and upper tail at x >= 0, half-width of the support, greatest slope of a law."""
+    own, parameters = exact(law), [mp.mpf(value) for value in astuple(law)]
+
+    def potential(x):
+        return own.potential(x) if x <= own.end else mp.inf
+
+    is_steep = type(law).__name__ in ("Laplace", "Logistic") or getattr(law, "r", 0) == 1
+    slope = 1 / mp.mpf(law.scale) if is_steep else mp.inf
+    return potential, lambda x: TAILS[type(law).__name__](x, *parameters), own.end, slope
 
 
 def exact_delta(law, shift, epsilon, digits=60):

@@ -4,7 +4,7 @@
 from skdp.linear_model._descent import algorithm as algorithm_module
 from skdp.linear_model._descent import gradients as gradients_module
 from skdp.linear_model._descent import plan as plan_module
-from skdp.linear_model._descent.algorithm import FARTHEST, CoordinateDescent, Descent
+from skdp.linear_model._descent.algorithm import FARTHEST, Descent
 from skdp.linear_model._descent.gradients import (
     RADIUS,
     SLOPE_BLOCKS,

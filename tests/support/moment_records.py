@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,30 +14,18 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 GRID = np.linspace(-1, 1, 9)
 
 # Numbers with and without target, blocks of one size and of several, columns in any order.
-LAYOUTS: dict[str, dict[str, Any]] = {
-    "one number": {"n_encoded": 1, "number_index": (0,)},
-    "one number alone": {"n_encoded": 1, "number_index": (0,), "target": False},
-    "two numbers": {"n_encoded": 2, "number_index": (0, 1)},
-    "three numbers, all squares": {
-        "n_encoded": 3,
-        "number_index": (0, 1, 2),
-        "target_square": True,
-    },
-    "three numbers alone": {"n_encoded": 3, "number_index": (0, 1, 2), "target": False},
-    "one block": {"n_encoded": 3, "number_index": (), "blocks": ((0, 1, 2),)},
-    "one block alone": {
-        "n_encoded": 2,
-        "number_index": (),
-        "blocks": ((0, 1),),
-        "target": False,
-    },
-    "two columns of two levels": {"n_encoded": 2, "number_index": (), "blocks": ((0,), (1,))},
-    "mixed": {"n_encoded": 4, "number_index": (1,), "blocks": ((0, 2), (3,))},
-    "mixed, twin blocks": {
-        "n_encoded": 6,
-        "number_index": (0, 3),
-        "blocks": ((1, 2), (4, 5)),
-    },
+# Arguments: columns, numbers, blocks, whether there is a target, and its square.
+LAYOUTS: dict[str, tuple[Any, ...]] = {
+    "one number": (1, (0,)),
+    "one number alone": (1, (0,), (), False),
+    "two numbers": (2, (0, 1)),
+    "three numbers, all squares": (3, (0, 1, 2), (), True, True),
+    "three numbers alone": (3, (0, 1, 2), (), False),
+    "one block": (3, (), ((0, 1, 2),)),
+    "one block alone": (2, (), ((0, 1),), False),
+    "two columns of two levels": (2, (), ((0,), (1,))),
+    "mixed": (4, (1,), ((0, 2), (3,))),
+    "mixed, twin blocks": (6, (0, 3), ((1, 2), (4, 5))),
 }
 
 
@@ -108,16 +95,3 @@ def greatest(
                 pair[side] = np.where(better[:, None], moved, pair[side])
                 best = np.maximum(value, best)
     return float(best.max())
-
-
-def longest_change(stage, x, records):
-    """The greatest length of a change in deviations, by a grid of single numbers."""
-    k = len(stage.sums.columns)
-    count, own, square = np.split(np.asarray(stage.noise.factor), [-2 * k, -k])
-    factor = stage.sums.factor
-    if records == 1:
-        changes = (x / own[0]) ** 2 + ((factor * x**2 - (factor - 1)) / square[0]) ** 2
-        return math.sqrt(k * changes.max() + count[0] ** -2)
-    changes = ((x[:, None] - x) / own[0]) ** 2
-    changes += (factor * (x[:, None] ** 2 - x**2) / square[0]) ** 2
-    return math.sqrt(k * changes.max())

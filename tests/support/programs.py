@@ -9,12 +9,10 @@ ENV = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 def command(program, *arguments):
-    """Return the command that runs a program."""
     return [sys.executable, "-c", textwrap.dedent(program), *arguments]
 
 
 def output_of(program, *arguments):
-    """Run a program and return what it prints."""
     done = subprocess.run(
         command(program, *arguments), capture_output=True, text=True, timeout=60, env=ENV
     )

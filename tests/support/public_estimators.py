@@ -7,6 +7,14 @@ from importlib import import_module
 
 import skdp
 
+CLASSIFIERS = [skdp.DPLogisticRegression, skdp.DPCoordinateDescentClassifier]
+REGRESSORS = [
+    skdp.DPHuberRegressor,
+    skdp.DPLinearRegression,
+    skdp.DPCoordinateDescentRegressor,
+]
+ESTIMATORS = [*CLASSIFIERS, *REGRESSORS]
+
 
 def is_private(name):
     """Whether a module or one of its folders has a leading underscore."""
@@ -25,7 +33,6 @@ def all_estimators():
 
 
 def is_estimator(name, kind, module):
-    """Whether an attribute of a module is a public estimator that is defined there."""
     return (
         inspect.isclass(kind)
         and not name.startswith("_")

@@ -46,7 +46,6 @@ def table(n, seed=0):
 
 
 def moved(blocks, seed, size=1.0):
-    """Moves along all blocks."""
     rng = np.random.default_rng(seed)
     return [(k, size * rng.uniform(-1, 1, count)) for k, count in enumerate(blocks.sizes)]
 
@@ -58,13 +57,11 @@ def kept(blocks, scaling, X, y=None):
 
 
 def one_state(blocks, scaling, X):
-    """The state of a table of one block."""
     (state,) = kept(blocks, scaling, X).states
     return state
 
 
 def gradients(blocks, scaling, X, y, slope, clips=None):
-    """The gradients of a model of numbers."""
     return Gradients(kept(blocks, scaling, X, y), blocks, None, slope, clips)
 
 

@@ -51,14 +51,10 @@ BALLS = {
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name
-        for name in BALLS
-        if name not in ("a cube", "redundant half-spaces", "a hexagon of differences")
-    ],
-)
+REDUNDANT = ("a cube", "redundant half-spaces", "a hexagon of differences")
+
+
+@pytest.mark.parametrize("name", [name for name in BALLS if name not in REDUNDANT])
 def test_the_battery(name):
     """False alarms: as derived there."""
     for check in BATTERY:
@@ -83,16 +79,11 @@ def test_points_and_half_spaces_describe_one_ball(dim):
     np.testing.assert_allclose(hull.covariance(), again.covariance(), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "known",
-    [
-        LpBall(3, p=1.0, weights=(1.0, 0.5, 3.0)),
-        LpBall(4, p=math.inf, radius=2.0),
-        SimplexBall(4),
-        EncodedRowsBall(1, (2, 2)),
-    ],
-    ids=repr,
-)
+KNOWN = [LpBall(3, p=1.0, weights=(1.0, 0.5, 3.0)), LpBall(4, p=math.inf, radius=2.0)]
+KNOWN += [SimplexBall(4), EncodedRowsBall(1, (2, 2))]
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=repr)
 def test_balls_with_closed_forms_are_found_again(known):
     """Gauge, support, volume, covariance and corners, from the corners alone."""
     hull, v = Hull.from_points(known.extreme_points()), random_points(50, known.dim)
@@ -269,7 +260,10 @@ def test_a_linear_program_that_fails_is_tried_by_another_method(monkeypatch):
 
 
 BAD_POINTS = {
-    "flat": ([[1.0, 2.0, 0.0], [2.0, 4.0, 1.0]], r"v\[0\] -0.5 \* v\[1\] = 0.*Drop coordinate 1"),
+    "a plane": (
+        [[1.0, 2.0, 0.0], [2.0, 4.0, 1.0]],
+        r"v\[0\] -0.5 \* v\[1\] = 0.*Drop coordinate 1",
+    ),
     "a zero column": ([[1.0, 0.0], [2.0, 0.0]], r"1 \* v\[1\] = 0.*Drop coordinate 1"),
     "nan": ([[1.0, math.nan]], "points must be finite"),
     "infinite": ([[1.0, math.inf]], "points must be finite"),
@@ -292,18 +286,11 @@ BAD_HALFSPACES = {
 }
 
 
-@pytest.mark.parametrize("name", BAD_POINTS)
-def test_points_that_make_no_ball(name):
-    points, message = BAD_POINTS[name]
+@pytest.mark.parametrize("name", [*BAD_POINTS, *BAD_HALFSPACES])
+def test_what_makes_no_ball(name):
+    *given, message = BAD_POINTS.get(name) or BAD_HALFSPACES[name]
     with pytest.raises(ValueError, match=message):
-        Hull.from_points(points)
-
-
-@pytest.mark.parametrize("name", BAD_HALFSPACES)
-def test_half_spaces_that_make_no_ball(name):
-    A, b, message = BAD_HALFSPACES[name]
-    with pytest.raises(ValueError, match=message):
-        Hull.from_halfspaces(A, b)
+        (Hull.from_points if len(given) == 1 else Hull.from_halfspaces)(*given)
 
 
 def test_half_spaces_that_only_together_are_symmetric():

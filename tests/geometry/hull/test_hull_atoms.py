@@ -49,12 +49,8 @@ SETS: dict[str, list[Any]] = {
     "constant": [cp.Constant(0) <= 1, *BOX],
 }
 REFUSED: dict[str, list[Any]] = {
-    "not convex": [cp.norm(V, 2) >= 1, *BOX],
     "finite": [cp.constraints.FiniteSet(V[0], [-1, 0, 1]), *BOX],
-    "flat": [V[0] == V[1], *BOX],
     "empty": [cp.Constant(2) <= 1, *BOX],
-    "not symmetric": [cp.max(V) <= 1, *BOX],
-    "parameter": [cp.Parameter(value=1.0) >= V, V >= -1],
     "logarithm": [cp.log(1 + V) >= -1, cp.log(1 - V) >= -1],
     "fails in cvxpy": [cp.cvar(V, 0.5) <= 1, *BOX],
 }

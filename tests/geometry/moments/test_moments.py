@@ -36,7 +36,7 @@ MIXED = MomentLayout(6, (0, 3), ((1, 2), (4, 5)))
 
 
 def layout_of(name: str, relation: str = "replace_one") -> MomentLayout:
-    return MomentLayout(neighbors=relation, **LAYOUTS[name])
+    return MomentLayout(*LAYOUTS[name], neighbors=relation)
 
 
 @pytest.mark.parametrize("level", [0, 1])

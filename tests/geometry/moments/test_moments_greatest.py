@@ -18,27 +18,13 @@ from skdp.geometry import moment_layout as greatest_module
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.mechanisms import Sensitivity
 
-BLOCKS: dict[str, dict[str, Any]] = {
-    "blocks alone": {
-        "n_encoded": 7,
-        "number_index": (),
-        "blocks": ((0, 1), (2, 3, 4), (5,), (6,)),
-    },
-    "blocks and numbers": {
-        "n_encoded": 9,
-        "number_index": (0, 1),
-        "blocks": ((2, 3), (4, 5, 6), (7,), (8,)),
-        "target_square": True,
-    },
-    "three blocks and a number": {
-        "n_encoded": 7,
-        "number_index": (6,),
-        "blocks": ((0, 1), (2, 3), (4, 5)),
-        "target": False,
-    },
+BLOCKS: dict[str, tuple[Any, ...]] = {
+    "blocks alone": (7, (), ((0, 1), (2, 3, 4), (5,), (6,))),
+    "blocks and numbers": (9, (0, 1), ((2, 3), (4, 5, 6), (7,), (8,)), True, True),
+    "three blocks and a number": (7, (6,), ((0, 1), (2, 3), (4, 5)), False),
 }
-NUMBERS = {f"{p} numbers": {"n_encoded": p, "number_index": range(p)} for p in (4, 5, 7)}
-ALL: dict[str, dict[str, Any]] = {**LAYOUTS, **NUMBERS}
+NUMBERS = {f"{p} numbers": (p, range(p)) for p in (4, 5, 7)}
+ALL: dict[str, tuple[Any, ...]] = {**LAYOUTS, **NUMBERS}
 # How far above the best change found; more where blocks and numbers are bounded in parts.
 SLACK = {"mixed": 1.05, "mixed, twin blocks": 1.05, **dict.fromkeys(NUMBERS, 1.05)}
 
@@ -57,7 +43,7 @@ def weights_of(layout: MomentLayout, rng: np.random.Generator) -> list[Array]:
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("name", ALL)
 def test_bound_is_above_every_change_and_close(name: str, relation: str) -> None:
-    layout, rng = MomentLayout(neighbors=relation, **ALL[name]), np.random.default_rng(110)
+    layout, rng = MomentLayout(*ALL[name], neighbors=relation), np.random.default_rng(110)
     for weights in weights_of(layout, rng):
         found = greatest(layout, weighted(weights), rng, 40, 5)
         bound = MomentBall(layout, 0).greatest_square(weights)
@@ -130,7 +116,7 @@ def test_rows_of_weights_have_the_bounds_of_each_row(numbers, neighbors):
 def test_the_greatest_sum_is_above_every_change_and_attained(name: str, relation: str) -> None:
     """The search comes within half a percent: a bound 5 % lower is exceeded."""
     layout, rng = (
-        MomentLayout(neighbors=relation, **{**ALL, **BLOCKS}[name]),
+        MomentLayout(*{**ALL, **BLOCKS}[name], neighbors=relation),
         np.random.default_rng(5),
     )
     found = greatest(layout, lambda u: np.asarray(np.abs(u).sum(axis=1)), rng, 60, 6)

@@ -182,7 +182,7 @@ def own_pair(rows, rng):
 
 def balls(neighbors):
     for parameters in LAYOUTS.values():
-        yield MomentBall(MomentLayout(**parameters, neighbors=neighbors), level=0)
+        yield MomentBall(MomentLayout(*parameters, neighbors=neighbors), level=0)
     numbers = MomentLayout(3, range(3), target_square=True, neighbors=neighbors)
     yield RadialMomentBall(numbers, 0.7)
 
@@ -202,7 +202,7 @@ def test_draws_have_the_stated_covariance(neighbors):
     lower by 1 / (P + 1), 20 % here.
     """
     for name in ("two numbers", "mixed"):
-        layout = MomentLayout(**LAYOUTS[name], neighbors=neighbors)
+        layout = MomentLayout(*LAYOUTS[name], neighbors=neighbors)
         noise = calibrated(MomentBall(layout, level=0), 1.0)
         v = draws(noise, 12_000, 6) / np.sqrt(noise.variance())
         scaled = noise.covariance() / np.sqrt(np.outer(noise.variance(), noise.variance()))
@@ -255,7 +255,7 @@ def corner_rows(layout):
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_row_square_is_the_maximum_over_all_corners(name):
     """v'Sv is convex in every number: no inner row has more."""
-    layout, rng = MomentLayout(**LAYOUTS[name]), np.random.default_rng(8)
+    layout, rng = MomentLayout(*LAYOUTS[name]), np.random.default_rng(8)
     squares = np.array(list(corner_rows(layout))) ** 2
     for _ in range(5):
         weights = rng.exponential(size=layout.n_rows)

@@ -17,7 +17,6 @@ ROOT = next(folder for folder in Path(__file__).parents if (folder / "pyproject.
 
 
 def instance(name):
-    """An estimator without settings."""
     kind = all_estimators()[name]
     if name == "PrivateSearchCV":
         return kind(DPLogisticRegression(), {})

@@ -76,7 +76,6 @@ def test_shared_parameters_have_one_description():
 
 
 def methods():
-    """Public methods of estimators."""
     for name, kind in all_estimators().items():
         for method, own in inspect.getmembers(kind, inspect.isfunction):
             if not method.startswith("_") and own.__module__.startswith("skdp."):
@@ -121,7 +120,6 @@ def fitted(name, n_labels=2, **settings):
 
 
 def attributes(estimator):
-    """Public attributes that the fit of an estimator set."""
     return {name for name, _ in inspect.getmembers(estimator) if is_fitted_attribute(name)}
 
 

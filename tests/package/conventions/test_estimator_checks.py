@@ -123,10 +123,7 @@ def test_scikit_learn_agrees_on_rarer_settings(estimator, check):
 
 
 @pytest.mark.skipif(VERSION < (1, 8), reason="older checks fit other labels to such models")
-@parametrize_with_checks(
-    list(FOR_TWO),
-    expected_failed_checks=FOR_TWO.get,
-)
+@parametrize_with_checks(list(FOR_TWO), expected_failed_checks=FOR_TWO.get)
 def test_only_listed_checks_of_models_of_two_labels_fail(estimator, check):
     """Failures are strict: a listed check that passes is an error too."""
     check(estimator)
@@ -145,19 +142,16 @@ def test_only_listed_checks_of_the_encoder_fail():
     assert names - passed == set(OF_THE_ENCODER)
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
+def test_the_encoder_gives_the_tables_that_are_asked_for():
+    """scikit-learn runs these checks for its own transformers only."""
+    for check in (
         check_set_output_transform,
         check_set_output_transform_pandas,
         check_set_output_transform_polars,
         check_global_output_transform_pandas,
         check_global_set_output_transform_polars,
-    ],
-)
-def test_the_encoder_gives_the_tables_that_are_asked_for(check):
-    """scikit-learn runs these checks for its own transformers only."""
-    check("DomainEncoder", Domain.unit_box(5).encoder())
+    ):
+        check("DomainEncoder", Domain.unit_box(5).encoder())
 
 
 @pytest.mark.parametrize("estimator", [*MODELS[::4], *SEARCHES])

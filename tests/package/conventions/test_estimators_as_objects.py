@@ -16,7 +16,6 @@ MODELS = sorted(set(all_estimators()) - {"DomainEncoder", "PrivateSearchCV"})
 
 
 def made(name, domain, pay_domain):
-    """An estimator of a domain with its target."""
     if name == "PrivateSearchCV":
         return PrivateSearchCV(DPLogisticRegression(domain=domain), {"q": [0.8]}, epsilon=5.0)
     is_classifier = name.endswith(("Classifier", "LogisticRegression"))
@@ -25,7 +24,6 @@ def made(name, domain, pay_domain):
 
 @pytest.fixture(params=[*MODELS, "PrivateSearchCV"])
 def case(request, domain, pay_domain, answers, pay):
-    """An unfitted estimator with its target."""
     model = made(request.param, domain, pay_domain)
     return model, answers if model.__sklearn_tags__().estimator_type == "classifier" else pay
 

@@ -10,11 +10,7 @@ import sklearn
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import (
-    BaggingClassifier,
-    StackingClassifier,
-    VotingClassifier,
-)
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
@@ -217,13 +213,10 @@ def moved(splitter):
     return max(len((set(one) ^ set(other)) - {1}) for (one, _), (other, _) in pairs)
 
 
-def test_folds_of_positions_keep_the_other_records():
+def test_folds_of_positions_keep_the_other_records_and_those_of_labels_do_not():
+    """More than one record of a training set changes then, which its guarantee does not cover."""
     assert moved(KFold(5)) == 0
     assert moved(KFold(5, shuffle=True, random_state=0)) == 0
-
-
-def test_folds_of_labels_move_other_records():
-    """So more than one record of a training set changes, which its guarantee does not cover."""
     assert moved(StratifiedKFold(5)) > 0
 
 

@@ -38,7 +38,6 @@ FOLDS = KFold(3)
 
 @pytest.fixture(scope="module")
 def model(domain, people, answers):
-    """A fitted model."""
     return DPLogisticRegression(domain=domain, epsilon=4.0).fit(people, answers)
 
 

@@ -35,7 +35,6 @@ def test_the_recipe_has_what_builds_the_package():
 
 
 def of_recipe(kind):
-    """Return the requirements of a kind in the recipe."""
     lines = text_of("conda/recipe.yaml").partition(f"  {kind}:\n")[2].splitlines()
     listed = takewhile(lambda line: line.startswith("    - "), lines)
     return [line.removeprefix("    - ").replace(" ", "") for line in listed]

@@ -32,6 +32,7 @@ from skdp import (
     from_json,
     load_model,
 )
+from skdp.domain import Spline
 from skdp.geometry import LpBall
 from skdp.linear_model import SKOPS_TYPES
 from skdp.linear_model.losses import Logistic, PseudoHuber
@@ -431,15 +432,20 @@ def test_a_model_of_a_useless_guarantee_is_read(fitted, epsilon):
     assert json.loads(again.to_json())["guarantee"]["epsilon"] == epsilon
 
 
-def test_predictions_do_not_depend_on_the_memory_order_of_coefficients():
+CURVES = Domain({"a": Spline(-1, 1, knots=4), "b": (-1, 1)})
+
+
+@pytest.mark.parametrize("domain", [Domain.unit_box(300), CURVES], ids=["numbers", "curves"])
+def test_predictions_do_not_depend_on_the_memory_order_of_coefficients(domain):
     """The sum of a row is the same if the coefficients of a model are not next to each other."""
-    rows = np.random.default_rng(0).uniform(-1, 1, size=(50, 300))
-    coef = np.random.default_rng(1).normal(size=(3, 300))
-    one, other = (
-        predictors(Domain.unit_box(300), rows, np.asarray(coef, order=order), np.zeros(3))
-        for order in ("C", "F")
-    )
-    np.testing.assert_array_equal(one, other)
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1, 1, size=(50, domain.n_columns))
+    for coef in rng.normal(size=(20, 3, domain.n_encoded)):
+        one, other = (
+            predictors(domain, rows, np.asarray(coef, order=order), np.zeros(3))
+            for order in ("C", "F")
+        )
+        np.testing.assert_array_equal(one, other)
 
 
 def test_a_file_is_small(fitted):

@@ -41,6 +41,7 @@ def predictors(
     order: the numbers, then each column of levels, then the intercept. ``coef`` has the shape
     (models, n_encoded).
     """
+    coef = np.ascontiguousarray(coef)  # a product adds in another order for other layouts
     slopes = coef[:, domain.number_index]
     # For each column of levels, the terms of all models by the position of the level.
     pairs = zip(domain.blocks, domain.block_tables, strict=True)

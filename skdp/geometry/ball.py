@@ -101,8 +101,10 @@ def known(ball: Any, member: str, *args: Any) -> FloatArray | None:
 
 
 def half_widths(ball: NormBall) -> FloatArray:
-    """Return ``bounding_box()``, or raise if the ball has neither it nor extreme points."""
+    """Return ``bounding_box()``, or ``support()`` along the axes, or raise if there is neither."""
     try:
+        if not hasattr(ball, "bounding_box") and hasattr(ball, "support"):
+            return np.asarray(ball.support(np.eye(ball.dim)))
         return np.asarray(ask(ball, "bounding_box"))
     except AttributeError:
         remedy = "Add bounding_box() to its class, or measure the differences in another ball."

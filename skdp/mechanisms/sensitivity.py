@@ -220,10 +220,7 @@ def _over_body(ball: NormBall, over: NormBall) -> float:
     corners = known(over, "extreme_points")
     if corners is not None:
         return float(np.max(ball.gauge(corners))) * ROUND_UP
-    if type(ball) is LpBall and math.isinf(ball.p):
-        normals: FloatArray | None = np.diag(1 / ball.bounding_box())
-    else:
-        normals = known(ball, "facets")
+    normals = known(ball, "facets")
     if normals is not None and hasattr(over, "support"):
         return float(np.max(over.support(normals))) * ROUND_UP
     return _through_the_box(ball, over)

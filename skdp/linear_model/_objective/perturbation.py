@@ -129,6 +129,12 @@ class OutputNoise(NamedTuple):
 
     exponent: int
     scale: int
+    steps: int
+
+    @property
+    def epsilon(self) -> float:
+        """What it spends: the minimiser moves by at most ``steps`` under either data set."""
+        return 2 * self.steps / self.scale
 
 
 @dataclass(frozen=True)
@@ -261,7 +267,7 @@ class Perturbation:
         if not scale <= MOST_SCALE:
             rule = f"be large enough to hide the solver's inexactness in {dim} dimensions"
             raise fail("epsilon", rule, self.epsilon, "Use fewer columns or a larger epsilon.")
-        return OutputNoise(exponent, math.ceil(scale))
+        return OutputNoise(exponent, math.ceil(scale), steps)
 
 
 # Relative error of one addition of floats, with a margin.

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_interval
-from skdp.geometry import LpBall, NormBall, SquaresBall, SumBall
+from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall, SumBall
 from skdp.linear_model._shared.gram import GRAM_BITS, release_exact
 from skdp.linear_model.validation import is_auto
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, Sensitivity
@@ -78,6 +78,17 @@ class ColumnSums:
     def n_levels(self) -> int:
         """Number of counts of levels."""
         return sum(block.stop - block.start + 1 for block in self.blocks)
+
+    def change(self, neighbors: str) -> Sensitivity:
+        """Return the body of changes by one record, for one square of each column, times 2.
+
+        The columns and their squares have the hull of their changes, and so has the count beside
+        them. Of the levels of a column one count rises, and under replace-one another one falls.
+        """
+        own = SquaresBall(len(self.columns), self.is_counted)
+        levels = [LpBall(block.stop - block.start + 1, p=1.0) for block in self.blocks]
+        moved = 2.0 if neighbors == "replace_one" else 1.0
+        return Sensitivity(ProductBall((own, *levels)) if levels else own, moved, neighbors)
 
     def exact(self, sums: NDArray[Any], squares: NDArray[Any], n: Any) -> NDArray[Any]:
         """Return the sums, (dim,), in units of 2^-40, as Python integers or fractions.

@@ -1,0 +1,1 @@
+"""What every guarantee depends on: releases, the theorems that they rest on, and one checker."""

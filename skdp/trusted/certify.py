@@ -1,0 +1,73 @@
+"""The checker: every guarantee of the package is a statement that `certify` has proved.
+
+It evaluates the theorem of each release from the release itself, and composes the losses. Changes
+and laws of noise are fixed before the data are read, and a release depends on earlier results
+through the statistic that it sums alone. Then losses add up (docs/proofs/certify.md).
+
+Three bounds are tried, all of them sums of losses. Pure losses add up. Pure losses are taken off
+epsilon, and the other ones are composed at what is left. All of them are composed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from skdp.privacy.losses import Losses
+from skdp.privacy.profile import composition
+from skdp.privacy.rounding import add, float_above
+from skdp.trusted.releases import NotPrivate, Public, Release, Spent
+
+# Budgets that a sum of shares rounds up to may be above the whole by this much, in units of it.
+_ROUNDING = 1e-15
+
+
+def certify(releases: Sequence[Release], public: Public) -> Spent:
+    """Prove that releases together are private, or raise `NotPrivate`.
+
+    Parameters
+    ----------
+    releases : sequence of Release
+        In their order. Each is fixed before the data are read.
+    public : Public
+        The guarantee that is stated, with the relation and the unit for which it is stated.
+
+    Returns
+    -------
+    Spent
+        The loss of all releases together, of which epsilon is at most ``public.epsilon`` or, with
+        a delta, not bounded.
+
+    Raises
+    ------
+    NotPrivate
+        With the inequality that fails, and by how much.
+    """
+    epsilon, delta = public.epsilon, public.delta
+    if public.in_two_steps:
+        # (e, d) for a removal and for an addition is (2 e, d (1 + e^e)) for both.
+        epsilon /= 2
+        delta /= 1 + math.exp(min(epsilon, 700.0))
+    spent = [release.spent(public) for release in releases]
+    pure = [own.epsilon for own in spent if own.epsilon < math.inf]
+    mixed = [own.losses for own in spent if own.epsilon == math.inf]
+    losses: Losses = sum((own.losses for own in spent), ()) if all(o.losses for o in spent) else ()
+    total = float_above(add(pure))
+    if not mixed and total <= epsilon:
+        return Spent(total, losses)
+    found = [_composed(sum(mixed, ()), epsilon - total), _composed(losses, epsilon)]
+    if min(found) <= delta:
+        return Spent(math.inf, losses)
+    names = ", ".join(release.name for release in releases)
+    if delta == 0:
+        words = f"epsilons add up to {total:.9g}, and epsilon = {epsilon:.9g} is stated"
+    else:
+        words = f"delta at epsilon = {epsilon:.9g} is {min(found):.9g}, and {delta:.9g} is stated"
+    raise NotPrivate(f"{names}: {words}")
+
+
+def _composed(losses: Losses, epsilon: float) -> float:
+    """Return an upper bound on delta at ``epsilon``, or 1 if nothing is known."""
+    if not losses or epsilon < 0:
+        return 1.0
+    return composition(losses).delta_at(epsilon)

@@ -1,0 +1,190 @@
+"""The checker accepts the noise of every mechanism, and refuses it with 2 % less.
+
+Mechanisms calibrate noise by their own rules. Here `certify` evaluates the theorems from the noise
+and the body of changes alone.
+"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from skdp.geometry import Hull, LpBall, MappedBall, MomentBall, ProductBall, SquaresBall, SumBall
+from skdp.geometry.moments import MomentLayout
+from skdp.mechanisms import (
+    MatrixLaplace,
+    MatrixLaplaceNoise,
+    Sensitivity,
+    calibrate,
+    calibrate_releases,
+)
+from skdp.mechanisms.independent import Releases
+from skdp.privacy import Guarantee
+from skdp.trusted.certify import certify
+from skdp.trusted.releases import (
+    NoisySum,
+    NotPrivate,
+    PrivateChoice,
+    Public,
+    RowsOf,
+    RowsWithin,
+    greatest_gauge,
+)
+
+BALLS = [
+    LpBall(1),
+    LpBall(3, p=1),
+    LpBall(3, p=2),
+    LpBall(4, p=math.inf),
+    LpBall(2, p=math.inf, weights=(1.0, 0.1)),
+    SquaresBall(2),
+    SquaresBall(2, counted=True),
+    Hull.from_points([[1, 0], [0.5, 0.5], [0, 1.0]]),
+    ProductBall((LpBall(2), LpBall(2, p=1))),
+    SumBall((LpBall(2), LpBall(2, p=1)), (0.3, 0.7)),
+    MappedBall(LpBall(2), [[2.0, 1.0], [0.0, 1.0]]),
+    MomentBall(MomentLayout(2, range(2))),
+]
+PURE = ("auto", "l1", "l2", "linf", "hull", "laplace", "elliptic_l2")
+MIXED = (*PURE, "gaussian", "elliptic")
+
+
+def less(noise, factor=0.98):
+    """Return noise of a smaller scale."""
+    for name, power in (("scale", 1), ("factor", 1), ("deviation", 1), ("precision", -1)):
+        if hasattr(noise, name):
+            return replace(noise, **{name: np.multiply(getattr(noise, name), factor**power)[()]})
+    return replace(noise, law=noise.law.scaled(factor))
+
+
+def released(noise, sensitivity):
+    ball = sensitivity.ball
+    change = RowsOf(ball, sensitivity.neighbors) if hasattr(noise, "layout") else sensitivity
+    return NoisySum("sums", change, noise)
+
+
+def refused(releases, public):
+    with pytest.raises(NotPrivate):
+        certify(releases, public)
+    return True
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("ball", BALLS, ids=lambda ball: type(ball).__name__)
+def test_calibrated_noise_is_accepted_and_noise_of_2_percent_less_is_refused(
+    ball, neighbors, delta
+):
+    own = hasattr(ball, "layout")
+    if own and ball.layout.neighbors != neighbors:
+        pytest.skip("the moments are those of replaced records")
+    sensitivity = Sensitivity(ball, 1.0 if own else 1.7, neighbors)
+    public = Public(0.8, delta, neighbors)
+    for mechanism in (*(MIXED if delta else PURE), *[MatrixLaplace()] * own):
+        noise = calibrate(mechanism, sensitivity, epsilon=0.8, delta=delta)
+        spent = certify([released(noise, sensitivity)], public)
+        assert spent.epsilon <= 0.8 or delta
+        assert refused([released(less(noise), sensitivity)], public)
+
+
+def test_a_relation_other_than_the_stated_one_is_refused():
+    sensitivity = Sensitivity(LpBall(2), neighbors="add_remove")
+    noise = calibrate("l2", sensitivity, epsilon=1.0)
+    assert refused([NoisySum("sums", sensitivity, noise)], Public(1.0, neighbors="replace_one"))
+
+
+def test_noise_of_an_unknown_class_is_refused():
+    assert refused([NoisySum("sums", Sensitivity(LpBall(2)), object())], Public(1.0))
+
+
+def test_epsilons_add_up_exactly():
+    """Three thirds of a budget, rounded up, are more than the budget."""
+    third = calibrate("l1", Sensitivity(LpBall(2, p=1)), epsilon=1 / 3)
+    parts = [NoisySum(name, Sensitivity(LpBall(2, p=1)), third) for name in "abc"]
+    certify(parts, Public(1.0))
+    assert refused([*parts, PrivateChoice("choice", 1e-9)], Public(1.0))
+
+
+def test_pure_noise_before_gaussian_noise_is_taken_off_epsilon_or_composed():
+    first = calibrate("l1", Sensitivity(LpBall(1)), epsilon=0.3)
+    second = calibrate("gaussian", Sensitivity(LpBall(3)), epsilon=0.7, delta=1e-6)
+    releases = [
+        NoisySum("first", Sensitivity(LpBall(1)), first),
+        NoisySum("second", Sensitivity(LpBall(3)), second),
+    ]
+    certify(releases, Public(1.0, 1e-6))
+    assert refused(releases, Public(0.9, 1e-6))
+    assert refused(releases, Public(1.0))
+
+
+def test_repeated_noise_and_choices():
+    shifts = [(1.0, 20), (0.5, 3)]
+    facts = {"neighbors": "replace_one", "epsilon": 1.0, "delta": 1e-6, "choices": (0.01, 20)}
+    for mechanism in ("laplace", "gaussian", "flipped_huber"):
+        noise = calibrate_releases(mechanism, shifts, **facts)
+
+        def parts(noise):
+            steps = NoisySum("steps", Releases(noise.shifts, "replace_one"), noise)
+            return [steps, PrivateChoice("choices", 0.01, times=20)]
+
+        certify(parts(noise), Public(1.0, 1e-6))
+        assert refused(parts(less(noise)), Public(1.0, 1e-6))
+
+
+def test_scaled_rows_with_matrix_noise():
+    """The moments of rows of length at most 1 change by a matrix of trace norm at most 2."""
+    layout = MomentLayout(3, range(3), neighbors="add_remove", shifted=False)
+    equal = MatrixLaplaceNoise(layout, np.ones(layout.n_rows), Guarantee(1.0))
+    rows = RowsWithin(1.0, "add_remove")
+    certify([NoisySum("moments", rows, equal)], Public(1.000001, neighbors="add_remove"))
+    assert refused([NoisySum("moments", rows, equal)], Public(0.98, neighbors="add_remove"))
+
+
+def test_a_replacement_in_two_steps_needs_half_of_epsilon_for_each():
+    sensitivity = Sensitivity(LpBall(2, p=1), neighbors="add_remove")
+    noise = calibrate("l1", sensitivity, epsilon=0.5)
+    release = [NoisySum("sums", sensitivity, noise)]
+    certify(release, Public(1.0, in_two_steps=True))
+    assert refused(release, Public(0.98, in_two_steps=True))
+    gaussian = calibrate(
+        "gaussian", sensitivity, epsilon=0.5, delta=1e-6 / (1 + math.exp(0.5)) * (1 - 1e-9)
+    )
+    release = [NoisySum("sums", sensitivity, gaussian)]
+    certify(release, Public(1.0, 1e-6, in_two_steps=True))
+    assert refused(release, Public(1.0, 1e-6 / 1.1, in_two_steps=True))
+
+
+class TestGauges:
+    """The greatest gauge of a body in a ball of parts, against points of the body."""
+
+    BODIES = (
+        SquaresBall(3),
+        SquaresBall(3, counted=True),
+        ProductBall((SquaresBall(2), LpBall(3, p=1), LpBall(2))),
+    )
+
+    @pytest.mark.parametrize("body", BODIES, ids=repr)
+    def test_no_point_of_the_body_is_beyond(self, body):
+        rng = np.random.default_rng(0)
+        points = body.sample(4000, rng)
+        points /= body.gauge(points)[:, None]
+        for ball in self.balls_of(body):
+            bound = greatest_gauge(ball, Sensitivity(body, 2.0))
+            reached = 2.0 * float(ball.gauge(points).max())
+            assert 0.4 * bound < reached <= bound * (1 + 1e-12)
+
+    @staticmethod
+    def balls_of(body):
+        yield LpBall(body.dim, p=math.inf)
+        yield body
+        if type(body) is SquaresBall:
+            k, first = body.n_numbers, body.counted
+            last = (*range(first), first + k - 1, first + 2 * k - 1)
+            rest = tuple(j for j in range(body.dim) if j not in last)
+            inner = LpBall(len(rest), p=math.inf) if first else SquaresBall(k - 1)
+            yield SumBall((SquaresBall(1, body.counted), inner), (0.4, 0.6), (last, rest))
+        else:
+            index = ((*range(4), 7, 8), (4, 5, 6))
+            parts = ProductBall((SquaresBall(2), LpBall(2))), LpBall(3, p=1)
+            yield SumBall(parts, (0.5, 0.5), index)

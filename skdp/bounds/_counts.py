@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -27,8 +27,9 @@ from skdp.mechanisms.noise import publication, release_integers
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.noise import Laplace
 from skdp.privacy import Guarantee
-from skdp.privacy.losses import GaussianLoss
+from skdp.privacy.losses import GaussianLoss, PairLoss
 from skdp.rows.persons import WHOLE_BITS
+from skdp.trusted.releases import NoisySum, Public, Spent, up
 
 IntArray = NDArray[np.int64]
 # The one level of a column in which no level is frequent enough.
@@ -132,6 +133,19 @@ class CountNoise:
         losses = tuple((GaussianLoss(self._shift(stage)), 1) for stage in range(2))
         return Guarantee(self.epsilon, self.delta, self.neighbors, losses=losses)
 
+    def releases(self, cells: Sequence[int]) -> tuple[NoisySum, ...]:
+        """Return both releases, of counts in so many cells of each column."""
+        found = []
+        for stage, name in enumerate(("outer counts", "inner counts")):
+            noise = self.noise(stage, cells[stage])
+            # A record changes one or two counts of each column by its weight.
+            ball, size = (LpBall(noise.dim, p=1), self._sum)
+            if self.is_gaussian:
+                ball, size = LpBall(noise.dim), self._length
+            change = Sensitivity(ball, size, self.neighbors)
+            found.append(NoisySum(name, change, noise, "estimated_bounds.md, Theorem 1"))
+        return tuple(found)
+
     def deviation(self, stage: int) -> float:
         """Return the standard deviation of the noise of each weighted count."""
         if self.is_gaussian:
@@ -182,6 +196,8 @@ class LevelCounts:
     delta: float
     neighbors: str
     columns: int
+    name: ClassVar[str] = "levels"
+    theorem: ClassVar[str] = "estimated_bounds.md, Theorem 2"
 
     @property
     def noise(self) -> KNormNoise:
@@ -201,7 +217,19 @@ class LevelCounts:
         # The greatest probability of a count of 0 above the threshold.
         log_most = math.log(self.delta / self.columns) - float(np.logaddexp(0.0, self.epsilon))
         scale = self.noise.scale * publication(self.noise).stretch
-        return scale * (math.log(2) - log_most)
+        return scale * (math.log(2) - log_most) * ROUND_UP
+
+    def spent(self, public: Public) -> Spent:
+        """Return the privacy loss: epsilon of the counts, and delta of strings of one record.
+
+        A count of 0 exceeds the threshold T with a probability of at most 2 e^(-T / (s b)) for
+        noise of scale b and stretch s. In each column at most one count is 0 for one data set only.
+        """
+        changed = CHANGED[public.relation] * self.columns
+        epsilon = up(changed / self.noise.scale)
+        reach = self.noise.scale * publication(self.noise).stretch
+        delta = up(2 * math.exp(-self.threshold / reach) * self.columns * (1 + math.exp(epsilon)))
+        return Spent(math.inf, ((PairLoss(epsilon, min(delta, 1.0)), 1),))
 
     def release(self, found: Sequence[Counter[str]], rng: Generator) -> list[list[str]]:
         """Return the levels of each column, the most frequent first."""

@@ -54,6 +54,8 @@ from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.guarantee import NEIGHBORS
 from skdp.randomness import RandomStateLike, as_generator, is_cryptographic
 from skdp.rows.persons import WHOLE, Persons, Shares
+from skdp.trusted.certify import certify
+from skdp.trusted.releases import Public, Release
 
 _PUBLIC = "declared bounds, levels and limits and all parameters were chosen without the data"
 _SEEDED = "the noise came from random_state and not from the operating system"
@@ -327,6 +329,12 @@ class BoundsPlan:
             publication(strings.noise)
         return cls(limits, numbers, strings, is_counted, asked.has_target, ruled)
 
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """The counts of numbers, and the levels."""
+        numbers = self.numbers.releases((Magnitudes(1.0).n, MOST)) if self.numbers else ()
+        return numbers if self.strings is None else (*numbers, self.strings)
+
     def guarantee(self, epsilon: float, seeded: bool, unit: str) -> Guarantee | None:
         """Return the guarantee of all releases together, or None if there are none."""
         parts, words = [], []
@@ -341,7 +349,7 @@ class BoundsPlan:
         if not parts:
             return None
         # Parts of a divided budget add up to it but for a rounding, which the noise is raised by.
-        return Guarantee(
+        found = Guarantee(
             epsilon,
             sum(part.delta for part in parts),
             neighbors=parts[0].neighbors,
@@ -351,6 +359,8 @@ class BoundsPlan:
             losses=parts[0].losses if len(parts) == 1 else (),
             unit=unit,
         )
+        certify(self.releases, Public(found.epsilon, found.delta, found.neighbors, unit))
+        return found
 
     def release(
         self, data: Data, rng: Generator

@@ -435,7 +435,8 @@ class ProductBall(_Parts):
         """Return the extreme points, (count, dim): one of each part, in every combination."""
         points = [ask(ball, "extreme_points") for ball in self.balls]
         counts = [len(p) for p in points]
-        choices = np.indices(counts).reshape(len(counts), listable(math.prod(counts)))
+        count = listable(math.prod(counts))  # before an array of all choices is made
+        choices = np.indices(counts).reshape(len(counts), count)
         return self._join([p[c] for p, c in zip(points, choices, strict=True)])
 
 

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, check_positive, fail
 from skdp._identity import check_at_first_use, others_in
 from skdp.domain import Domain
-from skdp.geometry import LpBall, NormBall
+from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall, SumBall
 from skdp.geometry.ball import half_widths, known
 from skdp.geometry.conic import check_body, compiled, facet_directions
 from skdp.geometry.hull import Hull, polytope_around
@@ -204,9 +203,49 @@ def greatest_gauge(ball: NormBall, over: NormBall) -> float:
         return 1.0
     if type(ball) is type(over) is MomentBall and ball.layout == over.layout:
         return 1.0  # both hold the same differences
+    if type(ball) is SumBall or type(ball) is ProductBall:
+        inside = [projection(over, places.tolist()) for places in ball.places]
+        known_parts = [part for part in inside if part is not None]
+        if len(known_parts) == len(inside):
+            parts = zip(ball.balls, known_parts, strict=True)
+            gauges = [greatest_gauge(own, part) for own, part in parts]
+            if isinstance(ball, ProductBall):
+                return max(gauges)
+            weighted = zip(ball.weights, gauges, strict=True)
+            return math.fsum(weight * gauge for weight, gauge in weighted) * ROUND_UP
     # The body holds the differences, and may be larger than their hull.
     of_differences = _through_sums(ball, over) if type(ball) is LpBall else math.inf
     return min(of_differences * ROUND_UP, _over_body(ball, over))
+
+
+def projection(body: NormBall, places: list[int]) -> NormBall | None:
+    """Return a body that holds the projection to some coordinates, in their order, or None."""
+    if places == list(range(body.dim)):
+        return body
+    if type(body) is LpBall and body.weights is None:
+        return LpBall(len(places), p=body.p, radius=body.radius)
+    if type(body) is SquaresBall:
+        k, first = body.n_numbers, int(body.counted)
+        numbers = [place for place in places if first <= place < first + k]
+        # The count and some numbers with their squares, in this order.
+        if numbers and places == [*range(first), *numbers, *(place + k for place in numbers)]:
+            return SquaresBall(len(numbers), body.counted)
+        return LpBall(len(places), p=math.inf)  # every coordinate is in [-1, 1]
+    if type(body) is not ProductBall:
+        return None
+    position = {place: k for k, place in enumerate(places)}
+    balls, index = [], []
+    for own, at in zip(body.balls, body.places, strict=True):
+        kept = [k for k, place in enumerate(at.tolist()) if place in position]
+        if not kept:
+            continue
+        if (part := projection(own, kept)) is None:
+            return None
+        balls.append(part)
+        index.append(tuple(position[int(at[k])] for k in kept))
+    if len(balls) == 1 and list(index[0]) == sorted(index[0]):
+        return balls[0]
+    return ProductBall(tuple(balls), tuple(index))
 
 
 def _over_body(ball: NormBall, over: NormBall) -> float:
@@ -217,6 +256,8 @@ def _over_body(ball: NormBall, over: NormBall) -> float:
         inner, outer = both
         power = max(0.0, 1 / inner.p - 1 / outer.p)
         return float(outer.radius / inner.radius * math.pow(ball.dim, power) * ROUND_UP)
+    if type(ball) is LpBall and math.isinf(ball.p):
+        return _through_the_box(ball, over)
     corners = known(over, "extreme_points")
     if corners is not None:
         return float(np.max(ball.gauge(corners))) * ROUND_UP

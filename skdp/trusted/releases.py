@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from skdp._arrays import FloatArray
-from skdp.geometry import LpBall, MappedBall, NormBall, ProductBall, SquaresBall, SumBall
+from skdp._identity import is_ours
+from skdp.geometry import LpBall, MappedBall, NormBall
 from skdp.mechanisms.ellipsoid import greatest_square
 from skdp.mechanisms.gaussian import GaussianNoise
 from skdp.mechanisms.independent import IndependentNoise, RepeatedNoise
@@ -22,7 +23,8 @@ from skdp.mechanisms.matrix import MatrixGaussianNoise, MatrixLaplaceNoise, loss
 from skdp.mechanisms.scales import greatest_slope, worst_shift
 from skdp.mechanisms.scales import losses_of as losses_of_law
 from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
-from skdp.privacy.losses import GaussianLoss, Losses, SelectionLoss
+from skdp.privacy.guarantee import Guarantee
+from skdp.privacy.losses import GaussianLoss, Losses, PairLoss, SelectionLoss
 
 
 class NotPrivate(ValueError):
@@ -123,10 +125,15 @@ class NoisySum:
 
 def _spent_by(noise: Any, change: Any, public: Public) -> Spent:
     """Return the privacy loss of noise for a body of changes."""
+    if not is_ours(noise) and isinstance(getattr(noise, "guarantee", None), Guarantee):
+        # A part of the curator's own states what it spends; the card names its class.
+        stated = noise.guarantee
+        losses = ((PairLoss(stated.epsilon, stated.delta), 1),)
+        return Spent(math.inf if stated.delta else stated.epsilon, losses)
     match noise:
         case KNormNoise():
             # By the triangle inequality the log-density changes by at most the gauge of a change.
-            shift = up(greatest_gauge(noise.ball, change) / noise.scale)
+            shift = up(_gauge_in(noise.ball, change) / noise.scale)
             return Spent(shift, losses_of(noise.ball, shift))
         case IndependentNoise():
             worst = worst_shift(change, noise.scale)
@@ -142,11 +149,11 @@ def _spent_by(noise: Any, change: Any, public: Public) -> Spent:
             return Spent(math.inf, ((GaussianLoss(up(_length_in(noise.factor, change))), 1),))
         case MatrixLaplaceNoise():
             # |S^1/2 (v v' - u u') S^1/2|_1 <= v'Sv + u'Su.
-            trace = up(public.records_changed * change.row_square(noise.precision))
+            trace = up(public.records_changed * _row_square(change, noise.precision))
             return Spent(trace, losses_of_trace(trace, public.records_changed))
         case MatrixGaussianNoise():
             # |v v' - u u'|_F <= sqrt(2) for rows of length at most 1.
-            square = change.row_square(np.ones(noise.layout.n_rows))
+            square = _row_square(change, np.ones(noise.layout.n_rows))
             distance = math.sqrt(public.records_changed) * square
             return Spent(math.inf, ((GaussianLoss(up(distance / noise.deviation)), 1),))
     raise NotPrivate(f"no theorem is known for noise of the class {type(noise).__name__}")
@@ -164,17 +171,14 @@ class RowsWithin:
         return up(self.square * float(np.max(weights)))
 
 
-@dataclass(frozen=True)
-class RowsOf:
-    """The changes of moments v v' by records with the rows of a moment ball."""
-
-    ball: Any
-    neighbors: str
-
-    def row_square(self, weights: FloatArray) -> float:
-        """Return a bound on the weighted sum of squares of a row."""
-        bounded = self.ball if hasattr(self.ball, "row_square") else self.ball.layout
-        return float(bounded.row_square(weights))
+def _row_square(change: Any, weights: FloatArray) -> float:
+    """Return a bound on the weighted sum of squares of the rows whose moments change."""
+    if isinstance(change, RowsWithin):
+        return change.row_square(weights)
+    if change.radius != 1.0:
+        raise NotPrivate("the moments of records have a body of changes of radius 1")
+    ball = change.ball
+    return float((ball if hasattr(ball, "row_square") else ball.layout).row_square(weights))
 
 
 def up(x: float) -> float:
@@ -182,65 +186,20 @@ def up(x: float) -> float:
     return math.nextafter(float(x), math.inf)
 
 
-def greatest_gauge(ball: NormBall, change: Sensitivity) -> float:
-    """Return a bound on the gauge of any change.
-
-    Where both the ball and the body of changes are made of parts on the same coordinates, a sum
-    of gauges is at most the sum of the greatest gauges of the parts, and a maximum at most their
-    maximum.
-    """
-    return change.radius * _gauge_over(ball, change.ball)
-
-
-def _gauge_over(ball: NormBall, body: NormBall) -> float:
-    if ball is body or ball == body:
-        return 1.0
-    if type(ball) is MappedBall and type(ball.ball) is LpBall and ball.ball.p == 2:
-        return _length_in(ball.matrix, Sensitivity(body)) / ball.ball.radius * ROUND_UP
-    if isinstance(ball, SumBall | ProductBall):
-        inside = [_projection(body, places.tolist()) for places in ball.places]
-        known = [part for part in inside if part is not None]
-        if len(known) == len(inside):
-            gauges = [_gauge_over(*pair) for pair in zip(ball.balls, known, strict=True)]
-            if isinstance(ball, ProductBall):
-                return max(gauges)
-            return math.fsum(w * own for w, own in zip(ball.weights, gauges, strict=True))
-    return Sensitivity(body).radius_in(ball)
+def _gauge_in(ball: NormBall, change: Sensitivity) -> float:
+    """Return a bound on the gauge of any change."""
+    if not isinstance(change, Sensitivity):
+        return float(change.radius_in(ball))
+    is_round = type(ball) is MappedBall and type(ball.ball) is LpBall and ball.ball.p == 2
+    if is_round and ball is not change.ball:
+        return _length_in(ball.matrix, change) / ball.ball.radius * ROUND_UP
+    return change.radius_in(ball)
 
 
-def _projection(body: NormBall, places: list[int]) -> NormBall | None:
-    """Return a body that holds the projection to some coordinates, in their order, or None."""
-    if places == list(range(body.dim)):
-        return body
-    if type(body) is SquaresBall and places == sorted(places):
-        k, counted = body.n_numbers, body.counted
-        numbers = [place - counted for place in places if counted <= place < counted + k]
-        squares = [place - counted - k for place in places if place >= counted + k]
-        if not numbers or numbers != squares:
-            return None
-        # Beside the count a number z gives z and 2 z^2 - 1, both in [-1, 1].
-        if counted and places[0] > 0:
-            return LpBall(2 * len(numbers), p=math.inf)
-        return SquaresBall(len(numbers), counted)
-    if type(body) is not ProductBall:
-        return None
-    position = {place: k for k, place in enumerate(places)}
-    balls, index = [], []
-    for own, at in zip(body.balls, body.places, strict=True):
-        kept = [k for k, place in enumerate(at.tolist()) if place in position]
-        part = _projection(own, kept) if kept else None
-        if kept and part is None:
-            return None
-        if part is not None:
-            balls.append(part)
-            index.append(tuple(position[int(at[k])] for k in kept))
-    if len(balls) == 1 and list(index[0]) == sorted(index[0]):
-        return balls[0]
-    return ProductBall(tuple(balls), tuple(index))
-
-
-def _length_in(factor: Any, change: Sensitivity) -> float:
+def _length_in(factor: Any, change: Any) -> float:
     """Return a bound on |A^-1 u|_2 over all changes u, for noise A Z."""
+    if not isinstance(change, Sensitivity):
+        return float(change.length_in(factor))
     ball, dim, a = change.ball, change.ball.dim, np.asarray(factor)
     if a.ndim < 2:
         square = greatest_square(ball, np.broadcast_to(a, (dim,)) ** -2.0)

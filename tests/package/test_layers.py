@@ -34,9 +34,10 @@ ALLOWED = {
     "geometry": GROUND,
     "mechanisms": MIDDLE,
     "rows": BASE | {"domain"},
-    "linear_model": MIDDLE | {"mechanisms", "rows"},
+    "trusted": MIDDLE | {"mechanisms"},
+    "linear_model": MIDDLE | {"mechanisms", "rows", "trusted"},
     **{room: MIDDLE | {"mechanisms", "linear_model", ""} | TOP for room in [*TOP, ""]},
-    "bounds": MIDDLE | {"mechanisms", "linear_model", "rows"},
+    "bounds": MIDDLE | {"mechanisms", "linear_model", "rows", "trusted"},
 }
 FILES = sorted(ROOT.rglob("*.py"))
 

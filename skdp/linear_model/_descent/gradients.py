@@ -243,8 +243,12 @@ class DescentStage:
         if self.norm is not None:
             spread = np.sqrt(self.norm.variance())
             return StageSums(self._columns, spread / spread[int(self._columns.is_counted)], ())
-        in_ball = self.blocks.domain.is_ball * len(self.blocks.numbers)
-        return independent(self._columns, self.gaussian, in_ball)
+        return independent(self._columns, self.gaussian, self.numbers_in_ball)
+
+    @property
+    def numbers_in_ball(self) -> int:
+        """How many numbers have squares that add up to at most 1."""
+        return self.blocks.domain.is_ball * len(self.blocks.numbers)
 
     @cached_property
     def _columns(self) -> ColumnSums:

@@ -31,11 +31,19 @@ from skdp.linear_model._descent.gradients import (
 )
 from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units, release_exact
 from skdp.linear_model._shared.task import Stage, Task, law_of
+from skdp.linear_model._standardize.theorem import sizes_of
 from skdp.linear_model.validation import is_auto
 from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.mechanisms.independent import Independent, RepeatedNoise, calibrate_releases, choice_width
+from skdp.mechanisms.independent import (
+    Independent,
+    Releases,
+    RepeatedNoise,
+    calibrate_releases,
+    choice_width,
+)
 from skdp.mechanisms.noise import Publication, publication
 from skdp.noise.laws import Gaussian
+from skdp.trusted.releases import NoisySum, PrivateChoice, Release
 
 # The normalizer of a joint loss rises by RISE with each doubling of the information, from 0 at
 # FROM doublings of 1 on. With delta = 0 there is more noise for the same information.
@@ -108,6 +116,30 @@ class DescentPlan:
     ratio: float
     rows: RowBound
     choice: float | None = None
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """The scaling stage, the gradients of all passes, and the choices of coordinates."""
+        task, page = self.task, "coordinate_descent.md"
+        found: list[Release] = []
+        if (stage := self.stage) is not None and stage.norm is not None:
+            change = stage.sums.change(task.neighbors)
+            found.append(NoisySum("scaling", change, stage.norm, f"{page}, Theorem 2"))
+        elif stage is not None:
+            # Independent noise of the law of a step, times the ratio and the unit of a sum.
+            gaussian, in_ball = is_gaussian(self.noise.law), stage.numbers_in_ball
+            sizes = sizes_of(stage.sums, self.ratio * stage.planned.units, gaussian, in_ball)
+            change = Releases(sizes, task.neighbors)
+            found.append(NoisySum("scaling", change, self.noise, f"{page}, Theorem 2"))
+        size, count = gradient_size(task, self.rows), task.n_models * task.passes
+        if self.rows.bound is None and not self.choice:
+            count *= len(task.blocks)
+        change = Releases([(size, count)], task.neighbors)
+        found.append(NoisySum("gradients", change, self.noise, f"{page}, Theorems 1 and 6"))
+        if self.choice:
+            width = 2 * task.moved / self.choice + CHOICE_COST
+            found.append(PrivateChoice("choices", width, self.steps, f"{page}, Theorem 4"))
+        return tuple(found)
 
     @property
     def losses(self) -> Any:
@@ -276,6 +308,19 @@ class DescentTask(Task):
         return round(min(max(usual, least), most))
 
 
+def gradient_size(task: Task, rows: RowBound) -> float:
+    """Return the size of the change of the gradients of a block, or of a pass for bounded rows.
+
+    The contribution of a record to a block, in the block's unit, has a size of at most 1. If rows
+    are bounded, those to all blocks together have the length bound^(1 / power) in the l_power norm,
+    in units of the noise. In the l1 norm one change of that size majorises all of them, and for
+    Gaussian noise only the length counts.
+    """
+    joint = getattr(task, "joint", None)
+    size = task.moved * (joint.size if joint else 1.0)
+    return size if rows.bound is None else size * float(rows.bound) ** (1 / rows.power)
+
+
 def more(information: float, power: float) -> float:
     return float((information / USUAL_INFORMATION) ** power)
 
@@ -319,7 +364,6 @@ def plan_descent(task: DescentTask, stage: DescentStage | None) -> DescentPlan:
 
 
 def _planned(task: DescentTask, stage: DescentStage | None) -> DescentPlan:
-    moved = task.moved * (task.joint.size if task.joint else 1.0)
     passes, law, budget = task.n_models * task.passes, task.mechanism, task.epsilon
     # The length of rows is bounded in the power 1 or 2 (Theorem 6), and a pass is one release. With
     # a number or None for ``clip`` it is not bounded; greedy steps may repeat a block.
@@ -329,11 +373,12 @@ def _planned(task: DescentTask, stage: DescentStage | None) -> DescentPlan:
         power = 1 if task.delta == 0 else 2 if is_square else 0
     if power:
         rows = row_lengths(task, stage is not None, power)
-        size, count = moved * float(rows.bound or 0.0) ** (1 / power), passes
+        size, count = gradient_size(task, rows), passes
         law = "gaussian" if is_auto(law) and task.delta > 0 else law
     else:
         rows = blocks_apart(task)
-        size, count = moved, passes * (1 if task.order == "greedy" else len(task.blocks))
+        size = gradient_size(task, rows)
+        count = passes * (1 if task.order == "greedy" else len(task.blocks))
     ratio, shifts = 1.0, [(size, count)]
     if stage is not None and task.delta == 0 and task.order != "greedy":
         own = (task.share or PURE_STAGE_SHARE) * task.epsilon

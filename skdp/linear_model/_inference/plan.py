@@ -30,12 +30,13 @@ from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, exact_sum, release_exact
 from skdp.linear_model._shared.task import ReleasePlan, Task
 from skdp.linear_model._standardize.stage import ColumnSums, GaussianSplit, ScalingStage, sums_noise
-from skdp.mechanisms import KNorm, KNormNoise, MatrixLaplaceNoise, Sensitivity
+from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, MatrixLaplaceNoise, Sensitivity
 from skdp.mechanisms.matrix import MatrixGaussianNoise, MatrixNoise, losses_of_trace
 from skdp.mechanisms.noise import variances
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy import Guarantee
 from skdp.rows import Block, Rows
+from skdp.trusted.releases import NoisySum, RowsWithin
 
 NUMBERS, TARGET = "a number at or beyond a bound of its column", "a target at or beyond a bound"
 # By kind, the encoded values at and below which a row is counted; all are counted from 1 on.
@@ -117,19 +118,40 @@ class InferencePlan(ReleasePlan):
     curvatures: MatrixNoise
     squares: Any
     factor: FloatArray  # the factors f of the rows, (n_encoded + 1,)
+    neighbors: str
     epsilon: float
     delta: float
 
     @property
-    def named(self) -> list[tuple[str, Any]]:
-        first = [("scales", self.scales), ("limits", self.limits)]
-        names = "scores", "curvatures", "squares"
-        rest = zip(names, (self.scores, self.curvatures, self.squares), strict=True)
-        return [*((name, own.noise) for name, own in first if own is not None), *rest]
+    def releases(self) -> tuple[NoisySum, ...]:
+        """The releases in their order."""
+        page, neighbors = "inference.md", self.neighbors
+        moved = 2.0 if neighbors == "replace_one" else 1.0
+        longest, k = longest_row(self.curvatures.layout), self.curvatures.layout.n_rows
+        square = longest**2 * ROUND_UP
+        found = []
+        if self.scales is not None:
+            change = self.scales.sums.change(neighbors)
+            found.append(NoisySum("scales", change, self.scales.noise, page))
+        if self.limits is not None:
+            # A replaced record changes each count by at most 1, too.
+            counts = Sensitivity(LpBall(len(self.limits.ends), p=math.inf), 1.0, neighbors)
+            found.append(NoisySum("limits", counts, self.limits.noise, page))
+        scores = Sensitivity(LpBall(k), moved * longest, neighbors)
+        squares = Sensitivity(LpBall(k, p=1), moved * square, neighbors)
+        if isinstance(self.squares, GaussianNoise):
+            # Two vectors of squares have entries >= 0 whose sums are bounded.
+            squares = Sensitivity(LpBall(k), math.sqrt(moved) * square, neighbors)
+        return (
+            *found,
+            NoisySum("scores", scores, self.scores, page),
+            NoisySum("curvatures", RowsWithin(square, neighbors), self.curvatures, page),
+            NoisySum("squares", squares, self.squares, page),
+        )
 
     @property
     def mechanism(self) -> str:
-        *names, last = (name for name, _ in self.named)
+        *names, last = (release.name for release in self.releases)
         return (
             f"{', '.join(names)} and {last} of {len(self.factor)} coefficients for standard errors"
             f" with {type(self.scores).__name__} and {type(self.curvatures).__name__}"
@@ -151,7 +173,8 @@ def plan_inference(task: Task, with_residuals: bool) -> InferencePlan:
         gaussian = _gaussian(task, layout, rest), task.delta
         found = min(found, gaussian, key=lambda own: float(variances(own[0][0]).mean()))
     noises, delta = found
-    return InferencePlan(scales, limits, *noises, factors(layout, task), task.epsilon, delta)
+    facts = task.neighbors, task.epsilon, delta
+    return InferencePlan(scales, limits, *noises, factors(layout, task), *facts)
 
 
 def curvature_layout(task: Task) -> MomentLayout:
@@ -188,7 +211,7 @@ def _scales(task: Task, with_residuals: bool, epsilon: float) -> ScalingStage | 
     return ScalingStage(sums, noise)
 
 
-def _longest(layout: MomentLayout) -> float:
+def longest_row(layout: MomentLayout) -> float:
     """Return the greatest length of a row that was rounded to the grid."""
     return (1 + math.sqrt(layout.n_rows) * 2.0**-NUMBER_BITS) * ROUND_UP
 
@@ -198,7 +221,7 @@ Noises = tuple[Any, MatrixNoise, Any]
 
 def _pure(task: Task, layout: MomentLayout, epsilon: float) -> Noises:
     """Return noises whose epsilons add up to at most ``epsilon``."""
-    k, moved, longest = layout.n_rows, task.moved, _longest(layout)
+    k, moved, longest = layout.n_rows, task.moved, longest_row(layout)
 
     def of(p: int, radius: float, share: float) -> Any:
         own = Sensitivity(LpBall(k, p=p), moved * radius, task.neighbors)
@@ -207,7 +230,8 @@ def _pure(task: Task, layout: MomentLayout, epsilon: float) -> Noises:
     part = CURVATURES * epsilon
     losses = losses_of_trace(part, moved)
     guarantee = Guarantee(part, 0.0, task.neighbors, "Laplace noise on a matrix", losses=losses)
-    precision = np.full(k, part / (moved * longest**2 * ROUND_UP))
+    # The quotient and the product of a proof round.
+    precision = np.full(k, part / (moved * longest**2 * ROUND_UP * ROUND_UP))
     curvatures = MatrixLaplaceNoise(layout, precision, guarantee)
     return of(2, longest, SCORES), curvatures, of(1, longest**2 * ROUND_UP, SQUARES)
 
@@ -215,7 +239,7 @@ def _pure(task: Task, layout: MomentLayout, epsilon: float) -> Noises:
 def _gaussian(task: Task, layout: MomentLayout, epsilon: float) -> Noises:
     """Return Gaussian noises whose squared shifts add up to that of the whole release."""
     split = GaussianSplit(epsilon, task.delta, task.neighbors)
-    k, moved, longest = layout.n_rows, task.moved, _longest(layout)
+    k, moved, longest = layout.n_rows, task.moved, longest_row(layout)
     what = "Gaussian noise on sums"
     # With a share s of epsilon a part would have the share s^(1/2) of the shift.
     scores, curvatures, squares = (math.sqrt(own) for own in (SCORES, CURVATURES, SQUARES))

@@ -499,6 +499,11 @@ class InferredPlan:
     def losses(self) -> tuple[Any, ...]:
         return losses_of_all((self.model.losses, self.inference.losses))
 
+    @property
+    def releases(self) -> tuple[Any, ...]:
+        """The releases of the model and of the inference stage."""
+        return (*self.model.releases, *self.inference.releases)
+
     def check_published(self) -> None:
         self.model.check_published()
         self.inference.check_published()

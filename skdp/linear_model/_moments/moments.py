@@ -32,6 +32,7 @@ from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall, SumBall
 from skdp.geometry.moment_layout import IntArray
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._moments.postprocess import SHRINK, NoisyMoments
+from skdp.linear_model._moments.theorem import FirstChange, cross_change
 from skdp.linear_model._shared.gram import (
     NUMBER_BITS,
     exact_both,
@@ -56,6 +57,7 @@ from skdp.mechanisms.noise import first_covariance, variances
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy import Guarantee
 from skdp.rows import Rows
+from skdp.trusted.releases import NoisySum, RowsWithin
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +65,13 @@ class MomentPlan(ReleasePlan):
     """A release of moments in one stage; public information only.
 
     The ``layout`` has no features if only the target's mean is released. The number ``n`` of
-    records is None if it is private.
+    records is None if it is private. One record changes the moments by an element of ``change``.
     """
 
     layout: MomentLayout
     noise: Any
     n: int | None
+    change: Any
 
     @property
     def delta(self) -> float:
@@ -82,9 +85,9 @@ class MomentPlan(ReleasePlan):
         return f"{self.layout.dim} {what} with {type(self.noise).__name__}"
 
     @property
-    def named(self) -> list[tuple[str, Any]]:
-        """The noise with the name of its release."""
-        return [("moments", self.noise)]
+    def releases(self) -> tuple[NoisySum, ...]:
+        """The release of all moments."""
+        return (NoisySum("moments", self.change, self.noise, "moment_balls.md, Theorem 4"),)
 
     def sums(self, rows: Rows) -> NDArray[Any]:
         """Return the exact sums of the first reading of the records, in units of 2^-40."""
@@ -369,7 +372,9 @@ def _pure(layout: MomentLayout, sums: ColumnSums, task: Task, shares: EpsilonSha
     rest = task.epsilon - first - cross
     losses = losses_of_trace(rest, task.moved)
     pure = Guarantee(rest, 0.0, task.neighbors, f"Laplace {_MOMENTS}", losses=losses)
-    precision = np.full(layout.n_rows, rest / (task.moved * greatest_square(layout)))
+    # The quotient and the product of a proof round.
+    spent = task.moved * greatest_square(layout) * ROUND_UP
+    precision = np.full(layout.n_rows, rest / spent)
     return ScalingStage(sums, one), other, MatrixLaplaceNoise(layout, precision, pure)
 
 
@@ -556,7 +561,8 @@ class ScaledMoments(MomentPlan):
         shares, radii = EpsilonShares.at(strength, needed, noise), _radii(layout, strength)
 
         def of(first: ScalingStage, cross: Any, moments: MatrixNoise) -> ScaledMoments:
-            return cls(layout, moments, task.n, first, cross, *radii)
+            rows = RowsWithin(greatest_square(layout), task.neighbors)
+            return cls(layout, moments, task.n, rows, first, cross, *radii)
 
         found = of(*_pure(layout, sums, task, shares))
         if task.delta > 0:
@@ -579,9 +585,15 @@ class ScaledMoments(MomentPlan):
         return float(cross.mean() + signal * (moments[own].mean() if own.any() else 0.0))
 
     @property
-    def named(self) -> list[tuple[str, Any]]:
-        """The noises with the names of their releases."""
-        return [("scaling", self.first.noise), ("cross", self.cross), ("moments", self.noise)]
+    def releases(self) -> tuple[NoisySum, ...]:
+        """The releases of the scaling stage, of the products with the target and of the moments."""
+        page, neighbors = "moment_release.md", self.change.neighbors
+        first = FirstChange(self.layout, self.first.sums, neighbors)
+        return (
+            NoisySum("scaling", first, self.first.noise, page),
+            NoisySum("cross", cross_change(self.layout, neighbors), self.cross, page),
+            NoisySum("moments", self.change, self.noise, page),
+        )
 
     @property
     def mechanism(self) -> str:

@@ -77,7 +77,7 @@ def plan_moments(task: Task, mechanism: Any) -> MomentPlan:
     ball = moment_ball(domain, task.neighbors)
     # Features of rows in a ball are small: their coefficients are large.
     signal = MOST_SIGNAL if domain.is_ball else usual_signal(ball.layout, known, task.epsilon)
-    plan = MomentPlan(ball.layout, _noise(ball, mechanism, signal, task), n)
+    plan = MomentPlan(ball.layout, _noise(ball, mechanism, signal, task), n, _sensitivity(ball))
     if not free or known is None or feature_noise(plan) <= MOST_NOISE * known:
         return plan
     return _mean_alone(task)
@@ -91,7 +91,8 @@ def _is_enough(task: Task) -> bool:
     if task.known is None:
         return False
     ball = moment_ball(task.design.domain, task.neighbors)
-    plan = MomentPlan(ball.layout, _noise(ball, "matrix", SIGNAL, task), task.n)
+    noise = _noise(ball, "matrix", SIGNAL, task)
+    plan = MomentPlan(ball.layout, noise, task.n, _sensitivity(ball))
     work = task.known * plan.layout.n_rows**2
     return feature_noise(plan) <= task.known * (WORTH_WORK if work > MUCH_WORK else LEAST_NOISE)
 
@@ -111,7 +112,7 @@ def _mean_alone(task: Task) -> MomentPlan:
     """Return the release of the mean of the target."""
     mean = MomentBall(MomentLayout(0, (), (), neighbors=task.neighbors))
     noise = calibrate("hull", _sensitivity(mean), epsilon=task.epsilon, delta=task.delta)
-    return MomentPlan(mean.layout, noise, task.n)
+    return MomentPlan(mean.layout, noise, task.n, _sensitivity(mean))
 
 
 def moment_ball(domain: Domain, neighbors: str) -> MomentBall | RadialMomentBall:

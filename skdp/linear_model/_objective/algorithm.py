@@ -31,6 +31,7 @@ from skdp.linear_model._objective.families import (
 from skdp.linear_model._objective.perturbation import Perturbation, leverage_apart, output_epsilon
 from skdp.linear_model._objective.profiles import corners
 from skdp.linear_model._objective.rules import DEGREE, choose, usual_knots
+from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model._shared.base import PrivateLinearModel, Solution, with_parameters
 from skdp.linear_model._shared.task import Records, Stage, Task, losses_of_all
 from skdp.linear_model._solver.certificate import attainable_tolerance
@@ -38,6 +39,7 @@ from skdp.linear_model._solver.problem import Coordinates, Curves, joined, row_b
 from skdp.linear_model._standardize.stage import check_scaling_share
 from skdp.linear_model.losses import (
     AnyLoss,
+    Bounded,
     Loss,
     Softmax,
     greatest_curvature,
@@ -49,6 +51,7 @@ from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.mechanisms.calibrate import GAUSSIANS, LAWS
 from skdp.mechanisms.knorm import NAMES
 from skdp.rows.block import most_blocks
+from skdp.trusted.releases import NoisySum, Release
 
 # If no order of magnitude is public, the solver's tolerance is set for so many records, otherwise
 # for a multiple of the public number.
@@ -75,7 +78,18 @@ class ObjectivePlan:
     objective: Perturbation
     clipping: ClippingStage | None
     delta: float
+    minimiser: NoisyMinimiser
     curves: Curves | None = None
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """The sums of the scaling stage, and the minimisers."""
+        if self.clipping is None:
+            return (self.minimiser,)
+        noise = self.clipping.noise
+        change = self.clipping.sums.change(noise.guarantee.neighbors)
+        page = "objective_perturbation.md, Theorem 5"
+        return NoisySum("scaling", change, noise, page), self.minimiser
 
     @property
     def noise(self) -> Any:
@@ -154,9 +168,10 @@ class ObjectivePerturbation:
         if curves:
             task = replace(task, design=curves.design)
         rest = task.epsilon - (clipping.epsilon if clipping else 0.0)
-        objective = self._plan_objective(task, rest, clipping is not None)
+        objective, record = self._plan_objective(task, rest, clipping is not None)
+        minimiser = NoisyMinimiser(objective, record, task.design)
         delta = task.delta if objective.noise.guarantee.delta > 0 else 0.0
-        return ObjectivePlan(objective, clipping, delta, curves)
+        return ObjectivePlan(objective, clipping, delta, minimiser, curves)
 
     def sums(self, plan: ObjectivePlan, records: Records) -> Any:
         """Return the records, rows of the design matrix, and the sums of a scaling stage."""
@@ -239,7 +254,10 @@ class ObjectivePerturbation:
         chosen = "chosen" if is_auto(self.asked.additive) else "given"
         return plan_clipping(task, known, given, self.scales_target, chosen if curves else None)
 
-    def _plan_objective(self, task: Task, epsilon: float, is_part: bool) -> Perturbation:
+    def _plan_objective(
+        self, task: Task, epsilon: float, is_part: bool
+    ) -> tuple[Perturbation, Bounded]:
+        """Return the objective, and the bounds of the loss of one record."""
         # The models share epsilon; the factor keeps the sum from rounding up.
         if n_classes := self._joint_classes(task):
             task = replace(task, n_models=1)
@@ -254,7 +272,7 @@ class ObjectivePerturbation:
         loss, q, ridge, found = calibrated(model)
         facts = task.design.row_norm, _records_bound(task), found.losses, n_models
         known = loss, epsilon, q, ridge, found.leverage, found.noise, *facts
-        return Perturbation(*known, task.design.stiffest)
+        return Perturbation(*known, task.design.stiffest), model.of_record(loss)
 
     def _joint_classes(self, task: Task) -> int:
         """Return the number of classes of a joint model; 0 for separate models."""

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from skdp._arrays import FloatArray
+from skdp._identity import remembered
 from skdp.geometry import NormBall, ProductBall, SumBall
 from skdp.linear_model._objective.families import per_coordinate, per_group
 from skdp.linear_model._objective.perturbation import (
@@ -29,12 +29,12 @@ from skdp.linear_model._objective.perturbation import (
 )
 from skdp.linear_model._objective.profiles import JointProfile, corners, least_share_of, rank_of
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model.losses import Bounded, Softmax, greatest_curvature, size_of_slopes
+from skdp.linear_model.losses import Bounded, greatest_curvature, size_of_slopes
 from skdp.mechanisms import GaussianNoise, KNormNoise, Sensitivity
 from skdp.privacy.losses import PairLoss, ProfileLoss
 from skdp.privacy.profile import composition
 from skdp.privacy.rounding import add_multiples, float_above
-from skdp.trusted.releases import NoisySum, NotPrivate, Public, Spent, greatest_gauge, up
+from skdp.trusted.releases import NoisySum, NotPrivate, Public, Spent, up
 
 # Relative error of a computed bound on a cell, with a margin.
 _ROUNDING = 1 + 1e-14
@@ -87,38 +87,15 @@ class NoisyMinimiser:
         return Spent(whole, ((PairLoss(own.epsilon), models),))
 
     def _check_jointly(self, epsilon: float, public: Public) -> None:
-        """Check sup_s e t(s) + rank log(1 + kappa(s) L / rank) <= epsilon, cell by cell.
-
-        e is the loss of V at full slope. On a cell [a, b] of slopes the curvature is at most
-        ``curvature_bound(a, b)``, and t is greatest at b. Only cells that fail are split.
-        """
-        own, record, c = self.objective, self.record, self.record.slope_bound
-        scale = float(own.noise.scale)
-        at_full_slope = up(public.records_changed * size_of_slopes(own.loss) * self._reach / scale)
-        rank, least = rank_of(record), least_share_of(record)
-        low = 1 - np.geomspace(1.0, 1e-6, 400)
-        high = np.append(low[1:], 1.0)
-
-        def cost(a: FloatArray, b: FloatArray) -> FloatArray:
-            curvature = np.asarray(record.curvature_bound(c * a, c * b), dtype=float)
-            with np.errstate(invalid="ignore"):
-                bent = np.where(curvature == 0, 0.0, np.log1p(curvature * own.leverage / rank))
-            return np.asarray(
-                (at_full_slope * shift_share(b, public.relation, least) + rank * bent) * _ROUNDING
+        own, size = self.objective, size_of_slopes(self.objective.loss)
+        # The loss of V at full slope.
+        whole = up(public.records_changed * size * self._reach / float(own.noise.scale))
+        worst = failing_cost(self.record, whole, own.leverage, epsilon, public.relation)
+        if worst is not None:
+            raise NotPrivate(
+                f"{self.name}: e t(s) + log(1 + kappa(s) L) is {worst:.9g} for some slope s, and"
+                f" epsilon = {epsilon:.9g} is stated"
             )
-
-        while len(low):
-            middle, at_end = (low + high) / 2, cost(high, high)
-            fails = ~(at_end <= epsilon)  # also NaN
-            open_ = ~(cost(low, high) <= epsilon)
-            if fails.any() or open_.sum() > _MOST_CELLS or not _can_split(low, high)[open_].all():
-                worst = float(np.max(np.where(np.isnan(at_end), np.inf, at_end)))
-                raise NotPrivate(
-                    f"{self.name}: e t(s) + log(1 + kappa(s) L) is {worst:.9g} for some slope s,"
-                    f" and epsilon = {epsilon:.9g} is stated"
-                )
-            low, middle, high = low[open_], middle[open_], high[open_]
-            low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
 
     @property
     def _reach(self) -> float:
@@ -137,7 +114,7 @@ class NoisyMinimiser:
         if type(ball) in (SumBall, ProductBall):
             groups = self.design.groups
             rows = ProductBall(tuple(g.ball for g in groups), tuple(g.index for g in groups))
-            found = greatest_gauge(ball, Sensitivity(rows))
+            found = Sensitivity(rows).radius_in(ball)
             if found <= 1 + 1e-9:
                 return found
         own = self.objective
@@ -194,6 +171,32 @@ class NoisyMinimiser:
         return up(corners(record, public.relation) * delta)
 
 
-def _can_split(low: FloatArray, high: FloatArray) -> Any:
-    middle = (low + high) / 2
-    return (low < middle) & (middle < high)
+@remembered(maxsize=512)
+def failing_cost(
+    record: Bounded, at_full_slope: float, leverage: float, epsilon: float, relation: str
+) -> float | None:
+    """Return None if e t(s) + rank log(1 + kappa(s) L / rank) <= epsilon for all slopes s.
+
+    Otherwise a value that the left side has, or may have. On a cell [a, b] of slopes the curvature
+    is at most ``curvature_bound(a, b)``, and t is greatest at b. Only cells that fail are split.
+    """
+    rank, least, c = rank_of(record), least_share_of(record), record.slope_bound
+    low = 1 - np.geomspace(1.0, 1e-6, 400)
+    high = np.append(low[1:], 1.0)
+
+    def cost(a: FloatArray, b: FloatArray) -> FloatArray:
+        curvature = np.asarray(record.curvature_bound(c * a, c * b), dtype=float)
+        with np.errstate(invalid="ignore"):  # without curvature any leverage is allowed
+            bent = np.where(curvature == 0, 0.0, np.log1p(curvature * leverage / rank))
+        spent = at_full_slope * shift_share(b, relation, least) + rank * bent
+        return np.asarray(np.where(np.isnan(spent), np.inf, spent) * _ROUNDING)
+
+    while len(low):
+        reached, bound, middle = cost(high, high), cost(low, high), (low + high) / 2
+        fails = bound > epsilon
+        no_more = ~((low < middle) & (middle < high))
+        if (reached > epsilon).any() or (fails & no_more).any() or fails.sum() > _MOST_CELLS:
+            return float(max(reached.max(), bound[no_more].max(initial=0.0)))
+        low, middle, high = low[fails], middle[fails], high[fails]
+        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+    return None

@@ -70,6 +70,8 @@ from skdp.rows.persons import WHOLE, Persons, Shares
 from skdp.rows.streamed import StreamedRows
 from skdp.rows.sums import shared_threads
 from skdp.rows.tables import Collection, CsvStream, Stream, opened
+from skdp.trusted.certify import certify
+from skdp.trusted.releases import Public
 
 T = TypeVar("T")
 
@@ -269,6 +271,9 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
                 plan = self._plan(design, source.n, max(1, len(source.labels)), source.unit)
                 plan.check_published()
                 guarantee = self._guarantee(plan, source)
+                facts = guarantee.delta, guarantee.neighbors, guarantee.unit
+                in_two_steps = not self._is_whole(source.unit)
+                certify(plan.releases, Public(guarantee.epsilon, *facts, in_two_steps))
                 algorithm = self._algorithm()
                 weights = self._label_weights(source.attributes)
                 records = Records(design, source.rows(design.domain), source.labels, weights)

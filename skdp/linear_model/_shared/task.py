@@ -15,6 +15,7 @@ from skdp._progress import draw_bar
 from skdp.linear_model._shared.design import Design
 from skdp.mechanisms.noise import publication, variances
 from skdp.rows import Rows
+from skdp.trusted.releases import NoisySum
 
 # Privacy losses with counts.
 Losses = tuple[Any, ...]
@@ -134,24 +135,25 @@ class Stage:
 
 
 class ReleasePlan:
-    """A plan of releases with noise; public information only."""
+    """A plan of noisy sums; public information only."""
 
     @property
-    def named(self) -> list[tuple[str, Any]]:
-        """The noises with the names of their releases."""
+    def releases(self) -> tuple[NoisySum, ...]:
+        """The releases in their order."""
         raise NotImplementedError
 
     @property
     def noises(self) -> tuple[Any, ...]:
         """The noises of the releases, in their order."""
-        return tuple(noise for _, noise in self.named)
+        return tuple(release.noise for release in self.releases)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
         """The stages of the fit. Several ones with a delta are composed jointly."""
-        if len(self.named) > 1 and any(noise.guarantee.delta > 0 for noise in self.noises):
-            return tuple(Stage.of(*own) for own in self.named)
-        facts = [(*own, own[1].guarantee) for own in self.named]
+        named = [(release.name, release.noise) for release in self.releases]
+        if len(named) > 1 and any(noise.guarantee.delta > 0 for noise in self.noises):
+            return tuple(Stage.of(*own) for own in named)
+        facts = [(*own, own[1].guarantee) for own in named]
         return tuple(Stage.of(name, own, g.epsilon, g.delta) for name, own, g in facts)
 
     @property

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from numbers import Real
 from typing import Any
 
@@ -22,8 +21,9 @@ from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_interval
-from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall, SumBall
-from skdp.linear_model._shared.gram import GRAM_BITS, release_exact
+from skdp.geometry import LpBall, NormBall, SquaresBall, SumBall
+from skdp.linear_model._shared.gram import release_exact
+from skdp.linear_model._standardize.theorem import ColumnSums, Estimates, Shifts, sizes_of
 from skdp.linear_model.validation import is_auto
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, Sensitivity
 from skdp.mechanisms.gaussian import gaussian_scale
@@ -32,96 +32,9 @@ from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy import Guarantee
 from skdp.privacy.losses import GaussianLoss
 
-
-@dataclass(frozen=True, eq=False)
-class Estimates:
-    """Noisy means and mean squares of columns of the encoded (x, y)."""
-
-    n: float  # the number of records; if it is private, it is noisy and at least 1
-    mean: FloatArray  # (columns,)
-    square: FloatArray  # (squares,)
-    levels: FloatArray  # noisy shares of the levels
-
-
-@dataclass(frozen=True)
-class ColumnSums:
-    """Sums over the records of columns of the encoded (x, y), of squares and of level indicators.
-
-    The order is: the number of records if it is private; the sum of each column; for each group
-    of columns the sum of their squares times ``factor``; the number of records with each level.
-    If the number of records is private, the sum of factor x^2 - (factor - 1) is released instead
-    of that of factor x^2: the count has noise of its own.
-    """
-
-    columns: tuple[int, ...]  # of the encoded (x, y), the target last
-    n: int | None  # the number of records; None if it is private
-    squares: tuple[tuple[int, ...], ...]  # groups of columns
-    factor: int = 2  # 1, 2 or 3
-    # The indicators of each column of levels that is counted; the first level has none.
-    blocks: tuple[slice, ...] = ()
-
-    @property
-    def is_counted(self) -> bool:
-        """Whether a noisy number of records is released, because it is private."""
-        return self.n is None
-
-    @property
-    def _shift(self) -> int:
-        return int(self.is_counted) * (self.factor - 1)
-
-    @cached_property
-    def dim(self) -> int:
-        """Number of sums."""
-        return self.is_counted + len(self.columns) + len(self.squares) + self.n_levels
-
-    @property
-    def n_levels(self) -> int:
-        """Number of counts of levels."""
-        return sum(block.stop - block.start + 1 for block in self.blocks)
-
-    def change(self, neighbors: str) -> Sensitivity:
-        """Return the body of changes by one record, for one square of each column, times 2.
-
-        The columns and their squares have the hull of their changes, and so has the count beside
-        them. Of the levels of a column one count rises, and under replace-one another one falls.
-        """
-        own = SquaresBall(len(self.columns), self.is_counted)
-        levels = [LpBall(block.stop - block.start + 1, p=1.0) for block in self.blocks]
-        moved = 2.0 if neighbors == "replace_one" else 1.0
-        return Sensitivity(ProductBall((own, *levels)) if levels else own, moved, neighbors)
-
-    def exact(self, sums: NDArray[Any], squares: NDArray[Any], n: Any) -> NDArray[Any]:
-        """Return the sums, (dim,), in units of 2^-40, as Python integers or fractions.
-
-        They are computed from the results of `skdp.linear_model._shared.gram.exact_sums`.
-        """
-        count = n * 2**GRAM_BITS
-        own = [
-            self.factor * sum(squares[list(group)]) - len(group) * self._shift * count
-            for group in self.squares
-        ]
-        levels: list[Any] = []
-        for block in self.blocks:
-            levels += [count - sum(sums[block]), *sums[block]]
-        head = [count] if self.is_counted else []
-        return np.array([*head, *sums[list(self.columns)], *own, *levels], dtype=object)
-
-    def estimates(self, released: FloatArray, least: float = 1.0) -> Estimates:
-        """Return the estimates; a noisy number of records is at least ``least``."""
-        n = float(self.n) if self.n is not None else max(least, float(released[0]))
-        ends = np.cumsum([self.is_counted, len(self.columns), len(self.squares)])
-        _, mean, square, levels = np.split(released / n, ends)
-        sizes = np.array([len(group) for group in self.squares])
-        return Estimates(n, mean, (square / sizes + self._shift) / self.factor, levels)
-
-
-Shifts = tuple[tuple[float, int], ...]
-
 # Weights of squares: Gaussian noise if a record is replaced (at most sqrt((11 + 5 sqrt 5) / 8)) and
 # with x^2 - 2/3 if it is added, and noise of any law.
 REPLACED_WEIGHT, ADDED_WEIGHT, ANY_WEIGHT = math.sqrt(11 / 4), math.sqrt(3), 1.5
-# Rows of a ball may be longer than 1 by this for each square root of a number.
-_LONGER = 2.0**-20
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,51 +57,17 @@ def independent(sums: ColumnSums, gaussian: bool, in_ball: int = 0) -> StageSums
     law. The rows of the first ``in_ball`` columns have a length of at most 1.
     """
     in_ball = in_ball if in_ball > 1 else 0
-    added, k, levels = sums.is_counted, len(sums.columns), len(sums.blocks)
+    added, k = sums.is_counted, len(sums.columns)
     sums = replace(sums, factor=3 if added and not in_ball else 1)
-    weights = np.ones(k)
-    shifts: list[tuple[float, int]] = []
+    weights = np.full(k, (ADDED_WEIGHT if added else REPLACED_WEIGHT) if gaussian else ANY_WEIGHT)
     if in_ball:
-        weights[:in_ball], shifts = _in_ball(in_ball, added, gaussian)
-    if k > in_ball:
-        weights[in_ball:], own = _apart(added, gaussian, sums.factor)
-        shifts += [(size, (k - in_ball) * count) for size, count in own]
-    if levels:  # with another level one count falls and one rises
-        shifts.append((1.0, levels if added else 2 * levels))
+        weights[:in_ball] = in_ball ** (0.25 if gaussian else 0.5)
+        weights[in_ball:] = 1.0 if added else weights[in_ball:]
     units = np.ones(sums.dim)
     units[added + k : added + 2 * k] = sums.factor / weights
-    if added:
-        # The count corrects every mean and every square.
-        precise = math.sqrt(math.sqrt(max(1, k) / 2))
-        units[0] = 1 / precise
-        shifts.append((precise, 1))
-    return StageSums(sums, units, tuple(shifts))
-
-
-def _apart(added: bool, gaussian: bool, factor: int) -> tuple[float, list[tuple[float, int]]]:
-    """Return the weight of the square of a column in [-1, 1], and the sizes of its changes."""
-    if added and factor == 1:
-        return 1.0, [(math.sqrt(2), 1)] if gaussian else [(1.0, 2)]
-    if gaussian:
-        return (ADDED_WEIGHT, [(2 / ADDED_WEIGHT, 1)]) if added else (REPLACED_WEIGHT, [(2.0, 1)])
-    if added:  # |x| <= 1 and |w x^2 - 1| <= 1, together at most w, as 2/3 w = 1
-        return ANY_WEIGHT, [(1.0, 1), (ANY_WEIGHT - 1, 1)]
-    return ANY_WEIGHT, [(2.0, 1), ((ANY_WEIGHT - 0.5) ** 2 / ANY_WEIGHT, 1)]
-
-
-def _in_ball(k: int, added: bool, gaussian: bool) -> tuple[float, list[tuple[float, int]]]:
-    """Return the weight of the squares of k columns in a ball, and the sizes of their changes."""
-    longer = (1 + math.sqrt(k) * _LONGER) ** 2
-    if gaussian:
-        weight = k**0.25
-        size = math.hypot(1, weight) if added else math.sqrt(2) * (weight + 0.5 / weight)
-        return weight, [(size * longer, 1)]
-    # The m greatest of k changes add up to at most 2 sqrt(m), or sqrt(m). Sizes from one power of
-    # two to the next are counted as the first of them.
-    weight, moved = math.sqrt(k), longer if added else 2 * longer
-    starts = [2**j for j in range(k.bit_length())]
-    shifts = [(moved * (math.sqrt(m) - math.sqrt(m - 1)), min(2 * m, k + 1) - m) for m in starts]
-    return weight, [*shifts, (weight * longer, 1 if added else 2)]
+    if added:  # the count corrects every mean and every square
+        units[0] = 1 / math.sqrt(math.sqrt(max(1, k) / 2))
+    return StageSums(sums, units, sizes_of(sums, units, gaussian, in_ball))
 
 
 # The share of epsilon is chosen for noise of GOOD_NOISE in the means, within these limits.

@@ -12,12 +12,102 @@ Statement and proof: docs/proofs/coordinate_descent.md, Theorem 2.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
-from skdp.linear_model._standardize.stage import ColumnSums, Shifts
-from skdp.mechanisms.sensitivity import ROUND_UP
+from skdp.geometry import LpBall, ProductBall, SquaresBall
+from skdp.linear_model._shared.gram import GRAM_BITS
+from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
+
+Shifts = tuple[tuple[float, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """Noisy means and mean squares of columns of the encoded (x, y)."""
+
+    n: float  # the number of records; if it is private, it is noisy and at least 1
+    mean: FloatArray  # (columns,)
+    square: FloatArray  # (squares,)
+    levels: FloatArray  # noisy shares of the levels
+
+
+@dataclass(frozen=True)
+class ColumnSums:
+    """Sums over the records of columns of the encoded (x, y), of squares and of level indicators.
+
+    The order is: the number of records if it is private; the sum of each column; for each group
+    of columns the sum of their squares times ``factor``; the number of records with each level.
+    If the number of records is private, the sum of factor x^2 - (factor - 1) is released instead
+    of that of factor x^2: the count has noise of its own.
+    """
+
+    columns: tuple[int, ...]  # of the encoded (x, y), the target last
+    n: int | None  # the number of records; None if it is private
+    squares: tuple[tuple[int, ...], ...]  # groups of columns
+    factor: int = 2  # 1, 2 or 3
+    # The indicators of each column of levels that is counted; the first level has none.
+    blocks: tuple[slice, ...] = ()
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether a noisy number of records is released, because it is private."""
+        return self.n is None
+
+    @property
+    def _shift(self) -> int:
+        return int(self.is_counted) * (self.factor - 1)
+
+    @cached_property
+    def dim(self) -> int:
+        """Number of sums."""
+        return self.is_counted + len(self.columns) + len(self.squares) + self.n_levels
+
+    @property
+    def n_levels(self) -> int:
+        """Number of counts of levels."""
+        return sum(block.stop - block.start + 1 for block in self.blocks)
+
+    def change(self, neighbors: str) -> Sensitivity:
+        """Return the body of changes by one record, for one square of each column, times 2.
+
+        The columns and their squares have the hull of their changes, and so has the count beside
+        them. Of the levels of a column one count rises, and under replace-one another one falls.
+        """
+        own = SquaresBall(len(self.columns), self.is_counted)
+        levels = [LpBall(block.stop - block.start + 1, p=1.0) for block in self.blocks]
+        moved = 2.0 if neighbors == "replace_one" else 1.0
+        return Sensitivity(ProductBall((own, *levels)) if levels else own, moved, neighbors)
+
+    def exact(self, sums: NDArray[Any], squares: NDArray[Any], n: Any) -> NDArray[Any]:
+        """Return the sums, (dim,), in units of 2^-40, as Python integers or fractions.
+
+        They are computed from the results of `skdp.linear_model._shared.gram.exact_sums`.
+        """
+        count = n * 2**GRAM_BITS
+        own = [
+            self.factor * sum(squares[list(group)]) - len(group) * self._shift * count
+            for group in self.squares
+        ]
+        levels: list[Any] = []
+        for block in self.blocks:
+            levels += [count - sum(sums[block]), *sums[block]]
+        head = [count] if self.is_counted else []
+        return np.array([*head, *sums[list(self.columns)], *own, *levels], dtype=object)
+
+    def estimates(self, released: FloatArray, least: float = 1.0) -> Estimates:
+        """Return the estimates; a noisy number of records is at least ``least``."""
+        n = float(self.n) if self.n is not None else max(least, float(released[0]))
+        ends = np.cumsum([self.is_counted, len(self.columns), len(self.squares)])
+        _, mean, square, levels = np.split(released / n, ends)
+        sizes = np.array([len(group) for group in self.squares])
+        return Estimates(n, mean, (square / sizes + self._shift) / self.factor, levels)
+
 
 # Rows of a ball may be longer than 1 by this for each square root of a number.
 _LONGER = 2.0**-20
@@ -62,13 +152,8 @@ def _number(
 ) -> list[tuple[float, int]]:
     """Return the sizes for a number in [-1, 1]."""
     c = b * left_out
-    if gaussian and added:  # a convex function of x^2
-        return [(math.sqrt(max(c**2, a**2 + (b - c) ** 2)), 1)]
     if gaussian:
-        # With d = |x - x'| the square is at most d^2 (a^2 + b^2 (2 - d)^2), whose only maximum
-        # inside is at the lesser root of its derivative, 2 d (a^2 + b^2 (2 - d) (2 - 2 d)).
-        d = (3 - math.sqrt(max(0.0, 1 - 2 * (a / b) ** 2))) / 2
-        return [(math.sqrt(max(4 * a**2, d**2 * (a**2 + b**2 * (2 - d) ** 2))), 1)]
+        return [(math.sqrt(number_square(a, b, left_out, added)), 1)]
     if added:
         greatest = max(a, b - c, c)
         # Below x^2 = c / b the sum is a |x| + c - b x^2, beyond it increases.
@@ -81,9 +166,18 @@ def _number(
     return [(greatest, 1), (together - greatest, 1)]
 
 
-def _in_ball(
-    k: int, a: float, b: float, added: bool, gaussian: bool
-) -> list[tuple[float, int]]:
+def number_square(a: float, b: float, left_out: float, added: bool) -> float:
+    """Return the greatest squared length of the changes of a number in [-1, 1] and its square."""
+    if added:  # a convex function of x^2
+        c = b * left_out
+        return max(c**2, a**2 + (b - c) ** 2)
+    # With d = |x - x'| it is at most d^2 (a^2 + b^2 (2 - d)^2), whose only maximum inside is at the
+    # lesser root of its derivative, 2 d (a^2 + b^2 (2 - d) (2 - 2 d)).
+    d = (3 - math.sqrt(max(0.0, 1 - 2 * (a / b) ** 2))) / 2
+    return max(4 * a**2, d**2 * (a**2 + b**2 * (2 - d) ** 2))
+
+
+def _in_ball(k: int, a: float, b: float, added: bool, gaussian: bool) -> list[tuple[float, int]]:
     """Return the sizes for k numbers whose squares add up to at most 1."""
     longer = (1 + math.sqrt(k) * _LONGER) ** 2
     if gaussian and added:

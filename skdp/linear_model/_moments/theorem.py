@@ -1,0 +1,113 @@
+"""Trusted. What one record can change in the releases of scaled moments.
+
+The first release has sums of columns of the encoded (x, y) and of their squares, of the target and
+of single numbers, or of all numbers together. Its indicators of levels are at most one per column.
+Statements and proofs: docs/proofs/moment_release.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall
+from skdp.geometry.moments import MomentLayout
+from skdp.linear_model._standardize.theorem import ColumnSums, number_square
+from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
+
+
+@dataclass(frozen=True, eq=False)
+class FirstChange:
+    """The changes of the sums of the first release by one record."""
+
+    layout: MomentLayout
+    sums: ColumnSums
+    neighbors: str
+
+    @property
+    def records_changed(self) -> int:
+        """The number of records whose contributions change."""
+        return 2 if self.neighbors == "replace_one" else 1
+
+    def body(self) -> NormBall:
+        """Return a ball that holds the contribution of one record, for which changes are twice it.
+
+        Twice it is for replaced records. Its parts are those of `parts`.
+        """
+        balls, index = zip(*self.parts(), strict=True)
+        return ProductBall(balls, index)
+
+    def parts(self) -> list[tuple[NormBall, tuple[int, ...]]]:
+        """Return balls around the contributions of one record, with their coordinates."""
+        layout, sums, head = self.layout, self.sums, int(self.sums.is_counted)
+        numbers, groups = len(layout.number_index), len(sums.squares) - 1
+        target = head + layout.n_encoded
+        means = [*range(head), *(layout.numbers + head - 1).tolist(), target]
+        squares = [*range(target + 2, sums.dim), target + 1]
+        if groups == numbers:
+            ball: NormBall = SquaresBall(numbers + 1, sums.is_counted)
+            found = [(ball, (*means, *squares))]
+        else:  # one sum of the squares of several numbers
+            large = LpBall(groups, p=math.inf, radius=numbers / groups)
+            pair: NormBall = LpBall(2, p=math.inf) if sums.is_counted else SquaresBall(1)
+            found = [
+                (LpBall(len(means) - 1, p=math.inf), tuple(means[:-1])),
+                (large, tuple(squares[:-1])),
+                (pair, (target, target + 1)),
+            ]
+        for columns in layout.block_columns:
+            # One indicator is 0 or 1, and changes by 1 if a record is replaced. Of several ones
+            # one falls and one rises.
+            radius = 1 / self.records_changed if len(columns) == 1 else 1.0
+            places = tuple((columns + head - 1).tolist())
+            found.append((LpBall(len(columns), p=1, radius=radius), places))
+        return found
+
+    def radius_in(self, ball: NormBall) -> float:
+        """Return a bound on the gauge of any change."""
+        return Sensitivity(self.body(), float(self.records_changed)).radius_in(ball)
+
+    def length_in(self, factor: Any) -> float:
+        """Return a bound on the length of any change in units of independent Gaussian noise.
+
+        The sum of the squares of m numbers changes by at most sqrt(m) times the length of the
+        changes of these squares.
+        """
+        layout, sums, added = self.layout, self.sums, self.sums.is_counted
+        rate = np.broadcast_to(1 / np.asarray(factor, dtype=float), (sums.dim,))
+        of_columns = rate[added : added + layout.n_encoded + 1]
+        of_squares = 2 * rate[added + layout.n_encoded + 1 :]
+        numbers = layout.numbers - 1
+        pooled = len(numbers) / max(1, len(sums.squares) - 1)
+        left_out = 0.5 if added else 0.0
+        root = np.broadcast_to(of_squares[1:] * math.sqrt(pooled), (len(numbers),))
+        pairs = [*zip(of_columns[numbers], root, strict=True), (of_columns[-1], of_squares[0])]
+        square = math.fsum(number_square(float(a), float(b), left_out, added) for a, b in pairs)
+        for columns in layout.block_columns:
+            # Two of several indicators change if a record is replaced.
+            greatest = np.sort(of_columns[columns - 1] ** 2)[-self.records_changed :]
+            square += float(greatest.sum())
+        if added:
+            square += float(rate[0]) ** 2
+        return math.sqrt(square) * ROUND_UP
+
+
+def cross_parts(layout: MomentLayout) -> list[tuple[NormBall, tuple[int, ...]]]:
+    """Return balls around the contributions to the products with the target.
+
+    A box holds those of the target itself and of numbers, all of them clipped to [-1, 1], and an
+    l1 ball those of a column of levels, which has one indicator.
+    """
+    numbers = (0, *layout.numbers.tolist())
+    blocks = [(LpBall(len(own), p=1), tuple(own.tolist())) for own in layout.block_columns]
+    return [(LpBall(len(numbers), p=math.inf), numbers), *blocks]
+
+
+def cross_change(layout: MomentLayout, neighbors: str) -> Sensitivity:
+    """Return the changes of the products with the target by one record."""
+    balls, index = zip(*cross_parts(layout), strict=True)
+    moved = 2.0 if neighbors == "replace_one" else 1.0
+    return Sensitivity(ProductBall(balls, index), moved, neighbors)

@@ -203,19 +203,35 @@ def greatest_gauge(ball: NormBall, over: NormBall) -> float:
         return 1.0
     if type(ball) is type(over) is MomentBall and ball.layout == over.layout:
         return 1.0  # both hold the same differences
-    if type(ball) is SumBall or type(ball) is ProductBall:
-        inside = [projection(over, places.tolist()) for places in ball.places]
-        known_parts = [part for part in inside if part is not None]
-        if len(known_parts) == len(inside):
-            parts = zip(ball.balls, known_parts, strict=True)
-            gauges = [greatest_gauge(own, part) for own, part in parts]
-            if isinstance(ball, ProductBall):
-                return max(gauges)
-            weighted = zip(ball.weights, gauges, strict=True)
-            return math.fsum(weight * gauge for weight, gauge in weighted) * ROUND_UP
+    by_parts = _by_parts(ball, over)
+    if by_parts < math.inf and type(over) is ProductBall:
+        owners = [set(places.tolist()) for places in ball.places]  # type: ignore[attr-defined]
+        parts = [set(places.tolist()) for places in over.places]
+        if all(any(part <= owner for owner in owners) for part in parts):
+            return by_parts  # which is reached
     # The body holds the differences, and may be larger than their hull.
     of_differences = _through_sums(ball, over) if type(ball) is LpBall else math.inf
-    return min(of_differences * ROUND_UP, _over_body(ball, over))
+    return min(of_differences * ROUND_UP, by_parts, _over_body(ball, over))
+
+
+def _by_parts(ball: NormBall, over: NormBall) -> float:
+    """Return a bound for a ball that is made of balls on separate coordinates, or inf.
+
+    A sum of gauges is at most the sum of their greatest values, and a maximum at most the greatest
+    of them. Both are reached if the body is the product of its projections.
+    """
+    if type(ball) is not SumBall and type(ball) is not ProductBall:
+        return math.inf
+    inside = [projection(over, places.tolist()) for places in ball.places]
+    known_parts = [part for part in inside if part is not None]
+    if len(known_parts) < len(inside):
+        return math.inf
+    gauges = [greatest_gauge(*pair) for pair in zip(ball.balls, known_parts, strict=True)]
+    if isinstance(ball, ProductBall):
+        return max(gauges)
+    # Each product rounds by half a unit in the last place, and so does their sum.
+    weighted = math.fsum(w * gauge for w, gauge in zip(ball.weights, gauges, strict=True))
+    return weighted * (1 + 2**-50)
 
 
 def projection(body: NormBall, places: list[int]) -> NormBall | None:

@@ -42,6 +42,21 @@ def certify(releases: Sequence[Release], public: Public) -> Spent:
     ------
     NotPrivate
         With the inequality that fails, and by how much.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall
+    >>> from skdp.mechanisms import Sensitivity, calibrate
+    >>> from skdp.trusted import NoisySum, Public, certify
+    >>> three = Sensitivity(LpBall(3, p=1))  # a record moves three sums by at most 1 in all
+    >>> noise = calibrate("l1", three, epsilon=0.5)
+    >>> release = NoisySum("sums", three, noise)
+    >>> certify([release, release], Public(epsilon=1.0)).epsilon <= 1.0
+    True
+    >>> certify([release] * 3, Public(epsilon=1.0))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    skdp.trusted.releases.NotPrivate: sums, sums, sums: epsilons add up to 1.5, and ...
     """
     epsilon, delta = public.epsilon, public.delta
     if public.in_two_steps:

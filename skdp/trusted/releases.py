@@ -28,7 +28,14 @@ from skdp.privacy.losses import GaussianLoss, Losses, PairLoss, SelectionLoss
 
 
 class NotPrivate(ValueError):
-    """A computation spends more than the privacy budget that it states."""
+    """A computation spends more than the privacy budget that it states.
+
+    Examples
+    --------
+    >>> from skdp.trusted import NotPrivate
+    >>> issubclass(NotPrivate, ValueError)
+    True
+    """
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,12 @@ class Public:
     in_two_steps : bool
         Whether a replacement is a removal and then an addition. The releases then state the
         changes of one of these steps.
+
+    Examples
+    --------
+    >>> from skdp.trusted import Public
+    >>> Public(epsilon=1.0, neighbors="add_remove").records_changed
+    1
     """
 
     epsilon: float
@@ -102,10 +115,23 @@ class NoisySum:
     Attributes
     ----------
     name : str
+        What is published.
     change : Sensitivity
         What one record can change, from the layout of the records.
     noise : Noise
+        The noise that is added to the sum.
     theorem : str
+        The page and the theorem of the proof.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall
+    >>> from skdp.mechanisms import Sensitivity, calibrate
+    >>> from skdp.trusted import NoisySum, Public
+    >>> change = Sensitivity(LpBall(2), radius=3.0)
+    >>> noise = calibrate("l2", change, epsilon=1.0)
+    >>> round(NoisySum("sums", change, noise).spent(Public(epsilon=1.0)).epsilon, 9)
+    1.0
     """
 
     name: str
@@ -125,12 +151,7 @@ class NoisySum:
 
 def _spent_by(noise: Any, change: Any, public: Public) -> Spent:
     """Return the privacy loss of noise for a body of changes."""
-    if not is_ours(noise) and isinstance(getattr(noise, "guarantee", None), Guarantee):
-        # A part of the curator's own states what it spends; the card names its class.
-        stated = noise.guarantee
-        losses = ((PairLoss(stated.epsilon, stated.delta), 1),)
-        return Spent(math.inf if stated.delta else stated.epsilon, losses)
-    match noise:
+    match noise if is_ours(noise) else None:
         case KNormNoise():
             # By the triangle inequality the log-density changes by at most the gauge of a change.
             shift = up(_gauge_in(noise.ball, change) / noise.scale)
@@ -156,6 +177,11 @@ def _spent_by(noise: Any, change: Any, public: Public) -> Spent:
             square = _row_square(change, np.ones(noise.layout.n_rows))
             distance = math.sqrt(public.records_changed) * square
             return Spent(math.inf, ((GaussianLoss(up(distance / noise.deviation)), 1),))
+    # A part of the curator's own states what it spends; the card names its class.
+    stated = getattr(noise, "guarantee", None)
+    if isinstance(stated, Guarantee):
+        losses = ((PairLoss(stated.epsilon, stated.delta), 1),)
+        return Spent(math.inf if stated.delta else stated.epsilon, losses)
     raise NotPrivate(f"no theorem is known for noise of the class {type(noise).__name__}")
 
 

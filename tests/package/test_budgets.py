@@ -13,19 +13,20 @@ import pytest
 from examples.benchmarks.upkeep import size
 
 SIZES = {
-    "lines of skdp": 46_400,
-    "files of skdp": 155,
-    "lines of tests": 48_300,
-    "lines with Any": 1_130,
+    "lines of skdp": 44_250,
+    "files of skdp": 152,
+    "lines of tests": 45_100,
+    "lines with Any": 1_070,
     "lines of imports": 2_570,
     "class names that occur twice": 1,  # Logistic, the law and the loss
 }
+# The checker runs beside the calibrations, and executes four to five of these files.
 FITS = {
-    "DPLogisticRegression": {"files": 50, "classes": 65},
-    "DPHuberRegressor": {"files": 48, "classes": 58},
-    "DPLinearRegression": {"files": 47, "classes": 59},
-    "DPCoordinateDescentClassifier": {"files": 39, "classes": 46},
-    "DPCoordinateDescentRegressor": {"files": 39, "classes": 47},
+    "DPLogisticRegression": {"files": 52, "classes": 68},
+    "DPHuberRegressor": {"files": 51, "classes": 60},
+    "DPLinearRegression": {"files": 49, "classes": 61},
+    "DPCoordinateDescentClassifier": {"files": 44, "classes": 48},
+    "DPCoordinateDescentRegressor": {"files": 44, "classes": 49},
 }
 
 

@@ -12,9 +12,9 @@ from skdp.linear_model._inference.estimate import (
 )
 from skdp.linear_model._inference.plan import (
     InferencePlan,
-    _longest,
     at_bounds,
     curvature_layout,
+    longest_row,
     plan_inference,
 )
 from skdp.linear_model._inference.release import (

@@ -130,7 +130,7 @@ class Releases:
 
     @property
     def noises(self) -> dict[str, Any]:
-        return dict(self.plan.named)
+        return {own.name: own.noise for own in self.plan.releases}
 
     @property
     def moved(self) -> int:

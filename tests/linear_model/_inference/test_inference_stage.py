@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from inference_records import NAMES, Releases, domain_of, records, share_of
-from inner_inference import MOST_POWER, _longest, curvature_layout, few_bits
+from inner_inference import MOST_POWER, curvature_layout, few_bits, longest_row
 
 from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixLaplaceNoise
 from skdp.mechanisms.gaussian import gaussian_scale
@@ -204,7 +204,7 @@ def test_the_margin_for_rounding_is_needed_and_suffices():
     layout = curvature_layout(
         Releases.of(domain_of("numbers", True), np.random.default_rng(0)).task
     )
-    k, longest = layout.n_rows, _longest(layout)
+    k, longest = layout.n_rows, longest_row(layout)
     rng = np.random.default_rng(8)
     rows = rng.normal(size=(20_000, k))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)

@@ -82,19 +82,22 @@ def test_no_record_changes_the_sums_by_more_than_is_stated(k, in_ball, n, gaussi
         assert gaussian or np.abs(found).sum(axis=1).max() > 0.999 * declared
 
 
-def test_the_length_of_a_number_and_its_square_does_not_allow_more_weight(monkeypatch):
-    """A twin: with a weight of 1.75 a change is longer than 2."""
+def test_more_weight_of_a_square_is_counted(monkeypatch):
+    """With a weight of 1.75 a change is longer than 2, and the size says so."""
     monkeypatch.setattr(module, "REPLACED_WEIGHT", 1.75)
     planned = independent(sums_of(1, 50), True)
     x = np.linspace(-1, 1, 201)
     found = changes(planned, np.ones((201, 1)), x[:, None])
-    assert excess(planned, found, True) > 0.02
+    assert planned.shifts[0][0] > 2.06
+    assert -1e-3 < excess(planned, found, True) <= 0
+    twin = replace(planned, shifts=((2.0, 1),))
+    assert excess(twin, found, True) > 0.02
 
 
 @pytest.mark.parametrize("n", [None, 50])
 def test_levels_add_their_own_changes(n):
     without, found = (independent(sums_of(3, n, levels), True) for levels in (0, 3))
-    added = dict(found.shifts)[1.0]
+    (added,) = [count for size, count in found.shifts if size == pytest.approx(1.0)]
     assert added == (3 if n is None else 6)
     assert square(found) == pytest.approx(square(without) + added)
     assert len(found.units) == found.sums.dim

@@ -14,7 +14,7 @@ import numpy as np
 
 from skdp._arrays import FloatArray
 from skdp._identity import is_ours
-from skdp.geometry import LpBall, MappedBall, NormBall
+from skdp.geometry import LpBall, MappedBall
 from skdp.mechanisms.ellipsoid import greatest_square
 from skdp.mechanisms.gaussian import GaussianNoise
 from skdp.mechanisms.independent import IndependentNoise, RepeatedNoise
@@ -212,14 +212,12 @@ def up(x: float) -> float:
     return math.nextafter(float(x), math.inf)
 
 
-def _gauge_in(ball: NormBall, change: Sensitivity) -> float:
+def _gauge_in(ball: Any, change: Any) -> float:
     """Return a bound on the gauge of any change."""
-    if not isinstance(change, Sensitivity):
-        return float(change.radius_in(ball))
     is_round = type(ball) is MappedBall and type(ball.ball) is LpBall and ball.ball.p == 2
-    if is_round and ball is not change.ball:
-        return _length_in(ball.matrix, change) / ball.ball.radius * ROUND_UP
-    return change.radius_in(ball)
+    if is_round and isinstance(change, Sensitivity) and ball is not change.ball:
+        return _length_in(ball.matrix, change) / float(ball.ball.radius) * ROUND_UP
+    return float(change.radius_in(ball))
 
 
 def _length_in(factor: Any, change: Any) -> float:

@@ -49,7 +49,8 @@ from skdp.linear_model._shared.gram import (
 from skdp.linear_model._shared.predict import row_products
 from skdp.linear_model._shared.task import target_of
 from skdp.linear_model._standardize.scaler import DESCENT, Scaler
-from skdp.linear_model._standardize.stage import ColumnSums, StageSums, independent, sums_noise
+from skdp.linear_model._standardize.stage import StageSums, independent, sums_noise
+from skdp.linear_model._standardize.theorem import ColumnSums
 from skdp.mechanisms import KNormNoise
 from skdp.rows import Block, Kept, Rows
 from skdp.rows.block import CELLS, MOST_ROWS

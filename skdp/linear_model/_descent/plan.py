@@ -129,13 +129,13 @@ class DescentPlan:
             # Independent noise of the law of a step, times the ratio and the unit of a sum.
             gaussian, in_ball = is_gaussian(self.noise.law), stage.numbers_in_ball
             sizes = sizes_of(stage.sums, self.ratio * stage.planned.units, gaussian, in_ball)
-            change = Releases(sizes, task.neighbors)
-            found.append(NoisySum("scaling", change, self.noise, f"{page}, Theorem 2"))
+            sums = Releases(sizes, task.neighbors)
+            found.append(NoisySum("scaling", sums, self.noise, f"{page}, Theorem 2"))
         size, count = gradient_size(task, self.rows), task.n_models * task.passes
         if self.rows.bound is None and not self.choice:
             count *= len(task.blocks)
-        change = Releases([(size, count)], task.neighbors)
-        found.append(NoisySum("gradients", change, self.noise, f"{page}, Theorems 1 and 6"))
+        steps = Releases([(size, count)], task.neighbors)
+        found.append(NoisySum("gradients", steps, self.noise, f"{page}, Theorems 1 and 6"))
         if self.choice:
             width = 2 * task.moved / self.choice + CHOICE_COST
             found.append(PrivateChoice("choices", width, self.steps, f"{page}, Theorem 4"))

@@ -29,7 +29,8 @@ from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, exact_sum, release_exact
 from skdp.linear_model._shared.task import ReleasePlan, Task
-from skdp.linear_model._standardize.stage import ColumnSums, GaussianSplit, ScalingStage, sums_noise
+from skdp.linear_model._standardize.stage import GaussianSplit, ScalingStage, sums_noise
+from skdp.linear_model._standardize.theorem import ColumnSums
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, MatrixLaplaceNoise, Sensitivity
 from skdp.mechanisms.matrix import MatrixGaussianNoise, MatrixNoise, losses_of_trace
 from skdp.mechanisms.noise import variances

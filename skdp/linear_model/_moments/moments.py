@@ -45,12 +45,11 @@ from skdp.linear_model._shared.task import ReleasePlan, Task
 from skdp.linear_model._standardize.scaler import MOMENTS, RowScaler, Scaler
 from skdp.linear_model._standardize.stage import (
     REPLACED_WEIGHT,
-    ColumnSums,
-    Estimates,
     GaussianSplit,
     ScalingStage,
     rest_of,
 )
+from skdp.linear_model._standardize.theorem import ColumnSums, Estimates
 from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixLaplaceNoise, Sensitivity, calibrate
 from skdp.mechanisms.matrix import MatrixGaussianNoise, MatrixNoise, losses_of_trace
 from skdp.mechanisms.noise import first_covariance, variances

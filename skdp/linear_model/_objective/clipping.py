@@ -30,12 +30,12 @@ from skdp.linear_model._shared.task import Task
 from skdp.linear_model._solver.problem import STEP, Coordinates, Curves, DesignRows
 from skdp.linear_model._standardize.scaler import CLIPPING, Scaler
 from skdp.linear_model._standardize.stage import (
-    ColumnSums,
     ScalingStage,
     sums_deviation,
     sums_noise,
     usual_share,
 )
+from skdp.linear_model._standardize.theorem import ColumnSums
 
 # There is no release if the noise of its means would exceed this. If numbers are at least MAINLY of
 # the coefficients, the average of their means may have the noise MOST_POOLED instead; all numbers

@@ -19,7 +19,7 @@ import numpy as np
 
 from skdp._arrays import FloatArray
 from skdp._identity import remembered
-from skdp.geometry import NormBall, ProductBall, SumBall
+from skdp.geometry import ProductBall, SumBall
 from skdp.linear_model._objective.families import per_coordinate, per_group
 from skdp.linear_model._objective.perturbation import (
     Perturbation,
@@ -71,25 +71,23 @@ class NoisyMinimiser:
     def spent(self, public: Public) -> Spent:
         """Return the privacy loss of all models; raise `NotPrivate` if a claim does not hold."""
         own, models = self.objective, self.objective.models
-        hidden = own.hidden.epsilon
-        match own.noise:
-            case KNormNoise():
-                self._check_jointly(own.epsilon - hidden, public)
-            case GaussianNoise() if self._is_equal_within_groups:
-                profile = JointProfile(self.record, self._mu, own.leverage, public.relation, hidden)
-                return Spent(math.inf, ((ProfileLoss(profile), models),))
-            case _:
-                delta = self._delta_apart(own.epsilon - hidden, public)
-                if delta > 0:
-                    delta = up(delta * math.exp(hidden / 2))
-                    return Spent(math.inf, ((PairLoss(own.epsilon, delta), models),))
+        hidden, noise = own.hidden.epsilon, own.noise
+        # By type: a subclass may draw from another law.
+        if type(noise) is KNormNoise:
+            self._check_jointly(noise, own.epsilon - hidden, public)
+        elif type(noise) is GaussianNoise and (mu := self._mu(noise)) is not None:
+            profile = JointProfile(self.record, mu, own.leverage, public.relation, hidden)
+            return Spent(math.inf, ((ProfileLoss(profile), models),))
+        elif (delta := self._delta_apart(own.epsilon - hidden, public)) > 0:
+            delta = up(delta * math.exp(hidden / 2))
+            return Spent(math.inf, ((PairLoss(own.epsilon, delta), models),))
         whole = float_above(add_multiples([(own.epsilon, models)]))
         return Spent(whole, ((PairLoss(own.epsilon), models),))
 
-    def _check_jointly(self, epsilon: float, public: Public) -> None:
+    def _check_jointly(self, noise: KNormNoise, epsilon: float, public: Public) -> None:
         own, size = self.objective, size_of_slopes(self.objective.loss)
         # The loss of V at full slope.
-        whole = up(public.records_changed * size * self._reach / float(own.noise.scale))
+        whole = up(public.records_changed * size * self._reach(noise) / float(noise.scale))
         worst = failing_cost(self.record, whole, own.leverage, epsilon, public.relation)
         if worst is not None:
             raise NotPrivate(
@@ -97,53 +95,40 @@ class NoisyMinimiser:
                 f" epsilon = {epsilon:.9g} is stated"
             )
 
-    @property
-    def _reach(self) -> float:
-        """A bound on the gauge of a weighted row in the ball of K-norm noise."""
-        ball: NormBall = self.objective.noise.ball
-        if (classes := self.objective.n_classes) > 1:
+    def _reach(self, noise: KNormNoise) -> float:
+        """Return a bound on the gauge of a weighted row in the ball of the noise."""
+        own, ball = self.objective, noise.ball
+        if (classes := own.n_classes) > 1:
             # The gauge of all classes is the sum of theirs.
-            same = type(ball) is SumBall and ball.index is None and set(ball.weights) == {1.0}
-            if (
-                not same
-                or len(ball.balls) != classes
-                or any(b != ball.balls[0] for b in ball.balls)
-            ):  # type: ignore[attr-defined]
+            sums = isinstance(ball, SumBall) and ball.index is None and set(ball.weights) == {1.0}
+            parts = ball.balls if isinstance(ball, SumBall) and sums else ()
+            if len(parts) != classes or any(part != parts[0] for part in parts):
                 raise NotPrivate(f"{self.name}: the ball is not a sum of one ball for each class")
-            ball = ball.balls[0]  # type: ignore[attr-defined]
-        if type(ball) in (SumBall, ProductBall):
+            ball = parts[0]
+        if type(ball) is SumBall or type(ball) is ProductBall:
             groups = self.design.groups
             rows = ProductBall(tuple(g.ball for g in groups), tuple(g.index for g in groups))
             found = Sensitivity(rows).radius_in(ball)
             if found <= 1 + 1e-9:
                 return found
-        own = self.objective
-        return float(
-            weighted_radius(self.design, ball, per_group(self.design, own.ridge), own.leverage)
-        )
+        ridge = per_group(self.design, own.ridge)
+        return float(weighted_radius(self.design, ball, ridge, own.leverage))
 
-    @property
-    def _deviations(self) -> FloatArray:
-        """The standard deviations of Gaussian noise in the coordinates of one class."""
-        noise, classes = self.objective.noise, self.objective.n_classes
-        return np.asarray(np.broadcast_to(noise.factor, (noise.dim,)).reshape(classes, -1))
+    def _mu(self, noise: GaussianNoise) -> float | None:
+        """Return the greatest length of a record's gradient in units of the noise.
 
-    @property
-    def _is_equal_within_groups(self) -> bool:
-        noise = self.objective.noise
-        if np.ndim(noise.factor) > 1 or isinstance(self.objective.q, str):
-            return False
-        first, *others = self._deviations
-        same = all(np.array_equal(first, other) for other in others)
-        per = per_coordinate(self.design, per_group(self.design, first))
-        return same and np.array_equal(per, first)
-
-    @property
-    def _mu(self) -> float:
-        """The greatest length of a record's gradient in units of Gaussian noise."""
+        None if its deviations differ between classes or within a group of coordinates.
+        """
         own, design = self.objective, self.design
-        variance = per_group(design, self._deviations[0]) ** 2
-        length = weighted_length(design, variance, per_group(design, own.ridge), own.leverage)
+        if np.ndim(noise.factor) > 1:
+            return None
+        first, *others = np.broadcast_to(noise.factor, noise.dim).reshape(own.n_classes, -1)
+        deviations = per_group(design, first)
+        same = all(np.array_equal(first, other) for other in others)
+        if not same or not np.array_equal(per_coordinate(design, deviations), first):
+            return None
+        ridge = per_group(design, own.ridge)
+        length = weighted_length(design, deviations**2, ridge, own.leverage)
         return up(self.record.slope_bound * float(length))
 
     def _delta_apart(self, epsilon: float, public: Public) -> float:

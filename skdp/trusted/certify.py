@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from skdp.privacy.losses import Losses
+from skdp.privacy.losses import Losses, ProfileLoss
 from skdp.privacy.profile import composition
-from skdp.privacy.rounding import add, float_above
+from skdp.privacy.rounding import add, exp_up, float_above
 from skdp.trusted.releases import NotPrivate, Public, Release, Spent
 
 # Budgets that a sum of shares rounds up to may be above the whole by this much, in units of it.
@@ -85,4 +85,8 @@ def _composed(losses: Losses, epsilon: float) -> float:
     """Return an upper bound on delta at ``epsilon``, or 1 if nothing is known."""
     if not losses or epsilon < 0:
         return 1.0
+    if len(losses) == 1 and losses[0][1] == 1 and type(losses[0][0]) is ProfileLoss:
+        # Its function is never below the truth, at this very epsilon.
+        orders = losses[0][0], losses[0][0].reversed()
+        return exp_up(max(float(loss.log_delta(epsilon)) for loss in orders))
     return composition(losses).delta_at(epsilon)

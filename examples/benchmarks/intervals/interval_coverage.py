@@ -67,9 +67,9 @@ class Method:
         """Return what is released, and with which noise."""
         if self.body:
             layout = MomentLayout.of(domain)
-            body = BODIES[self.body](layout)
-            noise = calibrate(self.mechanism, Sensitivity(body), epsilon=epsilon)
-            return MomentPlan(layout, noise, n)
+            change = Sensitivity(BODIES[self.body](layout))
+            noise = calibrate(self.mechanism, change, epsilon=epsilon)
+            return MomentPlan(layout, noise, n, change)
         return plan_moments(Task(Design(domain, True), n, epsilon), self.mechanism)
 
     def coefficients(self, plan: MomentPlan, gram: IntArray, rng: Generator) -> FloatArray:

@@ -23,6 +23,7 @@ from skdp.linear_model._moments import postprocess as post
 from skdp.linear_model._moments import rules
 from skdp.linear_model._moments.moments import MomentPlan, Moments
 from skdp.linear_model._shared.gram import GRAM_BITS, exact_statistic, release_exact
+from skdp.mechanisms import Sensitivity
 
 FloatArray = NDArray[np.float64]
 MOST_LOSS = 1.5
@@ -77,7 +78,7 @@ def plans(p: int, n: int, signals: tuple[float, ...]) -> Iterator[MomentPlan]:
     ball = rules.moment_ball(Domain.unit_box(p, target=(-1, 1)), "replace_one")
     for signal in signals:
         noise = rules._named_noise(ball, "matrix", signal, True, 1.0, 0.0)
-        yield MomentPlan(ball.layout, noise, n)
+        yield MomentPlan(ball.layout, noise, n, Sensitivity(ball))
 
 
 def losses(

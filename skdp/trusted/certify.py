@@ -18,9 +18,6 @@ from skdp.privacy.profile import composition
 from skdp.privacy.rounding import add, exp_up, float_above
 from skdp.trusted.releases import NotPrivate, Public, Release, Spent
 
-# Budgets that a sum of shares rounds up to may be above the whole by this much, in units of it.
-_ROUNDING = 1e-15
-
 
 def certify(releases: Sequence[Release], public: Public) -> Spent:
     """Prove that releases together are private, or raise `NotPrivate`.
@@ -62,8 +59,13 @@ def certify(releases: Sequence[Release], public: Public) -> Spent:
     if public.in_two_steps:
         # (e, d) for a removal and for an addition is (2 e, d (1 + e^e)) for both.
         epsilon /= 2
-        delta /= 1 + math.exp(min(epsilon, 700.0))
+        delta = math.nextafter(delta / (1 + math.exp(epsilon)), 0.0) if epsilon < 700 else 0.0
+        delta = max(delta * (1 - 1e-15), 0.0)  # the exponential and the sum round
     spent = [release.spent(public) for release in releases]
+    for release, own in zip(releases, spent, strict=True):
+        known = own.epsilon < math.inf or own.losses
+        if not (own.epsilon >= 0 and known) or any(count < 1 for _, count in own.losses):
+            raise NotPrivate(f"{release.name}: its privacy loss is not known, or not a number")
     pure = [own.epsilon for own in spent if own.epsilon < math.inf]
     mixed = [own.losses for own in spent if own.epsilon == math.inf]
     losses: Losses = sum((own.losses for own in spent), ()) if all(o.losses for o in spent) else ()

@@ -13,6 +13,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from skdp._arrays import FloatArray
+from skdp._checks import (
+    check_choice,
+    check_count,
+    check_epsilon,
+    check_interval,
+    check_positive,
+)
 from skdp._identity import is_ours
 from skdp.geometry import LpBall, MappedBall
 from skdp.mechanisms.ellipsoid import greatest_square
@@ -23,7 +30,7 @@ from skdp.mechanisms.matrix import MatrixGaussianNoise, MatrixLaplaceNoise, loss
 from skdp.mechanisms.scales import greatest_slope, worst_shift
 from skdp.mechanisms.scales import losses_of as losses_of_law
 from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
-from skdp.privacy.guarantee import Guarantee
+from skdp.privacy.guarantee import NEIGHBORS, UNITS, Guarantee
 from skdp.privacy.losses import GaussianLoss, Losses, PairLoss, SelectionLoss
 
 
@@ -65,6 +72,12 @@ class Public:
     neighbors: str = "replace_one"
     unit: str = "row"
     in_two_steps: bool = False
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_interval("delta", self.delta, 0.0, 1.0, closed="left")
+        check_choice("neighbors", self.neighbors, NEIGHBORS)
+        check_choice("unit", self.unit, UNITS)
 
     @property
     def relation(self) -> str:
@@ -179,7 +192,7 @@ def _spent_by(noise: Any, change: Any, public: Public) -> Spent:
             return Spent(math.inf, ((GaussianLoss(up(distance / noise.deviation)), 1),))
     # A part of the curator's own states what it spends; the card names its class.
     stated = getattr(noise, "guarantee", None)
-    if isinstance(stated, Guarantee):
+    if isinstance(stated, Guarantee) and stated.neighbors == public.relation and stated.holds:
         losses = ((PairLoss(stated.epsilon, stated.delta), 1),)
         return Spent(math.inf if stated.delta else stated.epsilon, losses)
     raise NotPrivate(f"no theorem is known for noise of the class {type(noise).__name__}")
@@ -214,7 +227,8 @@ def up(x: float) -> float:
 
 def _gauge_in(ball: Any, change: Any) -> float:
     """Return a bound on the gauge of any change."""
-    is_round = type(ball) is MappedBall and type(ball.ball) is LpBall and ball.ball.p == 2
+    is_round = type(ball) is MappedBall and type(ball.ball) is LpBall
+    is_round = is_round and ball.ball.p == 2 and ball.ball.weights is None
     if is_round and isinstance(change, Sensitivity) and ball is not change.ball:
         return _length_in(ball.matrix, change) / float(ball.ball.radius) * ROUND_UP
     return float(change.radius_in(ball))
@@ -249,6 +263,10 @@ class PrivateChoice:
     width: float
     times: int = 1
     theorem: str = ""
+
+    def __post_init__(self) -> None:
+        check_count("times", self.times)
+        check_positive("width", self.width)
 
     def spent(self, public: Public) -> Spent:
         """Return the privacy loss of all choices."""

@@ -5,6 +5,7 @@ and the body of changes alone.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from skdp.trusted.releases import (
     PrivateChoice,
     Public,
     RowsWithin,
+    Spent,
 )
 
 BALLS = [
@@ -141,6 +143,52 @@ def test_a_replacement_in_two_steps_needs_half_of_epsilon_for_each():
     release = [NoisySum("sums", sensitivity, gaussian)]
     certify(release, Public(1.0, 1e-6, in_two_steps=True))
     assert refused(release, Public(1.0, 1e-6 / 1.1, in_two_steps=True))
+
+
+class Unknown:
+    """A release of which nothing is known, or something that is no number."""
+
+    name = theorem = "unknown"
+
+    def __init__(self, *spent):
+        self.known = Spent(*spent)
+
+    def spent(self, public):
+        return self.known
+
+
+@pytest.mark.parametrize("spent", [(math.inf,), (math.nan,), (-1.0,)], ids=repr)
+def test_a_release_of_which_nothing_is_known_is_refused_beside_others(spent):
+    change = Sensitivity(LpBall(3))
+    noise = calibrate("gaussian", change, epsilon=0.5, delta=1e-6)
+    assert refused([Unknown(*spent), NoisySum("sums", change, noise)], Public(1.0, 1e-6))
+    assert refused([Unknown(*spent)], Public(1.0))
+
+
+def test_the_weights_of_a_mapped_ball_count():
+    change, ball = Sensitivity(LpBall(2)), LpBall(2, weights=(10.0, 10.0))
+    noise = calibrate("l2", change, epsilon=1.0)
+    weighted = replace(noise, ball=MappedBall(ball, np.eye(2)), scale=1.0)
+    assert refused([NoisySum("sums", change, weighted)], Public(5.0))
+
+
+def test_a_stated_guarantee_has_the_relation_and_holds():
+    class Stated:
+        def __init__(self, **facts):
+            self.guarantee = Guarantee(0.5, **facts)
+
+    change = Sensitivity(LpBall(2))
+    certify([NoisySum("sums", change, Stated())], Public(0.5))
+    for facts in ({"neighbors": "add_remove"}, {"void_because": ("a seed",)}):
+        assert refused([NoisySum("sums", change, Stated(**facts))], Public(0.5))
+
+
+@pytest.mark.parametrize("wrong", [{"neighbors": "other"}, {"delta": 1.0}, {"unit": "household"}])
+def test_public_facts_are_checked(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Public(1.0, **wrong)
+    with pytest.raises(ValueError, match="times"):
+        PrivateChoice("choice", 1.0, times=0)
 
 
 class TestGauges:

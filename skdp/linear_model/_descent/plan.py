@@ -43,7 +43,7 @@ from skdp.mechanisms.independent import (
 )
 from skdp.mechanisms.noise import Publication, publication
 from skdp.noise.laws import Gaussian
-from skdp.trusted.releases import NoisySum, PrivateChoice, Release
+from skdp.trusted.releases import NoisySum, NotPrivate, PrivateChoice, Release
 
 # The normalizer of a joint loss rises by RISE with each doubling of the information, from 0 at
 # FROM doublings of 1 on. With delta = 0 there is more noise for the same information.
@@ -131,6 +131,8 @@ class DescentPlan:
             sizes = sizes_of(stage.sums, self.ratio * stage.planned.units, gaussian, in_ball)
             sums = Releases(sizes, task.neighbors)
             found.append(NoisySum("scaling", sums, self.noise, f"{page}, Theorem 2"))
+        if self.rows.bound is not None and self.rows.power == 2 and not is_gaussian(self.noise.law):
+            raise NotPrivate("gradients: only Gaussian noise depends on the l2 length of a change")
         size, count = gradient_size(task, self.rows), task.n_models * task.passes
         if self.rows.bound is None and not self.choice:
             count *= len(task.blocks)

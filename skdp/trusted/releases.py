@@ -22,6 +22,7 @@ from skdp._checks import (
 )
 from skdp._identity import is_ours
 from skdp.geometry import LpBall, MappedBall
+from skdp.geometry.moment_layout import MomentLayout
 from skdp.mechanisms.ellipsoid import greatest_square
 from skdp.mechanisms.gaussian import GaussianNoise
 from skdp.mechanisms.independent import IndependentNoise, RepeatedNoise
@@ -159,6 +160,11 @@ class NoisySum:
                 f"{self.name}: its change is one under {self.change.neighbors!r}, and the guarantee"
                 f" is one under {public.relation!r}"
             )
+        dim = getattr(getattr(self.change, "ball", None), "dim", None)
+        if dim is not None and getattr(self.noise, "dim", dim) != dim:
+            raise NotPrivate(
+                f"{self.name}: the noise has {self.noise.dim} numbers, and changes {dim}"
+            )
         return _spent_by(self.noise, self.change, public)
 
 
@@ -183,11 +189,11 @@ def _spent_by(noise: Any, change: Any, public: Public) -> Spent:
             return Spent(math.inf, ((GaussianLoss(up(_length_in(noise.factor, change))), 1),))
         case MatrixLaplaceNoise():
             # |S^1/2 (v v' - u u') S^1/2|_1 <= v'Sv + u'Su.
-            trace = up(public.records_changed * _row_square(change, noise.precision))
+            trace = up(public.records_changed * _row_square(noise, change, noise.precision))
             return Spent(trace, losses_of_trace(trace, public.records_changed))
         case MatrixGaussianNoise():
             # |v v' - u u'|_F <= sqrt(2) for rows of length at most 1.
-            square = _row_square(change, np.ones(noise.layout.n_rows))
+            square = _row_square(noise, change, np.ones(noise.layout.n_rows))
             distance = math.sqrt(public.records_changed) * square
             return Spent(math.inf, ((GaussianLoss(up(distance / noise.deviation)), 1),))
     # A part of the curator's own states what it spends; the card names its class.
@@ -202,6 +208,7 @@ def _spent_by(noise: Any, change: Any, public: Public) -> Spent:
 class RowsWithin:
     """The changes of moments v v' by records whose rows have |v|_2^2 <= ``square``."""
 
+    layout: MomentLayout
     square: float
     neighbors: str
 
@@ -210,14 +217,12 @@ class RowsWithin:
         return up(self.square * float(np.max(weights)))
 
 
-def _row_square(change: Any, weights: FloatArray) -> float:
+def _row_square(noise: Any, change: Any, weights: FloatArray) -> float:
     """Return a bound on the weighted sum of squares of the rows whose moments change."""
-    if isinstance(change, RowsWithin):
-        return change.row_square(weights)
-    if change.radius != 1.0:
-        raise NotPrivate("the moments of records have a body of changes of radius 1")
-    ball = change.ball
-    return float((ball if hasattr(ball, "row_square") else ball.layout).row_square(weights))
+    rows = change if isinstance(change, RowsWithin) else change.ball
+    if noise.layout != rows.layout or getattr(change, "radius", 1.0) != 1.0:
+        raise NotPrivate("the noise is one of other moments than those that change")
+    return float((rows if hasattr(rows, "row_square") else rows.layout).row_square(weights))
 
 
 def up(x: float) -> float:
@@ -243,6 +248,8 @@ def _length_in(factor: Any, change: Any) -> float:
         square = greatest_square(ball, np.broadcast_to(a, (dim,)) ** -2.0)
     else:
         square = greatest_square(MappedBall(ball, np.linalg.inv(a)), np.ones(dim))
+        # The error of an inverse grows with the condition number.
+        square *= (1 + dim**2 * np.finfo(float).eps * float(np.linalg.cond(a))) ** 2
     return change.radius * math.sqrt(square)
 
 

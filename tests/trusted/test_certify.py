@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from weaker import weaker
 
+from examples.benchmarks.upkeep.certified import weaker
 from skdp.geometry import Hull, LpBall, MappedBall, MomentBall, ProductBall, SquaresBall, SumBall
 from skdp.geometry.moments import MomentLayout
 from skdp.mechanisms import (
@@ -126,7 +126,7 @@ def test_scaled_rows_with_matrix_noise():
     """The moments of rows of length at most 1 change by a matrix of trace norm at most 2."""
     layout = MomentLayout(3, range(3), neighbors="add_remove", shifted=False)
     equal = MatrixLaplaceNoise(layout, np.ones(layout.n_rows), Guarantee(1.0))
-    rows = RowsWithin(1.0, "add_remove")
+    rows = RowsWithin(layout, 1.0, "add_remove")
     certify([NoisySum("moments", rows, equal)], Public(1.000001, neighbors="add_remove"))
     assert refused([NoisySum("moments", rows, equal)], Public(0.98, neighbors="add_remove"))
 
@@ -181,6 +181,16 @@ def test_a_stated_guarantee_has_the_relation_and_holds():
     certify([NoisySum("sums", change, Stated())], Public(0.5))
     for facts in ({"neighbors": "add_remove"}, {"void_because": ("a seed",)}):
         assert refused([NoisySum("sums", change, Stated(**facts))], Public(0.5))
+
+
+def test_noise_for_other_numbers_is_refused():
+    """Of another dimension, or for the moments of another layout with as many rows."""
+    noise = calibrate("gaussian", Sensitivity(LpBall(2)), epsilon=1.0, delta=1e-6)
+    assert refused([NoisySum("sums", Sensitivity(LpBall(3)), noise)], Public(1.0, 1e-6))
+    one, other = (MomentBall(MomentLayout(2, range(2), shifted=s), level=0) for s in (True, False))
+    matrix = calibrate(MatrixLaplace(), Sensitivity(one), epsilon=1.0)
+    certify([NoisySum("moments", Sensitivity(one), matrix)], Public(1.0))
+    assert refused([NoisySum("moments", Sensitivity(other), matrix)], Public(1.0))
 
 
 @pytest.mark.parametrize("wrong", [{"neighbors": "other"}, {"delta": 1.0}, {"unit": "household"}])

@@ -79,21 +79,23 @@ def plans(name: str) -> Iterator[tuple[tuple[Release, ...], Public]]:
         yield plan.releases, Public(epsilon, delta, neighbors, unit, not model._is_whole(unit))
 
 
+def weaker(noise: Any, factor: float = 0.98) -> Any:
+    """Return the noise with its scale times a factor."""
+    for name, power in (("scale", 1), ("factor", 1), ("deviation", 1), ("precision", -1)):
+        if hasattr(noise, name):
+            value = np.multiply(getattr(noise, name), factor**power)[()]
+            return replace(noise, **{name: value})
+    return replace(noise, law=noise.law.scaled(factor))
+
+
 def less(release: Any, factor: float) -> Any:
     """Return the release with its noise times a factor."""
     if isinstance(release, PrivateChoice):
         return replace(release, width=release.width / factor)
-    part = release if isinstance(release, NoisySum) else release.objective
-    noise, powers = part.noise, {"scale": 1, "factor": 1, "deviation": 1, "precision": -1}
-    for name, power in powers.items():
-        if hasattr(noise, name):
-            value = np.multiply(getattr(noise, name), factor**power)[()]
-            noise = replace(noise, **{name: value})
-            break
-    else:
-        noise = replace(noise, law=noise.law.scaled(factor))
-    part = replace(part, noise=noise)
-    return part if isinstance(release, NoisySum) else replace(release, objective=part)
+    if isinstance(release, NoisySum):
+        return replace(release, noise=weaker(release.noise, factor))
+    objective = release.objective
+    return replace(release, objective=replace(objective, noise=weaker(objective.noise, factor)))
 
 
 def is_accepted(releases: tuple[Release, ...], public: Public, factor: float = 1.0) -> bool:

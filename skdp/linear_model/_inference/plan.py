@@ -138,6 +138,7 @@ class InferencePlan(ReleasePlan):
             # A replaced record changes each count by at most 1, too.
             counts = Sensitivity(LpBall(len(self.limits.ends), p=math.inf), 1.0, neighbors)
             found.append(NoisySum("limits", counts, self.limits.noise, page))
+        rows = RowsWithin(self.curvatures.layout, square, neighbors)
         scores = Sensitivity(LpBall(k), moved * longest, neighbors)
         squares = Sensitivity(LpBall(k, p=1), moved * square, neighbors)
         if isinstance(self.squares, GaussianNoise):
@@ -146,7 +147,7 @@ class InferencePlan(ReleasePlan):
         return (
             *found,
             NoisySum("scores", scores, self.scores, page),
-            NoisySum("curvatures", RowsWithin(square, neighbors), self.curvatures, page),
+            NoisySum("curvatures", rows, self.curvatures, page),
             NoisySum("squares", squares, self.squares, page),
         )
 

@@ -560,7 +560,7 @@ class ScaledMoments(MomentPlan):
         shares, radii = EpsilonShares.at(strength, needed, noise), _radii(layout, strength)
 
         def of(first: ScalingStage, cross: Any, moments: MatrixNoise) -> ScaledMoments:
-            rows = RowsWithin(greatest_square(layout), task.neighbors)
+            rows = RowsWithin(layout, greatest_square(layout), task.neighbors)
             return cls(layout, moments, task.n, rows, first, cross, *radii)
 
         found = of(*_pure(layout, sums, task, shares))

@@ -39,7 +39,6 @@ from skdp.linear_model._solver.problem import Coordinates, Curves, joined, row_b
 from skdp.linear_model._standardize.stage import check_scaling_share
 from skdp.linear_model.losses import (
     AnyLoss,
-    Bounded,
     Loss,
     Softmax,
     greatest_curvature,
@@ -75,11 +74,14 @@ _NEED_DELTA = {*GAUSSIANS, *LAWS} - {"laplace", "logistic"}
 class ObjectivePlan:
     """A perturbed objective, and the scaling stage before it if there is one."""
 
-    objective: Perturbation
+    minimiser: NoisyMinimiser
     clipping: ClippingStage | None
     delta: float
-    minimiser: NoisyMinimiser
     curves: Curves | None = None
+
+    @property
+    def objective(self) -> Perturbation:
+        return self.minimiser.objective
 
     @property
     def releases(self) -> tuple[Release, ...]:
@@ -168,10 +170,9 @@ class ObjectivePerturbation:
         if curves:
             task = replace(task, design=curves.design)
         rest = task.epsilon - (clipping.epsilon if clipping else 0.0)
-        objective, record = self._plan_objective(task, rest, clipping is not None)
-        minimiser = NoisyMinimiser(objective, record, task.design)
+        objective = self._plan_objective(task, rest, clipping is not None)
         delta = task.delta if objective.noise.guarantee.delta > 0 else 0.0
-        return ObjectivePlan(objective, clipping, delta, minimiser, curves)
+        return ObjectivePlan(NoisyMinimiser(objective, task.design), clipping, delta, curves)
 
     def sums(self, plan: ObjectivePlan, records: Records) -> Any:
         """Return the records, rows of the design matrix, and the sums of a scaling stage."""
@@ -254,10 +255,7 @@ class ObjectivePerturbation:
         chosen = "chosen" if is_auto(self.asked.additive) else "given"
         return plan_clipping(task, known, given, self.scales_target, chosen if curves else None)
 
-    def _plan_objective(
-        self, task: Task, epsilon: float, is_part: bool
-    ) -> tuple[Perturbation, Bounded]:
-        """Return the objective, and the bounds of the loss of one record."""
+    def _plan_objective(self, task: Task, epsilon: float, is_part: bool) -> Perturbation:
         # The models share epsilon; the factor keeps the sum from rounding up.
         if n_classes := self._joint_classes(task):
             task = replace(task, n_models=1)
@@ -272,7 +270,7 @@ class ObjectivePerturbation:
         loss, q, ridge, found = calibrated(model)
         facts = task.design.row_norm, _records_bound(task), found.losses, n_models
         known = loss, epsilon, q, ridge, found.leverage, found.noise, *facts
-        return Perturbation(*known, task.design.stiffest), model.of_record(loss)
+        return Perturbation(*known, task.design.stiffest)
 
     def _joint_classes(self, task: Task) -> int:
         """Return the number of classes of a joint model; 0 for separate models."""

@@ -32,14 +32,13 @@ from skdp.linear_model._objective.perturbation import (
 )
 from skdp.linear_model._objective.profiles import (
     JointProfile,
-    RecordLoss,
-    SoftmaxRecord,
     greatest_shift,
+    record_of,
     rough_shifts,
 )
 from skdp.linear_model._shared.design import Design, Group
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model.losses import AnyLoss, Bounded, Loss, Softmax, size_of_slopes
+from skdp.linear_model.losses import AnyLoss, Bounded, Loss, size_of_slopes
 from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
 from skdp.mechanisms.noise import Noise
 from skdp.mechanisms.sensitivity import ROUND_UP
@@ -170,11 +169,7 @@ class ModelTask(Task):
 
     def of_record(self, loss: AnyLoss) -> Bounded:
         """Return the bounds of the loss of one record, a row or a person."""
-        # Several rows in one dimension are not one row: their slopes differ.
-        is_row, rank = not self.are_persons, self.design.dim if self.are_persons else 1
-        if isinstance(loss, Softmax):
-            return SoftmaxRecord(loss, rank * (loss.n_classes - 1), is_row)
-        return loss if is_row else RecordLoss(loss, rank)
+        return record_of(loss, self.design.dim, self.are_persons)
 
     @cached_property
     def population(self) -> Population:

@@ -250,6 +250,17 @@ class SoftmaxRecord(RecordLoss):
         return np.asarray(np.minimum(found, 0.0))
 
 
+def record_of(loss: AnyLoss, dim: int, are_persons: bool) -> Bounded:
+    """Return the bounds of the loss of one record: a row, or all rows of a person.
+
+    Several rows in one dimension are not one row, as their slopes differ.
+    """
+    rank = dim if are_persons else 1
+    if isinstance(loss, Softmax):
+        return SoftmaxRecord(loss, rank * (loss.n_classes - 1), not are_persons)
+    return RecordLoss(loss, rank) if are_persons else loss
+
+
 @remembered(maxsize=64)
 def _greatest_normal(n_classes: int) -> tuple[FloatArray, FloatArray]:
     """Return points, and log probabilities that M of Theorem 3 is in the cells that end there."""

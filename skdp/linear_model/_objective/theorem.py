@@ -27,7 +27,13 @@ from skdp.linear_model._objective.perturbation import (
     weighted_length,
     weighted_radius,
 )
-from skdp.linear_model._objective.profiles import JointProfile, corners, least_share_of, rank_of
+from skdp.linear_model._objective.profiles import (
+    JointProfile,
+    corners,
+    least_share_of,
+    rank_of,
+    record_of,
+)
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Bounded, greatest_curvature, size_of_slopes
 from skdp.mechanisms import GaussianNoise, KNormNoise, Sensitivity
@@ -49,14 +55,11 @@ class NoisyMinimiser:
     ----------
     objective : Perturbation
         Its ``epsilon`` and ``q`` are claims, which `spent` checks.
-    record : Bounded
-        Bounds on slope and curvature of the loss of one record, a row or a person.
     design : Design
         The bodies of the parts of rows.
     """
 
     objective: Perturbation
-    record: Bounded
     design: Design
     name: str = "objective"
 
@@ -70,25 +73,32 @@ class NoisyMinimiser:
 
     def spent(self, public: Public) -> Spent:
         """Return the privacy loss of all models; raise `NotPrivate` if a claim does not hold."""
-        own, models = self.objective, self.objective.models
+        own, models, design = self.objective, self.objective.models, self.design
+        if not (own.row_norm >= design.row_norm and own.leverage > 0 and models >= 1):
+            raise NotPrivate(
+                f"{self.name}: rows are longer than their bound, or weights are not > 0"
+            )
+        record = record_of(own.loss, design.dim, public.unit == "person")
         hidden, noise = own.hidden.epsilon, own.noise
         # By type: a subclass may draw from another law.
         if type(noise) is KNormNoise:
-            self._check_jointly(noise, own.epsilon - hidden, public)
-        elif type(noise) is GaussianNoise and (mu := self._mu(noise)) is not None:
-            profile = JointProfile(self.record, mu, own.leverage, public.relation, hidden)
+            self._check_jointly(noise, record, own.epsilon - hidden, public)
+        elif type(noise) is GaussianNoise and (mu := self._mu(noise, record)) is not None:
+            profile = JointProfile(record, mu, own.leverage, public.relation, hidden)
             return Spent(math.inf, ((ProfileLoss(profile), models),))
-        elif (delta := self._delta_apart(own.epsilon - hidden, public)) > 0:
+        elif (delta := self._delta_apart(record, own.epsilon - hidden, public)) > 0:
             delta = up(delta * math.exp(hidden / 2))
             return Spent(math.inf, ((PairLoss(own.epsilon, delta), models),))
         whole = float_above(add_multiples([(own.epsilon, models)]))
         return Spent(whole, ((PairLoss(own.epsilon), models),))
 
-    def _check_jointly(self, noise: KNormNoise, epsilon: float, public: Public) -> None:
+    def _check_jointly(
+        self, noise: KNormNoise, record: Bounded, epsilon: float, public: Public
+    ) -> None:
         own, size = self.objective, size_of_slopes(self.objective.loss)
         # The loss of V at full slope.
         whole = up(public.records_changed * size * self._reach(noise) / float(noise.scale))
-        worst = failing_cost(self.record, whole, own.leverage, epsilon, public.relation)
+        worst = failing_cost(record, whole, own.leverage, epsilon, public.relation)
         if worst is not None:
             raise NotPrivate(
                 f"{self.name}: e t(s) + log(1 + kappa(s) L) is {worst:.9g} for some slope s, and"
@@ -114,7 +124,7 @@ class NoisyMinimiser:
         ridge = per_group(self.design, own.ridge)
         return float(weighted_radius(self.design, ball, ridge, own.leverage))
 
-    def _mu(self, noise: GaussianNoise) -> float | None:
+    def _mu(self, noise: GaussianNoise, record: Bounded) -> float | None:
         """Return the greatest length of a record's gradient in units of the noise.
 
         None if its deviations differ between classes or within a group of coordinates.
@@ -129,14 +139,14 @@ class NoisyMinimiser:
             return None
         ridge = per_group(design, own.ridge)
         length = weighted_length(design, deviations**2, ridge, own.leverage)
-        return up(self.record.slope_bound * float(length))
+        return up(record.slope_bound * float(length))
 
-    def _delta_apart(self, epsilon: float, public: Public) -> float:
+    def _delta_apart(self, record: Bounded, epsilon: float, public: Public) -> float:
         """Return delta for noise that is private at the share q of epsilon, for each corner.
 
         The rest of epsilon must pay for the curvature (Theorems 2 and 4).
         """
-        own, record = self.objective, self.record
+        own = self.objective
         rank = rank_of(record)
         bent = rank * math.log1p(greatest_curvature(record) * own.leverage / rank)
         left = epsilon - bent * _ROUNDING

@@ -29,15 +29,13 @@ from skdp.noise import Laplace
 from skdp.privacy import Guarantee
 from skdp.privacy.losses import GaussianLoss, PairLoss
 from skdp.rows.persons import WHOLE_BITS
-from skdp.trusted.releases import NoisySum, Public, Spent, up
+from skdp.trusted.releases import NoisySum, Public, Spent, records_changed, up
 
 IntArray = NDArray[np.int64]
 # The one level of a column in which no level is frequent enough.
 NOTHING = "other"
 # Numbers below limit * 2^-OCTAVES count as zero.
 OCTAVES = 40
-# Cells of one column that one record changes by 1 each.
-CHANGED = {"replace_one": 2, "add_remove": 1}
 # Shares of the budget of the first and of the second release.
 SHARES = (0.65, 0.35)
 
@@ -110,12 +108,12 @@ class CountNoise:
     @property
     def _sum(self) -> float:
         """Greatest l_1 norm of a change of all weighted counts."""
-        return CHANGED[self.neighbors] * float(sum(self.weights))
+        return records_changed(self.neighbors) * float(sum(self.weights))
 
     @property
     def _length(self) -> float:
         """Greatest l_2 norm of such a change."""
-        return math.sqrt(CHANGED[self.neighbors] * sum(w * w for w in self.weights))
+        return math.sqrt(records_changed(self.neighbors) * sum(w * w for w in self.weights))
 
     @property
     def is_gaussian(self) -> bool:
@@ -202,7 +200,7 @@ class LevelCounts:
     @property
     def noise(self) -> KNormNoise:
         """Laplace noise of the counts that one record changes."""
-        changed = CHANGED[self.neighbors] * self.columns
+        changed = records_changed(self.neighbors) * self.columns
         moved = Sensitivity(LpBall(changed, p=1), float(changed), self.neighbors)
         return KNorm("l1").calibrate(moved, epsilon=self.epsilon)
 
@@ -225,7 +223,7 @@ class LevelCounts:
         A count of 0 exceeds the threshold T with a probability of at most 2 e^(-T / (s b)) for
         noise of scale b and stretch s. In each column at most one count is 0 for one data set only.
         """
-        changed = CHANGED[public.relation] * self.columns
+        changed = records_changed(public.relation) * self.columns
         epsilon = up(changed / self.noise.scale)
         reach = self.noise.scale * publication(self.noise).stretch
         delta = up(2 * math.exp(-self.threshold / reach) * self.columns * (1 + math.exp(epsilon)))

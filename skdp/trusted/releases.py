@@ -88,7 +88,12 @@ class Public:
     @property
     def records_changed(self) -> int:
         """The number of records whose contributions change."""
-        return 2 if self.relation == "replace_one" else 1
+        return records_changed(self.relation)
+
+
+def records_changed(neighbors: str) -> int:
+    """Return the number of records whose contributions differ between neighbouring data sets."""
+    return 2 if neighbors == "replace_one" else 1
 
 
 class Spent(NamedTuple):

@@ -37,7 +37,7 @@ from skdp.mechanisms.noise import variances
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy import Guarantee
 from skdp.rows import Block, Rows
-from skdp.trusted.releases import NoisySum, RowsWithin
+from skdp.trusted.releases import NoisySum, RowsWithin, records_changed
 
 NUMBERS, TARGET = "a number at or beyond a bound of its column", "a target at or beyond a bound"
 # By kind, the encoded values at and below which a row is counted; all are counted from 1 on.
@@ -127,9 +127,6 @@ class InferencePlan(ReleasePlan):
     def releases(self) -> tuple[NoisySum, ...]:
         """The releases in their order."""
         page, neighbors = "inference.md", self.neighbors
-        moved = 2.0 if neighbors == "replace_one" else 1.0
-        longest, k = longest_row(self.curvatures.layout), self.curvatures.layout.n_rows
-        square = longest**2 * ROUND_UP
         found = []
         if self.scales is not None:
             change = self.scales.sums.change(neighbors)
@@ -138,12 +135,11 @@ class InferencePlan(ReleasePlan):
             # A replaced record changes each count by at most 1, too.
             counts = Sensitivity(LpBall(len(self.limits.ends), p=math.inf), 1.0, neighbors)
             found.append(NoisySum("limits", counts, self.limits.noise, page))
-        rows = RowsWithin(self.curvatures.layout, square, neighbors)
-        scores = Sensitivity(LpBall(k), moved * longest, neighbors)
-        squares = Sensitivity(LpBall(k, p=1), moved * square, neighbors)
+        scores, rows, squares = changes(self.curvatures.layout, neighbors)
         if isinstance(self.squares, GaussianNoise):
             # Two vectors of squares have entries >= 0 whose sums are bounded.
-            squares = Sensitivity(LpBall(k), math.sqrt(moved) * square, neighbors)
+            length = math.sqrt(records_changed(neighbors)) * rows.square
+            squares = Sensitivity(LpBall(rows.layout.n_rows), length, neighbors)
         return (
             *found,
             NoisySum("scores", scores, self.scores, page),
@@ -218,24 +214,31 @@ def longest_row(layout: MomentLayout) -> float:
     return (1 + math.sqrt(layout.n_rows) * 2.0**-NUMBER_BITS) * ROUND_UP
 
 
+def changes(layout: MomentLayout, neighbors: str) -> tuple[Sensitivity, RowsWithin, Sensitivity]:
+    """Return the changes by one record in the scores, the curvatures and the squares."""
+    k, moved, longest = layout.n_rows, records_changed(neighbors), longest_row(layout)
+    square = longest**2 * ROUND_UP
+    squares = Sensitivity(LpBall(k, p=1), moved * square, neighbors)
+    rows = RowsWithin(layout, square, neighbors)
+    return Sensitivity(LpBall(k), moved * longest, neighbors), rows, squares
+
+
 Noises = tuple[Any, MatrixNoise, Any]
 
 
 def _pure(task: Task, layout: MomentLayout, epsilon: float) -> Noises:
     """Return noises whose epsilons add up to at most ``epsilon``."""
-    k, moved, longest = layout.n_rows, task.moved, longest_row(layout)
-
-    def of(p: int, radius: float, share: float) -> Any:
-        own = Sensitivity(LpBall(k, p=p), moved * radius, task.neighbors)
-        return KNorm().calibrate(own, epsilon=share * epsilon)
-
+    scores, rows, squares = changes(layout, task.neighbors)
     part = CURVATURES * epsilon
-    losses = losses_of_trace(part, moved)
+    losses = losses_of_trace(part, task.moved)
     guarantee = Guarantee(part, 0.0, task.neighbors, "Laplace noise on a matrix", losses=losses)
     # The quotient and the product of a proof round.
-    precision = np.full(k, part / (moved * longest**2 * ROUND_UP * ROUND_UP))
-    curvatures = MatrixLaplaceNoise(layout, precision, guarantee)
-    return of(2, longest, SCORES), curvatures, of(1, longest**2 * ROUND_UP, SQUARES)
+    precision = np.full(layout.n_rows, part / (task.moved * rows.square * ROUND_UP))
+    return (
+        KNorm().calibrate(scores, epsilon=SCORES * epsilon),
+        MatrixLaplaceNoise(layout, precision, guarantee),
+        KNorm().calibrate(squares, epsilon=SQUARES * epsilon),
+    )
 
 
 def _gaussian(task: Task, layout: MomentLayout, epsilon: float) -> Noises:

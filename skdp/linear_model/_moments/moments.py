@@ -32,7 +32,7 @@ from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall, SumBall
 from skdp.geometry.moment_layout import IntArray
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._moments.postprocess import SHRINK, NoisyMoments
-from skdp.linear_model._moments.theorem import FirstChange, cross_change
+from skdp.linear_model._moments.theorem import FirstChange, cross_change, cross_parts
 from skdp.linear_model._shared.gram import (
     NUMBER_BITS,
     exact_both,
@@ -410,14 +410,10 @@ Part = tuple[NormBall, tuple[int, ...], float]
 
 
 def _cross_parts(layout: MomentLayout) -> list[Part]:
-    """Return a box for the target and the numbers, and an l1 ball for each block, with costs."""
-    numbers = (0, *layout.numbers.tolist())
-    cost = RADIUS**2 * _box_cost(len(numbers))
-    parts: list[Part] = [(LpBall(len(numbers), p=math.inf), numbers, cost)]
-    for columns in layout.block_columns:
-        ball = LpBall(len(columns), p=1)
-        parts.append((ball, tuple(columns.tolist()), _block_cost(len(columns))))
-    return parts
+    """Return the balls of the products with the target, with costs."""
+    blocks = [_block_cost(len(columns)) for columns in layout.block_columns]
+    costs = [RADIUS**2 * _box_cost(1 + len(layout.number_index)), *blocks]
+    return [(*part, cost) for part, cost in zip(cross_parts(layout), costs, strict=True)]
 
 
 def _split(parts: list[Part]) -> NormBall:

@@ -17,6 +17,7 @@ from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._standardize.theorem import ColumnSums, number_square
 from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
+from skdp.trusted.releases import records_changed
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,21 +28,11 @@ class FirstChange:
     sums: ColumnSums
     neighbors: str
 
-    @property
-    def records_changed(self) -> int:
-        """The number of records whose contributions change."""
-        return 2 if self.neighbors == "replace_one" else 1
-
-    def body(self) -> NormBall:
-        """Return a ball that holds the contribution of one record, for which changes are twice it.
-
-        Twice it is for replaced records. Its parts are those of `parts`.
-        """
-        balls, index = zip(*self.parts(), strict=True)
-        return ProductBall(balls, index)
-
     def parts(self) -> list[tuple[NormBall, tuple[int, ...]]]:
-        """Return balls around the contributions of one record, with their coordinates."""
+        """Return balls around the contributions of one record, with their coordinates.
+
+        For replaced records they hold half of the changes.
+        """
         layout, sums, head = self.layout, self.sums, int(self.sums.is_counted)
         numbers, groups = len(layout.number_index), len(sums.squares) - 1
         target = head + layout.n_encoded
@@ -61,14 +52,16 @@ class FirstChange:
         for columns in layout.block_columns:
             # One indicator is 0 or 1, and changes by 1 if a record is replaced. Of several ones
             # one falls and one rises.
-            radius = 1 / self.records_changed if len(columns) == 1 else 1.0
+            radius = 1 / records_changed(self.neighbors) if len(columns) == 1 else 1.0
             places = tuple((columns + head - 1).tolist())
             found.append((LpBall(len(columns), p=1, radius=radius), places))
         return found
 
     def radius_in(self, ball: NormBall) -> float:
         """Return a bound on the gauge of any change."""
-        return Sensitivity(self.body(), float(self.records_changed)).radius_in(ball)
+        balls, index = zip(*self.parts(), strict=True)
+        body = Sensitivity(ProductBall(balls, index), records_changed(self.neighbors))
+        return body.radius_in(ball)
 
     def length_in(self, factor: Any) -> float:
         """Return a bound on the length of any change in units of independent Gaussian noise.
@@ -88,7 +81,7 @@ class FirstChange:
         square = math.fsum(number_square(float(a), float(b), left_out, added) for a, b in pairs)
         for columns in layout.block_columns:
             # Two of several indicators change if a record is replaced.
-            greatest = np.sort(of_columns[columns - 1] ** 2)[-self.records_changed :]
+            greatest = np.sort(of_columns[columns - 1] ** 2)[-records_changed(self.neighbors) :]
             square += float(greatest.sum())
         if added:
             square += float(rate[0]) ** 2
@@ -109,5 +102,4 @@ def cross_parts(layout: MomentLayout) -> list[tuple[NormBall, tuple[int, ...]]]:
 def cross_change(layout: MomentLayout, neighbors: str) -> Sensitivity:
     """Return the changes of the products with the target by one record."""
     balls, index = zip(*cross_parts(layout), strict=True)
-    moved = 2.0 if neighbors == "replace_one" else 1.0
-    return Sensitivity(ProductBall(balls, index), moved, neighbors)
+    return Sensitivity(ProductBall(balls, index), records_changed(neighbors), neighbors)

@@ -15,7 +15,7 @@ from skdp._progress import draw_bar
 from skdp.linear_model._shared.design import Design
 from skdp.mechanisms.noise import publication, variances
 from skdp.rows import Rows
-from skdp.trusted.releases import NoisySum
+from skdp.trusted.releases import NoisySum, records_changed
 
 # Privacy losses with counts.
 Losses = tuple[Any, ...]
@@ -43,7 +43,7 @@ class Task:
     @property
     def moved(self) -> float:
         """The number of records whose contributions differ between neighbouring data sets."""
-        return 2.0 if self.neighbors == "replace_one" else 1.0
+        return float(records_changed(self.neighbors))
 
 
 def removed_and_added(task: Task) -> Task:

@@ -23,6 +23,7 @@ from skdp._arrays import FloatArray
 from skdp.geometry import LpBall, ProductBall, SquaresBall
 from skdp.linear_model._shared.gram import GRAM_BITS
 from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
+from skdp.trusted.releases import records_changed
 
 Shifts = tuple[tuple[float, int], ...]
 
@@ -81,8 +82,8 @@ class ColumnSums:
         """
         own = SquaresBall(len(self.columns), self.is_counted)
         levels = [LpBall(block.stop - block.start + 1, p=1.0) for block in self.blocks]
-        moved = 2.0 if neighbors == "replace_one" else 1.0
-        return Sensitivity(ProductBall((own, *levels)) if levels else own, moved, neighbors)
+        ball = ProductBall((own, *levels)) if levels else own
+        return Sensitivity(ball, records_changed(neighbors), neighbors)
 
     def exact(self, sums: NDArray[Any], squares: NDArray[Any], n: Any) -> NDArray[Any]:
         """Return the sums, (dim,), in units of 2^-40, as Python integers or fractions.

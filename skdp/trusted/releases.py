@@ -13,13 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from skdp._arrays import FloatArray
-from skdp._checks import (
-    check_choice,
-    check_count,
-    check_epsilon,
-    check_interval,
-    check_positive,
-)
+from skdp._checks import check_choice, check_count, check_epsilon, check_interval, check_positive
 from skdp._identity import is_ours
 from skdp.geometry import LpBall, MappedBall
 from skdp.geometry.moment_layout import MomentLayout

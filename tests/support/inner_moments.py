@@ -18,4 +18,4 @@ from skdp.linear_model._standardize import scaler as scaler_module
 from skdp.linear_model._standardize import stage as stage_module
 from skdp.linear_model._standardize.scaler import CLIPPING, DESCENT, RowScaler, Scaler
 from skdp.linear_model._standardize.stage import independent, sums_deviation, sums_noise
-from skdp.linear_model._standardize.theorem import ColumnSums
+from skdp.linear_model._standardize.theorem import ColumnSums, sizes_of

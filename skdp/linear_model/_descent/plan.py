@@ -127,6 +127,7 @@ class DescentPlan:
             found.append(NoisySum("scaling", change, stage.norm, f"{page}, Theorem 2"))
         elif stage is not None:
             # Independent noise of the law of a step, times the ratio and the unit of a sum.
+            stage.sums.require(task.neighbors)
             gaussian, in_ball = is_gaussian(self.noise.law), stage.numbers_in_ball
             sizes = sizes_of(stage.sums, self.ratio * stage.planned.units, gaussian, in_ball)
             sums = Releases(sizes, task.neighbors)

@@ -33,6 +33,7 @@ class FirstChange:
 
         For replaced records they hold half of the changes.
         """
+        self.sums.require(self.neighbors)
         layout, sums, head = self.layout, self.sums, int(self.sums.is_counted)
         numbers, groups = len(layout.number_index), len(sums.squares) - 1
         target = head + layout.n_encoded
@@ -69,6 +70,7 @@ class FirstChange:
         The sum of the squares of m numbers changes by at most sqrt(m) times the length of the
         changes of these squares.
         """
+        self.sums.require(self.neighbors)
         layout, sums, added = self.layout, self.sums, self.sums.is_counted
         rate = np.broadcast_to(1 / np.asarray(factor, dtype=float), (sums.dim,))
         of_columns = rate[added : added + layout.n_encoded + 1]

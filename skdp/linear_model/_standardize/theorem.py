@@ -23,7 +23,7 @@ from skdp._arrays import FloatArray
 from skdp.geometry import LpBall, ProductBall, SquaresBall
 from skdp.linear_model._shared.gram import GRAM_BITS
 from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
-from skdp.trusted.releases import records_changed
+from skdp.trusted.releases import NotPrivate, records_changed
 
 Shifts = tuple[tuple[float, int], ...]
 
@@ -74,12 +74,20 @@ class ColumnSums:
         """Number of counts of levels."""
         return sum(block.stop - block.start + 1 for block in self.blocks)
 
+    def require(self, neighbors: str) -> None:
+        """Raise `NotPrivate` unless the count is released if and only if it is private."""
+        if self.is_counted != (neighbors == "add_remove"):
+            raise NotPrivate("the number of records is released if and only if it is private")
+
     def change(self, neighbors: str) -> Sensitivity:
         """Return the body of changes by one record, for one square of each column, times 2.
 
         The columns and their squares have the hull of their changes, and so has the count beside
         them. Of the levels of a column one count rises, and under replace-one another one falls.
         """
+        self.require(neighbors)
+        if self.factor != 2 or self.squares != tuple((column,) for column in self.columns):
+            raise NotPrivate("the hull of changes is that of each column and twice its square")
         own = SquaresBall(len(self.columns), self.is_counted)
         levels = [LpBall(block.stop - block.start + 1, p=1.0) for block in self.blocks]
         ball = ProductBall((own, *levels)) if levels else own
@@ -131,13 +139,15 @@ def sizes_of(sums: ColumnSums, units: FloatArray, gaussian: bool, in_ball: int =
     added, k = sums.is_counted, len(sums.columns)
     head, of_numbers, of_squares, of_levels = np.split(1 / units, [added, added + k, added + 2 * k])
     pairs = list(zip(of_numbers.tolist(), (sums.factor * of_squares).tolist(), strict=True))
+    left_out = (sums.factor - 1) / sums.factor if added else 0.0
+    if len(sums.squares) != k or (in_ball > 1 and left_out > 0):
+        raise NotPrivate("one square of each column is released, and in a ball nothing is left out")
     shifts: list[tuple[float, int]] = []
     if in_ball > 1:
         # The greatest factors bound those of every column.
         a, b = (max(own) for own in zip(*pairs[:in_ball], strict=True))
         shifts += _in_ball(in_ball, a, b, added, gaussian)
         pairs = pairs[in_ball:]
-    left_out = (sums.factor - 1) / sums.factor if added else 0.0
     for pair in sorted(set(pairs)):
         own = _number(*pair, left_out, added, gaussian)
         shifts += [(size, pairs.count(pair) * count) for size, count in own]

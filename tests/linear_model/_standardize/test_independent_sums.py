@@ -5,8 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from inner_moments import ColumnSums, independent
+from inner_moments import ColumnSums, independent, sizes_of
 from inner_moments import stage_module as module
+
+from skdp.trusted import NotPrivate
 
 
 def sums_of(k, n, levels=0):
@@ -109,3 +111,38 @@ def test_the_noise_is_less_than_for_separate_changes(k, in_ball, least):
     planned = independent(sums_of(k, 100), True, in_ball)
     assert 5 * k / square(planned) > least * 0.95
     assert (planned.units[k:] < 1).all()
+
+
+@pytest.mark.parametrize("n", [None, 50])
+@pytest.mark.parametrize("factor", [1, 2, 3])
+@pytest.mark.parametrize("gaussian", [True, False])
+def test_sizes_bound_the_changes_for_any_units(n, factor, gaussian):
+    """A grid of records reaches them: the greatest change, the sum of both, or the length."""
+    sums, x = ColumnSums((0,), n, ((0,),), factor), np.linspace(-1, 1, 401)
+    left_out = 0.0 if n else (factor - 1) / factor
+    for a, b in ((0.3, 1.0), (1.0, 0.5), (1.0, 1.5), (1.0, 2.5), (2.0, 1.0)):
+        units = np.array([*[1.0] * (n is None), 1 / a, factor / b])
+        number, square = a * np.abs(x), b * np.abs(x**2 - left_out)
+        if n:
+            number, square = (
+                k * np.abs(np.subtract.outer(v, v)).ravel() for k, v in ((a, x), (b, x**2))
+            )
+        own = sizes_of(sums, units, gaussian)[: 1 if gaussian else 2]
+        bounds = np.cumsum([size for size, _ in own])
+        reached = [np.hypot(number, square).max()]
+        if not gaussian:
+            reached = [max(number.max(), square.max()), (number + square).max()]
+        assert np.all(reached <= bounds * (1 + 1e-12))
+        assert np.all(bounds < np.array(reached) * 1.01)
+
+
+def test_sums_that_no_theorem_covers_are_refused():
+    """A public count beside added records, three times a square, and a ball with a rest left out."""
+    public, private = (ColumnSums((0, 1), n, ((0,), (1,))) for n in (50, None))
+    for sums, neighbors in ((public, "add_remove"), (private, "replace_one")):
+        with pytest.raises(NotPrivate, match="if and only if"):
+            sums.change(neighbors)
+    with pytest.raises(NotPrivate, match="twice its square"):
+        replace(public, factor=3).change("replace_one")
+    with pytest.raises(NotPrivate, match="left out"):
+        sizes_of(private, np.ones(5), True, in_ball=2)

@@ -137,7 +137,7 @@ def test_sizes_bound_the_changes_for_any_units(n, factor, gaussian):
 
 
 def test_sums_that_no_theorem_covers_are_refused():
-    """A public count beside added records, three times a square, and a ball with a rest left out."""
+    """A public count of added records, three times a square, and a ball with a rest left out."""
     public, private = (ColumnSums((0, 1), n, ((0,), (1,))) for n in (50, None))
     for sums, neighbors in ((public, "add_remove"), (private, "replace_one")):
         with pytest.raises(NotPrivate, match="if and only if"):

@@ -8,9 +8,7 @@ from skdp.linear_model._moments.moments import (
     MomentPlan,
     ScaledMoments,
     _gaussian,
-    first_units,
     greatest_square,
-    lengths,
 )
 from skdp.linear_model._moments.postprocess import posterior
 from skdp.linear_model._moments.rules import NAMES, moment_ball, plan_moments

@@ -9,16 +9,13 @@ import numpy as np
 import pytest
 from inner_fits import Design, Task, exact_both, exact_cross, exact_gram, exact_statistic
 from inner_moments import (
-    ColumnSums,
     EpsilonShares,
     MomentPlan,
     RowScaler,
     ScaledMoments,
     Scaler,
     _gaussian,
-    first_units,
     greatest_square,
-    lengths,
 )
 from inner_moments import rules_module as rules
 
@@ -199,27 +196,6 @@ def longest_first_change(plan, domain):
             rows[1, block.start + 1] = 1.0
     one, other = (seen_in(plan, domain, [(x, t)]) for x, t in zip(rows, y, strict=True))
     return (one - other).astype(float) / 2**40
-
-
-@pytest.mark.parametrize("numbers", [1, 2, 3, 7])
-def test_the_numbers_part_of_a_change_is_as_short_as_the_proof_says(numbers):
-    """Corners, and numbers of which any are anywhere: 4 for each."""
-    rng = np.random.default_rng(numbers)
-    x, other = rng.uniform(-1, 1, (2, 100_000, numbers))
-    x[::2] = np.sign(x[::2])
-    other[::4] = np.sign(other[::4])
-    other[1::4] *= -np.sign(other[1::4] * x[1::4])  # far from each other
-    plan = plan_of(Domain.unit_box(numbers, target=(-1.0, 1.0)), "replace_one")
-    every = tuple(range(numbers))
-    for squares in ((every,), tuple((j,) for j in every)):
-        sums = ColumnSums((*every, numbers), 1, ((numbers,), *squares))
-        units = first_units(plan.layout, sums)[-len(squares) :]
-        own = (x**2 - other**2)[:, [list(part) for part in squares]].sum(axis=2)
-        square = 2 * own / units
-        longest = (((x - other) ** 2).sum(axis=1) + (square**2).sum(axis=1)).max()
-        assert 0.98 * 4 * numbers < longest <= 4 * numbers * (1 + 1e-12)
-        length = lengths(plan.layout, sums)[0]
-        assert length**2 * (1 - 1e-9) <= 4 * numbers + 4 <= length**2
 
 
 @pytest.mark.parametrize("name", DOMAINS)

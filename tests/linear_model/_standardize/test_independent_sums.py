@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from inner_moments import ColumnSums, independent, sizes_of
-from inner_moments import stage_module as module
 
 from skdp.trusted import NotPrivate
 
@@ -82,18 +81,6 @@ def test_no_record_changes_the_sums_by_more_than_is_stated(k, in_ball, n, gaussi
     if not in_ball:  # all changes together, too
         declared = math.fsum(size * count for size, count in planned.shifts)
         assert gaussian or np.abs(found).sum(axis=1).max() > 0.999 * declared
-
-
-def test_more_weight_of_a_square_is_counted(monkeypatch):
-    """With a weight of 1.75 a change is longer than 2, and the size says so."""
-    monkeypatch.setattr(module, "REPLACED_WEIGHT", 1.75)
-    planned = independent(sums_of(1, 50), True)
-    x = np.linspace(-1, 1, 201)
-    found = changes(planned, np.ones((201, 1)), x[:, None])
-    assert planned.shifts[0][0] > 2.06
-    assert -1e-3 < excess(planned, found, True) <= 0
-    twin = replace(planned, shifts=((2.0, 1),))
-    assert excess(twin, found, True) > 0.02
 
 
 @pytest.mark.parametrize("n", [None, 50])

@@ -29,8 +29,7 @@ def statistics(sums, rows):
     """Return the contributions of records to the first release, in floats."""
     shift = sums.is_counted * 1.0
     squares = [2 * (rows[:, own] ** 2).sum(axis=1) - shift * len(own) for own in sums.squares]
-    head = [np.ones(len(rows))] * sums.is_counted
-    return np.column_stack([*head, rows, *squares])
+    return np.column_stack([*[np.ones(len(rows))] * sums.is_counted, rows, *squares])
 
 
 @pytest.mark.parametrize("pooled", [False, True])

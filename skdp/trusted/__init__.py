@@ -1,4 +1,4 @@
-"""What every guarantee depends on: releases, their theorems, and one checker."""
+"""Releases, their theorems, and the checker of guarantees."""
 
 from skdp.trusted.certify import certify
 from skdp.trusted.releases import NoisySum, NotPrivate, Public

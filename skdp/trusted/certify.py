@@ -1,4 +1,4 @@
-"""The checker: every guarantee of the package is a statement that `certify` has proved.
+"""The checker, which proves the guarantees of fits and of estimated domains.
 
 It evaluates the theorem of each release from the release itself, and composes the losses. Changes
 and laws of noise are fixed before the data are read, and a release depends on earlier results

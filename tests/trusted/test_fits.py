@@ -14,7 +14,7 @@ from examples.benchmarks.upkeep import certified
 from skdp import Domain, DPLogisticRegression, Ledger
 from skdp.trusted import NotPrivate, certify
 
-MANY = pytest.mark.slow("thousands of plans")
+MANY = pytest.mark.slow("hundreds of plans")
 
 
 def check(plans):
@@ -39,7 +39,7 @@ def test_some_plans_are_certified_and_those_of_2_percent_less_noise_are_refused(
 @MANY
 @pytest.mark.parametrize("name", certified.PARAMETERS)
 def test_plans_are_certified_and_those_of_2_percent_less_noise_are_refused(name):
-    assert check(certified.plans(name)) > 800
+    assert check(islice(certified.plans(name), 3, None, 7)) > 100
 
 
 def pure(name):

@@ -12,6 +12,7 @@ from skdp.linear_model._moments.moments import (
 )
 from skdp.linear_model._moments.postprocess import posterior
 from skdp.linear_model._moments.rules import NAMES, moment_ball, plan_moments
+from skdp.linear_model._moments.theorem import FirstChange, cross_change
 from skdp.linear_model._standardize import scaler as scaler_module
 from skdp.linear_model._standardize import stage as stage_module
 from skdp.linear_model._standardize.scaler import CLIPPING, DESCENT, RowScaler, Scaler

@@ -4,11 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from inner_moments import ColumnSums, moments_module
+from inner_moments import ColumnSums, FirstChange, cross_change, moments_module
 
 from skdp import Domain
 from skdp.geometry import LpBall
-from skdp.linear_model._moments.theorem import FirstChange, cross_change
 
 DOMAIN = Domain({"a": (-1, 1), "b": (-1, 1), "s": list("xyz"), "t": ["p", "q"]}, target=(-1, 1))
 LAYOUT = moments_module.layout_of(DOMAIN)

@@ -435,7 +435,7 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
                 self.noise_ = replace(plan.noise, guarantee=stated)
             # The number of steps depends on the data. A solver that does not converge raises.
             self.n_iter_, self.converged_ = 1, True
-            self.stages_ = plan.stages
+            self.stages_, self.releases_ = plan.stages, plan.releases
             if not self._is_whole(self.guarantee_.unit):
                 self.stages_ = tuple(replace(own, epsilon=None, delta=None) for own in plan.stages)
         self._clipping = solution.clipping

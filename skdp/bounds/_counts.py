@@ -20,15 +20,16 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
+from skdp._publish import publish
 from skdp.geometry import LpBall
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, Sensitivity
 from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.mechanisms.noise import publication, release_integers
-from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.noise import Laplace
-from skdp.privacy import Guarantee
-from skdp.privacy.losses import GaussianLoss, PairLoss
+from skdp.privacy.losses import PairLoss
+from skdp.randomness import Lattice
 from skdp.rows.persons import WHOLE_BITS
+from skdp.trusted.change import ROUND_UP
+from skdp.trusted.noise import Publication, publication, release_integers
 from skdp.trusted.releases import NoisySum, Public, Spent, records_changed, up
 
 IntArray = NDArray[np.int64]
@@ -123,26 +124,19 @@ class CountNoise:
         gaussian = self._length * gaussian_scale(self.epsilon, self.delta) * math.hypot(*SHARES)
         return gaussian < math.sqrt(2) * self._sum / self.epsilon
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """Guarantee of both releases, without assumptions."""
-        if not self.is_gaussian:
-            return Guarantee(self.epsilon, 0.0, self.neighbors)
-        losses = tuple((GaussianLoss(self._shift(stage)), 1) for stage in range(2))
-        return Guarantee(self.epsilon, self.delta, self.neighbors, losses=losses)
-
     def releases(self, cells: Sequence[int]) -> tuple[NoisySum, ...]:
         """Return both releases, of counts in so many cells of each column."""
-        found = []
-        for stage, name in enumerate(("outer counts", "inner counts")):
-            noise = self.noise(stage, cells[stage])
-            # A record changes one or two counts of each column by its weight.
-            ball, size = (LpBall(noise.dim, p=1), self._sum)
-            if self.is_gaussian:
-                ball, size = LpBall(noise.dim), self._length
-            change = Sensitivity(ball, size, self.neighbors)
-            found.append(NoisySum(name, change, noise, "estimated_bounds.md, Theorem 1"))
-        return tuple(found)
+        return tuple(self.count_release(stage, own) for stage, own in enumerate(cells))
+
+    def count_release(self, stage: int, cells: int) -> NoisySum:
+        """Return the release of a stage, of counts in ``cells`` cells of each column."""
+        name, noise = ("outer counts", "inner counts")[stage], self.noise(stage, cells)
+        # A record changes one or two counts of each column by its weight.
+        ball, size = (LpBall(noise.dim, p=1), self._sum)
+        if self.is_gaussian:
+            ball, size = LpBall(noise.dim), self._length
+        change = Sensitivity(ball, size, self.neighbors)
+        return NoisySum(name, change, noise, "estimated_bounds.md, Theorem 1")
 
     def deviation(self, stage: int) -> float:
         """Return the standard deviation of the noise of each weighted count."""
@@ -154,13 +148,7 @@ class CountNoise:
         """Return the noise of the weighted counts of all columns, in ``cells`` cells each."""
         dim = cells * len(self.weights)
         if self.is_gaussian:
-            part = Guarantee(
-                self.epsilon,
-                self.delta,
-                self.neighbors,
-                losses=((GaussianLoss(self._shift(stage)), 1),),
-            )
-            return GaussianNoise(dim, self.deviation(stage) * ROUND_UP, part)
+            return GaussianNoise(dim, self.deviation(stage) * ROUND_UP)
         # The shares add up to epsilon but for a rounding, which K-norm noise is raised by.
         moved = Sensitivity(LpBall(dim, p=1), self._sum, self.neighbors)
         return KNorm("l1").calibrate(moved, epsilon=SHARES[stage] * self.epsilon)
@@ -175,8 +163,9 @@ class CountNoise:
         # Python's integers do not overflow.
         weights = np.array(self.weights, object)[:, None]
         exact: Any = (counts.astype(object) * weights).ravel()
-        noise = self.noise(stage, counts.shape[1])
-        released = release_integers(noise, exact, -WHOLE_BITS, rng).reshape(counts.shape)
+        release = self.count_release(stage, counts.shape[1])
+        released = release_integers(release, exact.tolist(), -WHOLE_BITS, rng)
+        released = released.reshape(counts.shape)
         deviations = [self.deviation(stage) / weight for weight in self.weights]
         return released / weights.astype(float), deviations
 
@@ -198,16 +187,21 @@ class LevelCounts:
     theorem: ClassVar[str] = "estimated_bounds.md, Theorem 2"
 
     @property
+    def description(self) -> str:
+        """What is published, and with which noise."""
+        return f"levels of {self.columns} columns from Laplace counts above a threshold"
+
+    @property
+    def publication(self) -> Publication:
+        """Lattice and stretch of the counts."""
+        return publication(self.noise)
+
+    @property
     def noise(self) -> KNormNoise:
         """Laplace noise of the counts that one record changes."""
         changed = records_changed(self.neighbors) * self.columns
         moved = Sensitivity(LpBall(changed, p=1), float(changed), self.neighbors)
         return KNorm("l1").calibrate(moved, epsilon=self.epsilon)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Guarantee of the release, without assumptions."""
-        return Guarantee(self.epsilon, self.delta, self.neighbors)
 
     @property
     def threshold(self) -> float:
@@ -238,10 +232,21 @@ class LevelCounts:
             times = max(1, -(-len(names) // noise.dim))
             exact = [counted[name] for name in names] + [0] * (times * noise.dim - len(names))
             lattice, stretch = publication(noise)
-            draws = stretch * Laplace(noise.scale).rvs(len(exact), rng)
-            noisy = lattice.repeated(times).release(exact, 0, draws, rng)
-            # The last counts stand for no string.
-            pairs = zip(noisy.tolist(), names, strict=False)
-            kept = sorted((-count, name) for count, name in pairs if count > least)
+            lattice = lattice.repeated(times)
+
+            def draw(
+                generator: Generator,
+                exact: list[int] = exact,
+                names: list[str] = names,
+                lattice: Lattice = lattice,
+                stretch: float = stretch,
+            ) -> list[tuple[float, str]]:
+                draws = stretch * Laplace(noise.scale).rvs(len(exact), generator)
+                noisy = lattice.release(exact, 0, draws, generator)
+                # The last counts stand for no string.
+                pairs = zip(noisy.tolist(), names, strict=False)
+                return sorted((-count, name) for count, name in pairs if count > least)
+
+            kept = publish(self, dict(counted), draw, rng, scale=stretch)
             released.append([name for _, name in kept] or [NOTHING])
         return released

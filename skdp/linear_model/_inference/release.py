@@ -58,12 +58,14 @@ from skdp.linear_model._shared.gram import (
     row_unit,
     whole_rows,
 )
-from skdp.linear_model._shared.task import Records, Stage, Task, losses_of_all
+from skdp.linear_model._shared.task import Records, Task
 from skdp.linear_model._standardize.scaler import Scaler
-from skdp.mechanisms.noise import variances
 from skdp.rows import Block, Rows
 from skdp.rows.block import MOST_ROWS
 from skdp.rows.persons import WHOLE
+from skdp.trusted.certify import certify
+from skdp.trusted.noise import variances
+from skdp.trusted.releases import NoisySum, Public
 
 # Bits of a float.
 _FLOAT_BITS = 53
@@ -277,6 +279,10 @@ class InferenceRelease:
     size: float | None  # a public number of records, if there is one, used where none is released
     are_persons: bool  # whether records are persons, with the influences of all their rows
 
+    @cached_property
+    def _releases(self) -> dict[str, NoisySum]:
+        return {own.name: own for own in self.plan.releases}
+
     @property
     def layout(self) -> MomentLayout:
         """The layout of the curvatures."""
@@ -286,11 +292,13 @@ class InferenceRelease:
         """Return the estimate of the changes of the coefficients of scaled columns."""
         n, scaler, scores = self._scaled(rng)
         limits = self.plan.limits
-        notes = () if limits is None or n is None else (limits.release(self.rows, n, rng),)
+        notes: tuple[str, ...] = ()
+        if limits is not None and n is not None:
+            notes = (limits.release(self._releases["limits"], self.rows, n, rng),)
         places = ScoreRows(scores, scaler, self.plan.factor)
         exact, statistic = exact_both(self.rows, places.cross, self.layout, places.square)
-        crossed = release_exact(self.plan.scores, exact, rng)
-        curved = release_exact(self.plan.curvatures, statistic, rng)
+        crossed = release_exact(self._releases["scores"], exact, rng)
+        curved = release_exact(self._releases["curvatures"], statistic, rng)
         if n is None:  # weights and curvatures are at most 1
             n = max(1.0, float(curved[0]) / float(self.plan.factor[0]) ** 2)
         equations = self._equations(crossed, curved, n, scores.unit)
@@ -319,7 +327,8 @@ class InferenceRelease:
             return self.size, Scaler.of(q, [], np.empty(0), np.empty(0)), scores
         is_number = scores.label is None
         residuals = partial(with_residuals, scores) if is_number else None
-        seen = stage.release(stage.sums.exact(*exact_sums(self.rows, residuals)), rng)
+        exact = stage.sums.exact(*exact_sums(self.rows, residuals))
+        seen = stage.release(self._releases["scales"], exact, rng)
         noise = stage.deviations(seen.n)[-len(seen.square) :] / stage.sums.factor
         mean = seen.mean.clip(-1, 1)
         if not self.intercept:
@@ -374,7 +383,7 @@ class InferenceRelease:
         exact = exact_squares(self.rows, Influences(places, matrix), self.are_persons)
         padded = np.zeros(self.layout.n_rows, dtype=object)
         padded[:k] = exact
-        ratios = release_exact(self.plan.squares, padded, rng)[:k] * longest
+        ratios = release_exact(self._releases["squares"], padded, rng)[:k] * longest
         return shrunk_ratios(ratios, noise * longest)
 
 
@@ -479,34 +488,10 @@ class InferredPlan:
     def noise(self) -> Any:
         return self.model.noise
 
-    @property
-    def delta(self) -> float:
-        return float(self.model.delta + self.inference.delta)
-
-    @property
-    def mechanism(self) -> str:
-        return f"{self.model.mechanism}, then {self.inference.mechanism}"
-
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        """The stages of the fit. Parts of the budget are known for all of them, or for none."""
-        every = (*self.model.stages, *self.inference.stages)
-        if all(own.epsilon is not None for own in every):
-            return every
-        return tuple(replace(own, epsilon=None, delta=None) for own in every)
-
-    @property
-    def losses(self) -> tuple[Any, ...]:
-        return losses_of_all((self.model.losses, self.inference.losses))
-
-    @property
+    @cached_property
     def releases(self) -> tuple[Any, ...]:
         """The releases of the model and of the inference stage."""
         return (*self.model.releases, *self.inference.releases)
-
-    def check_published(self) -> None:
-        self.model.check_published()
-        self.inference.check_published()
 
 
 def with_inference(algorithm: Algorithm, asked: Any, is_regression: bool) -> Algorithm:
@@ -543,7 +528,9 @@ class Inferred:
         first = replace(task, epsilon=(task.epsilon - own) * ROUNDING, delta=task.delta / 2)
         model = self.algorithm.plan(first)
         # Noise without a delta leaves all of it.
-        left = (task.delta - model.delta) * ROUNDING if task.delta > 0 else 0.0
+        unit = "person" if task.are_persons else "row"
+        public = Public(first.epsilon, first.delta, first.neighbors, unit)
+        left = (task.delta - certify(model.releases, public).delta) * ROUNDING
         stage = replace(task, epsilon=own, delta=left)
         return InferredPlan(model, plan_inference(stage, self.is_regression), task)
 

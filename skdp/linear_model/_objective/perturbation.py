@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -34,18 +34,18 @@ from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._draws import MOST_SCALE
 from skdp._identity import remembered
+from skdp._publish import publish
 from skdp.geometry import LpBall, NormBall
 from skdp.linear_model._objective.profiles import least_share_of, rank_of
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.task import Stage
 from skdp.linear_model._solver.certificate import attainable_tolerance
 from skdp.linear_model._solver.problem import Coordinates, DesignRows, Objective, weigher
 from skdp.linear_model._solver.solve import minimise
 from skdp.linear_model.losses import AnyLoss, Bounded, Softmax, count_predictors, greatest_curvature
-from skdp.mechanisms.noise import Noise, variances
-from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.randomness import granularity_of, publish_near
 from skdp.rows import Kept, KeptBlocks
+from skdp.trusted.change import ROUND_UP
+from skdp.trusted.noise import Noise, variances
 
 # Share of epsilon spent on hiding the solver's inexactness and the rounding to a lattice, and the
 # most that all models together spend on it: it divides the delta of the noise by exp of its half.
@@ -145,9 +145,8 @@ class Perturbation:
     of the coordinates of a row, is the same for all classes of a joint model, which counts as one
     of the ``models``. ``leverage`` is the bound that the weights enforce (`greatest_leverage`),
     ``noise`` the law of V, and ``row_norm`` the greatest Euclidean norm of a row. The solver's
-    tolerance is set for the public number ``n_bound`` of records. ``losses`` are the privacy losses
-    of all models with counts; empty if only epsilon is known. ``stiffest`` is the greatest absolute
-    sum of a row of the penalty's matrix, in ridges.
+    tolerance is set for the public number ``n_bound`` of records. ``stiffest`` is the greatest
+    absolute sum of a row of the penalty's matrix, in ridges.
     """
 
     loss: AnyLoss
@@ -158,7 +157,6 @@ class Perturbation:
     noise: Noise
     row_norm: float
     n_bound: int
-    losses: tuple[Any, ...] = ()
     models: int = 1
     stiffest: float = 1.0
 
@@ -174,22 +172,6 @@ class Perturbation:
     def ridges(self) -> FloatArray:
         """The ridge of every released coordinate, those of one class after the other, (dim,)."""
         return np.tile(self.ridge, self.n_classes)
-
-    @property
-    def mechanism(self) -> str:
-        return (
-            f"objective perturbation of {self.loss!r}, q = {self.q:g},"
-            f" {type(self.noise).__name__} in {len(self.ridges)} dimensions"
-        )
-
-    def stages(self, delta: float) -> tuple[Stage, Stage]:
-        """Return the random linear terms, and the noise on the minimisers, of all models."""
-        models, hidden, spent = self.models, self.hidden, self.output_epsilon
-        width = math.sqrt(2) * math.ldexp(hidden.scale, hidden.exponent)
-        return (
-            Stage.of("objective", self.noise, models * (self.epsilon - spent), delta, models),
-            Stage("output", "discrete Laplace", models, width, models * spent, 0.0),
-        )
 
     def weigh(self, coordinates: Coordinates) -> Callable[[DesignRows], DesignRows] | None:
         """Return the weights of rows; None if every row of the domain has weight 1."""
@@ -222,6 +204,7 @@ class Perturbation:
 
     def release(
         self,
+        release: Any,
         rows: Kept,
         sample: KeptBlocks | None,
         coordinates: Coordinates,
@@ -231,19 +214,29 @@ class Perturbation:
     ) -> FloatArray:
         """Draw V, minimise, add the output noise, and return a point of the lattice.
 
-        Its shape is (dim,), or (n_classes, dim) for a joint model. The arguments are those of
-        `Objective`.
+        Its shape is (dim,), or (n_classes, dim) for a joint model. ``release`` is the
+        `NoisyMinimiser`, and the other arguments are those of `Objective`.
         """
-        linear_term = self.noise.rvs(rng)
-        if self.n_classes > 1:
-            by_class = linear_term.reshape(self.n_classes, -1)
-            linear_term = (by_class - by_class.mean(axis=0)).ravel()
-        objective = Objective(
-            self.loss, rows, coordinates, self.ridges, linear_term, self.row_norm, n, label, sample
+        facts = self.row_norm, n, label, sample
+        whole = Objective(
+            self.loss, rows, coordinates, self.ridges, np.zeros_like(self.ridges), *facts
         )
-        found = minimise(objective, self.tolerance)
-        near = publish_near(found.theta, self.hidden.exponent, self.hidden.scale, rng)
+
+        def draw(generator: Generator) -> FloatArray:
+            objective = replace(whole, linear_term=self.linear_term(generator))
+            found = minimise(objective, self.tolerance)
+            return publish_near(found.theta, self.hidden.exponent, self.hidden.scale, generator)
+
+        near = publish(release, whole, draw, rng)
         return near.reshape(self.n_classes, -1) if self.n_classes > 1 else near
+
+    def linear_term(self, rng: Generator) -> FloatArray:
+        """Return a draw of V; that of a joint model has the mean 0 over the classes."""
+        drawn = self.noise.rvs(rng)
+        if self.n_classes == 1:
+            return drawn
+        by_class = drawn.reshape(self.n_classes, -1)
+        return np.asarray((by_class - by_class.mean(axis=0)).ravel())
 
     @cached_property
     def hidden(self) -> OutputNoise:

@@ -25,9 +25,9 @@ from skdp.domain import Domain
 from skdp.domain.layout import write_rows
 from skdp.domain.splines import units_of
 from skdp.geometry.moments import MomentLayout
-from skdp.mechanisms.noise import release_integers
 from skdp.rows import Block, Kept, Rows
 from skdp.rows.persons import WHOLE, WHOLE_BITS
+from skdp.trusted.noise import release_integers
 
 # Fractional bits of an encoded number, and of a product of two.
 NUMBER_BITS = 20
@@ -119,9 +119,9 @@ def of_shares(total: tuple[Any, int]) -> Any:
     return _mapped(lambda own: own * Fraction(1, WHOLE), found) if has_shares else found
 
 
-def release_exact(noise: Any, exact: NDArray[Any], rng: Generator) -> FloatArray:
-    """Return exact sums, in units of 2^-40, with noise."""
-    return release_integers(noise, in_sum_units(exact), -SUM_BITS, rng)
+def release_exact(release: Any, exact: NDArray[Any], rng: Generator) -> FloatArray:
+    """Return exact sums, in units of 2^-40, with the noise of a `NoisySum`."""
+    return release_integers(release, in_sum_units(exact).tolist(), -SUM_BITS, rng)
 
 
 def in_sum_units(exact: NDArray[Any]) -> NDArray[Any]:

@@ -190,7 +190,8 @@ class NoisySum:
     @property
     def description(self) -> str:
         """What is published, and with which noise."""
-        return f"{self.name} with {law_of(self.noise)}"
+        count = getattr(self.change, "count", 1)
+        return f"{f'{count} ' * (count > 1)}{self.name} with {law_of(self.noise)}"
 
     @cached_property
     def publication(self) -> Publication:

@@ -20,6 +20,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
+from skdp._publish import publish
 from skdp.geometry import LpBall
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, Sensitivity
 from skdp.mechanisms.gaussian import gaussian_scale
@@ -28,6 +29,7 @@ from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.noise import Laplace
 from skdp.privacy import Guarantee
 from skdp.privacy.losses import GaussianLoss, PairLoss
+from skdp.randomness import Lattice
 from skdp.rows.persons import WHOLE_BITS
 from skdp.trusted.releases import NoisySum, Public, Spent, records_changed, up
 
@@ -133,16 +135,17 @@ class CountNoise:
 
     def releases(self, cells: Sequence[int]) -> tuple[NoisySum, ...]:
         """Return both releases, of counts in so many cells of each column."""
-        found = []
-        for stage, name in enumerate(("outer counts", "inner counts")):
-            noise = self.noise(stage, cells[stage])
-            # A record changes one or two counts of each column by its weight.
-            ball, size = (LpBall(noise.dim, p=1), self._sum)
-            if self.is_gaussian:
-                ball, size = LpBall(noise.dim), self._length
-            change = Sensitivity(ball, size, self.neighbors)
-            found.append(NoisySum(name, change, noise, "estimated_bounds.md, Theorem 1"))
-        return tuple(found)
+        return tuple(self.count_release(stage, own) for stage, own in enumerate(cells))
+
+    def count_release(self, stage: int, cells: int) -> NoisySum:
+        """Return the release of a stage, of counts in ``cells`` cells of each column."""
+        name, noise = ("outer counts", "inner counts")[stage], self.noise(stage, cells)
+        # A record changes one or two counts of each column by its weight.
+        ball, size = (LpBall(noise.dim, p=1), self._sum)
+        if self.is_gaussian:
+            ball, size = LpBall(noise.dim), self._length
+        change = Sensitivity(ball, size, self.neighbors)
+        return NoisySum(name, change, noise, "estimated_bounds.md, Theorem 1")
 
     def deviation(self, stage: int) -> float:
         """Return the standard deviation of the noise of each weighted count."""
@@ -175,8 +178,9 @@ class CountNoise:
         # Python's integers do not overflow.
         weights = np.array(self.weights, object)[:, None]
         exact: Any = (counts.astype(object) * weights).ravel()
-        noise = self.noise(stage, counts.shape[1])
-        released = release_integers(noise, exact, -WHOLE_BITS, rng).reshape(counts.shape)
+        release = self.count_release(stage, counts.shape[1])
+        released = release_integers(release, exact.tolist(), -WHOLE_BITS, rng)
+        released = released.reshape(counts.shape)
         deviations = [self.deviation(stage) / weight for weight in self.weights]
         return released / weights.astype(float), deviations
 
@@ -238,10 +242,21 @@ class LevelCounts:
             times = max(1, -(-len(names) // noise.dim))
             exact = [counted[name] for name in names] + [0] * (times * noise.dim - len(names))
             lattice, stretch = publication(noise)
-            draws = stretch * Laplace(noise.scale).rvs(len(exact), rng)
-            noisy = lattice.repeated(times).release(exact, 0, draws, rng)
-            # The last counts stand for no string.
-            pairs = zip(noisy.tolist(), names, strict=False)
-            kept = sorted((-count, name) for count, name in pairs if count > least)
+            lattice = lattice.repeated(times)
+
+            def draw(
+                generator: Generator,
+                exact: list[int] = exact,
+                names: list[str] = names,
+                lattice: Lattice = lattice,
+                stretch: float = stretch,
+            ) -> list[tuple[float, str]]:
+                draws = stretch * Laplace(noise.scale).rvs(len(exact), generator)
+                noisy = lattice.release(exact, 0, draws, generator)
+                # The last counts stand for no string.
+                pairs = zip(noisy.tolist(), names, strict=False)
+                return sorted((-count, name) for count, name in pairs if count > least)
+
+            kept = publish(self, dict(counted), draw, rng, scale=stretch)
             released.append([name for _, name in kept] or [NOTHING])
         return released

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._identity import is_ours
+from skdp._publish import publish
 from skdp.geometry import NormBall
 from skdp.privacy.guarantee import Guarantee
 from skdp.randomness import GRANULARITY, Lattice, RandomStateLike, granularity_of
@@ -200,10 +201,15 @@ def release(noise: Any, value: ArrayLike, rng: RandomStateLike = None) -> FloatA
     return lattice.publish(value, lambda generator: stretch * noise.rvs(generator), rng)
 
 
-def release_integers(noise: Any, exact: NDArray[Any], unit: int, rng: Generator) -> FloatArray:
-    """Return exact integers in units of 2^unit with noise, (dim,), as `release` does floats."""
-    lattice, stretch = publication(noise)
-    return lattice.release(exact.tolist(), unit, stretch * noise.rvs(rng), rng)
+def release_integers(release: Any, exact: Sequence[int], unit: int, rng: Generator) -> FloatArray:
+    """Return exact integers in units of 2^unit with the noise of a `NoisySum`, (dim,)."""
+    lattice, stretch = publication(release.noise)
+
+    def draw(generator: Generator) -> FloatArray:
+        noise = stretch * release.noise.rvs(generator)
+        return lattice.release(exact, unit, noise, generator)
+
+    return publish(release, exact, draw, rng, unit=unit, scale=stretch, lattice=lattice)
 
 
 def variances(noise: Any) -> FloatArray:

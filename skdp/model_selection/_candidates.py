@@ -28,6 +28,7 @@ from sklearn.utils import _safe_indexing, get_tags
 
 from skdp._checks import fail
 from skdp._identity import is_ours
+from skdp._publish import source_of
 from skdp.linear_model.validation import check_ledger
 from skdp.model_selection._scores import SearchScore
 from skdp.privacy import PrivacyLeakWarning
@@ -91,7 +92,7 @@ class Candidates:
         bounds: tuple[float, float] | None = getattr(domain, "target_bounds", None)
         return bounds
 
-    def model(self, which: int, budget: Budget, share: float, seed: int | None) -> Any:
+    def model(self, which: int, budget: Budget, share: float, seed: Any) -> Any:
         """Return an unfitted model for a share of the records, under a budget."""
         model = clone(self.models[which])
         settings = {"epsilon": budget.epsilon, "delta": budget.delta, "random_state": seed}
@@ -285,7 +286,7 @@ class SearchTask:
 
     def model(self, fit: PlannedFit) -> Any:
         """Return the unfitted model of a fit; its seed is drawn here."""
-        seed = int(self.rng.integers(2**31)) if self.is_seeded else None
+        seed = source_of(self.rng) if self.is_seeded else None
         return self.candidates.model(fit.candidate, fit.budget, fit.share, seed)
 
     def fit_and_score(self) -> Iterator[tuple[Any, int]]:

@@ -20,6 +20,7 @@ from sklearn.pipeline import Pipeline
 
 from skdp._checks import fail
 from skdp._identity import is_ours
+from skdp._publish import publish
 from skdp.linear_model.validation import RECORDS, UNSEEN, chosen_publicly, numbered
 from skdp.model_selection._candidates import (
     PlannedFit,
@@ -34,6 +35,7 @@ from skdp.privacy.ledger import Budget
 from skdp.privacy.losses import GaussianLoss
 from skdp.privacy.profile import equivalents
 from skdp.privacy.rounding import as_decimal, float_below, subtract
+from skdp.trusted.releases import PrivateChoice
 
 # A ceiling below every budget.
 _NOTHING = 5e-324
@@ -77,7 +79,12 @@ class SearchChoice:
         # One score may increase and another one decrease.
         rate = Fraction(as_decimal(self.amount)) / (2 * sensitivity)
         choose = permute_and_flip if self.mu is None else exponential_mechanism
-        return choose(scores, rate, rng)
+
+        def draw(generator: np.random.Generator) -> int:
+            return choose(scores, rate, generator)
+
+        release = PrivateChoice(self.name, self.amount, theorem="private_selection.md")
+        return publish(release, list(scores), draw, rng, scale=1 / rate)
 
 
 def split(whole: Budget, share: float) -> tuple[Budget, Budget]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, check_flag, check_interval, fail
 from skdp._draws import gumbels
+from skdp._publish import publish
 from skdp.domain import Domain
 from skdp.linear_model._descent.gradients import (
     Blocks,
@@ -85,6 +86,8 @@ class Descent:
         A greedy pass is one step, which uses all gradients.
     average : bool
         Whether to average over the second half of the passes.
+    together : bool
+        Whether one change bounds those of all blocks of a pass: rows have a bounded length.
     choice : float or None
         Scale of the Gumbel noise by which greedy coordinates are chosen.
     classes : tuple of int
@@ -106,23 +109,29 @@ class Descent:
     order: str
     average: bool
     published: Publication
+    together: bool = False
     choice: float | None = None
     classes: tuple[int, ...] = ()
     rough: dict[int, FloatArray] = field(default_factory=dict)
 
     def run(
-        self, gradients: Gradients, start: FloatArray, noise: Any, rng: Generator, watch: Watch
+        self,
+        gradients: Gradients,
+        start: FloatArray,
+        releases: dict[str, Any],
+        rng: Generator,
+        watch: Watch,
     ) -> FloatArray:
         """Return the coordinates after all passes, (dim, *classes)."""
         theta = start.clip(-FARTHEST, FARTHEST)
         for block, place in enumerate(self.blocks.places):
             gradients.move(block, theta[place])
         tail: list[FloatArray] = []
-        release = _Release(self, noise, rng)
+        release = _Release(self, releases["gradients"], rng)
         count = len(self.blocks)
         for done in range(1, self.n_passes + 1):
             if self.order == "greedy":
-                self._greedy_step(theta, gradients, release, rng)
+                self._greedy_step(theta, gradients, release, releases["choices"], rng)
             else:
                 release.renew()  # once per pass, in which each block occurs once
                 is_random = self.order == "random"
@@ -142,11 +151,16 @@ class Descent:
         return np.where(mostly, 0.0, stacked.mean(axis=0))
 
     def _greedy_step(
-        self, theta: FloatArray, gradients: Gradients, release: _Release, rng: Generator
+        self,
+        theta: FloatArray,
+        gradients: Gradients,
+        release: _Release,
+        choice: Any,
+        rng: Generator,
     ) -> None:
         """Move the coordinate with the largest noisy gradient."""
         exact = gradients.of_all()
-        j = self._steepest(theta, exact, rng)
+        j = self._steepest(theta, exact, choice, rng)
         place = slice(j, j + 1)
         release.renew()
         gradient = release(place, exact[place])
@@ -156,23 +170,29 @@ class Descent:
         change[j - self.blocks.places[block].start] = moved[0]
         gradients.move(block, change)
 
-    def _steepest(self, theta: FloatArray, exact: NDArray[Any], rng: Generator) -> int:
+    def _steepest(
+        self, theta: FloatArray, exact: NDArray[Any], release: Any, rng: Generator
+    ) -> int:
         """Draw a coordinate by the exponential mechanism; the score is the least subgradient."""
-        assert self.choice is not None
+        scale = self.choice
+        assert scale is not None
         known = np.where(theta != 0, np.sign(theta) * self.l1 + self.ridge * theta, 0.0)
         for block, rough in self.rough.items():
             known[self.blocks.places[block]] += rough @ theta[self.blocks.places[block]]
         slack = np.where(theta == 0, self.l1, 0.0)
         known, slack = known / self.unit, slack / self.unit
-        gumbel = self.choice * gumbels(len(theta), rng)
-        best, at, sums = -math.inf, 0, in_sum_units(exact).tolist()
-        for j in np.flatnonzero(self.blocks.free).tolist():
-            # Integers: rounding errors would depend on the sums. The noise has additional bits.
-            score = max(abs(sums[j] + _fixed(known[j])) - _fixed(slack[j]), 0)
-            noisy = (score << _MORE_BITS) + math.floor(math.ldexp(gumbel[j], SUM_BITS + _MORE_BITS))
-            if noisy > best:
-                best, at = noisy, j
-        return at
+        # Integers: rounding errors would depend on the sums. The noise has additional bits.
+        sums = zip(in_sum_units(exact).tolist(), known.tolist(), slack.tolist(), strict=True)
+        scores = [max(abs(own + _fixed(k)) - _fixed(s), 0) for own, k, s in sums]
+        free = np.flatnonzero(self.blocks.free).tolist()
+
+        def draw(generator: Generator) -> int:
+            noise = np.ldexp(scale * gumbels(len(theta), generator), SUM_BITS + _MORE_BITS)
+            # The first of the greatest ones.
+            return max(free, key=lambda j: (scores[j] << _MORE_BITS) + math.floor(noise[j]))
+
+        facts = {"unit": -SUM_BITS, "scale": scale, "among": free}
+        return publish(release, scores, draw, rng, **facts)
 
     @np.errstate(all="ignore")  # infinite coordinates are clipped to the box
     def _move(
@@ -207,8 +227,9 @@ class Descent:
 class _Release:
     """Releases of the gradients of one model; the noise of some passes is drawn at once."""
 
-    def __init__(self, descent: Descent, noise: Any, rng: Generator) -> None:
-        self._noise, self._rng, self._n_passes = noise, rng, descent.n_passes
+    def __init__(self, descent: Descent, named: Any, rng: Generator) -> None:
+        self._named, self._rng, self._n_passes = named, rng, descent.n_passes
+        self._noise, self._parts = named.noise, len(descent.blocks) if descent.together else 1
         self._width = math.prod(descent.classes)
         self._factors = np.repeat(descent.noise_factor, descent.blocks.sizes).repeat(self._width)
         self._lattice, self._stretch = descent.published
@@ -231,8 +252,14 @@ class _Release:
     def __call__(self, place: slice, exact: NDArray[Any]) -> FloatArray:
         """Return exact sums, in units of 2^-40, plus their noise."""
         own = slice(place.start * self._width, place.stop * self._width)
-        found = self._add(own, in_sum_units(exact.ravel()).tolist(), self._grains[own])
-        return found.reshape(exact.shape)
+        sums = in_sum_units(exact.ravel()).tolist()
+
+        def draw(_: Generator) -> FloatArray:
+            return self._add(own, sums, self._grains[own])
+
+        scale = self._stretch * self._factors[own]
+        facts = {"unit": -SUM_BITS, "scale": scale, "parts": self._parts}
+        return publish(self._named, sums, draw, self._rng, **facts).reshape(exact.shape)
 
 
 def _fixed(value: float) -> int:
@@ -328,6 +355,7 @@ class CoordinateDescent:
         if kept is None:
             kept = keep_scaled(records.rows, plan.task.blocks, scaling)
         descent, slope = self._descent(plan, scaling)
+        releases = {own.name: own for own in plan.releases}
         models: list[Model] = []
         history: list[Progress] = []
         for k, label in enumerate((None,) if plan.task.joint else records.models):
@@ -335,7 +363,7 @@ class CoordinateDescent:
             facts = label, slope, descent.clips, records.label_weights, descent.classes
             gradients = Gradients(kept, plan.task.blocks, *facts)
             start = self._start(plan, scaling, k)
-            theta = descent.run(gradients, start, plan.noise, rng, watch)
+            theta = descent.run(gradients, start, releases, rng, watch)
             models.append(_encoded_model(plan.task.blocks, scaling, theta))
         passes = [progress.n_pass for progress in history]
         attributes: dict[str, Any] = {
@@ -385,6 +413,7 @@ class CoordinateDescent:
             order=plan.task.order,
             average=bool(asked.average),
             published=plan.published(),
+            together=plan.rows.bound is not None,
             choice=plan.choice,
             classes=plan.task.classes,
             rough=rough,

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
 from skdp._checks import fail
+from skdp._publish import publish
 from skdp.linear_model._descent.gradients import (
     RADIUS,
     Blocks,
@@ -208,13 +209,19 @@ class DescentPlan:
         return self.noise.publication_for(self.ratio * stage.planned.units, self._together)
 
     def release_stage(self, exact: NDArray[Any], rng: Generator) -> FloatArray:
-        stage = self.stage
+        stage, release = self.stage, self.releases[0]
         assert stage is not None
         if stage.norm is not None:
-            return release_exact(stage.norm, exact, rng)
-        lattice, stretch = self.stage_published()
-        draws = stretch * self.ratio * stage.planned.units * self.noise.rvs(rng, len(exact))
-        return lattice.release(in_sum_units(exact).tolist(), -SUM_BITS, draws, rng)
+            return release_exact(release, exact, rng)
+        (lattice, stretch), sums = self.stage_published(), in_sum_units(exact).tolist()
+        scale = stretch * self.ratio * stage.planned.units
+
+        def draw(generator: Generator) -> FloatArray:
+            noise = scale * self.noise.rvs(generator, len(sums))
+            return lattice.release(sums, -SUM_BITS, noise, generator)
+
+        facts = {"unit": -SUM_BITS, "scale": scale, "lattice": lattice}
+        return publish(release, sums, draw, rng, **facts)
 
     def published(self) -> Publication:
         """Return how the gradients of a pass are published."""

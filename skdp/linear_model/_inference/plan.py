@@ -71,9 +71,9 @@ class Limits:
         moved = Sensitivity(LpBall(len(ends), p=math.inf), 1.0, task.neighbors)
         return cls(KNorm().calibrate(moved, epsilon=epsilon), ends)
 
-    def release(self, rows: Rows, n: float, rng: Generator) -> str:
+    def release(self, release: NoisySum, rows: Rows, n: float, rng: Generator) -> str:
         """Release the counts, and return a sentence on their shares of n records."""
-        found = release_exact(self.noise, exact_sum(rows, partial(at_bounds, self.ends)), rng)
+        found = release_exact(release, exact_sum(rows, partial(at_bounds, self.ends)), rng)
         error = 2 * math.sqrt(float(variances(self.noise)[0]))
         ends = 100 * np.clip([(found - error) / n, (found + error) / n], 0.0, 1.0)
         facts = zip(*ends, self.ends, strict=True)

@@ -64,6 +64,7 @@ from skdp.mechanisms.noise import variances
 from skdp.rows import Block, Rows
 from skdp.rows.block import MOST_ROWS
 from skdp.rows.persons import WHOLE
+from skdp.trusted.releases import NoisySum
 
 # Bits of a float.
 _FLOAT_BITS = 53
@@ -277,6 +278,10 @@ class InferenceRelease:
     size: float | None  # a public number of records, if there is one, used where none is released
     are_persons: bool  # whether records are persons, with the influences of all their rows
 
+    @cached_property
+    def _releases(self) -> dict[str, NoisySum]:
+        return {own.name: own for own in self.plan.releases}
+
     @property
     def layout(self) -> MomentLayout:
         """The layout of the curvatures."""
@@ -286,11 +291,13 @@ class InferenceRelease:
         """Return the estimate of the changes of the coefficients of scaled columns."""
         n, scaler, scores = self._scaled(rng)
         limits = self.plan.limits
-        notes = () if limits is None or n is None else (limits.release(self.rows, n, rng),)
+        notes: tuple[str, ...] = ()
+        if limits is not None and n is not None:
+            notes = (limits.release(self._releases["limits"], self.rows, n, rng),)
         places = ScoreRows(scores, scaler, self.plan.factor)
         exact, statistic = exact_both(self.rows, places.cross, self.layout, places.square)
-        crossed = release_exact(self.plan.scores, exact, rng)
-        curved = release_exact(self.plan.curvatures, statistic, rng)
+        crossed = release_exact(self._releases["scores"], exact, rng)
+        curved = release_exact(self._releases["curvatures"], statistic, rng)
         if n is None:  # weights and curvatures are at most 1
             n = max(1.0, float(curved[0]) / float(self.plan.factor[0]) ** 2)
         equations = self._equations(crossed, curved, n, scores.unit)
@@ -319,7 +326,8 @@ class InferenceRelease:
             return self.size, Scaler.of(q, [], np.empty(0), np.empty(0)), scores
         is_number = scores.label is None
         residuals = partial(with_residuals, scores) if is_number else None
-        seen = stage.release(stage.sums.exact(*exact_sums(self.rows, residuals)), rng)
+        exact = stage.sums.exact(*exact_sums(self.rows, residuals))
+        seen = stage.release(self._releases["scales"], exact, rng)
         noise = stage.deviations(seen.n)[-len(seen.square) :] / stage.sums.factor
         mean = seen.mean.clip(-1, 1)
         if not self.intercept:
@@ -374,7 +382,7 @@ class InferenceRelease:
         exact = exact_squares(self.rows, Influences(places, matrix), self.are_persons)
         padded = np.zeros(self.layout.n_rows, dtype=object)
         padded[:k] = exact
-        ratios = release_exact(self.plan.squares, padded, rng)[:k] * longest
+        ratios = release_exact(self._releases["squares"], padded, rng)[:k] * longest
         return shrunk_ratios(ratios, noise * longest)
 
 

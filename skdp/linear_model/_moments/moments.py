@@ -96,7 +96,7 @@ class MomentPlan(ReleasePlan):
     def release(self, exact: NDArray[Any], rows: Rows, rng: Generator) -> Moments:
         """Release the moments."""
         names = names_of(rows.domain) if self.layout.n_rows > 2 else ("1", "target")
-        return Moments.of(self, release_exact(self.noise, exact, rng), names)
+        return Moments.of(self, release_exact(self.releases[0], exact, rng), names)
 
 
 def names_of(domain: Domain) -> tuple[str, ...]:
@@ -605,11 +605,12 @@ class ScaledMoments(MomentPlan):
 
     def release(self, exact: NDArray[Any], rows: Rows, rng: Generator) -> Moments:
         """Release all stages."""
-        seen = self.first.release(exact, rng)
+        scaling, products, moments = self.releases
+        seen = self.first.release(scaling, exact, rng)
         box, scaler = self.scalers(seen)
         cross, statistic = exact_both(rows, box.place, self.layout, scaler.place)
-        crossed = release_exact(self.cross, cross, rng)
-        released = release_exact(self.noise, statistic, rng)
+        crossed = release_exact(products, cross, rng)
+        released = release_exact(moments, statistic, rng)
         return self.moments(seen, box, scaler, crossed, released, names_of(rows.domain))
 
     def first_deviations(self, n: float) -> tuple[FloatArray, FloatArray]:

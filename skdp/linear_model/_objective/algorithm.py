@@ -50,7 +50,7 @@ from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.mechanisms.calibrate import GAUSSIANS, LAWS
 from skdp.mechanisms.knorm import NAMES
 from skdp.rows.block import most_blocks
-from skdp.trusted.releases import NoisySum, Release
+from skdp.trusted.releases import Release
 
 # If no order of magnitude is public, the solver's tolerance is set for so many records, otherwise
 # for a multiple of the public number.
@@ -86,12 +86,8 @@ class ObjectivePlan:
     @property
     def releases(self) -> tuple[Release, ...]:
         """The sums of the scaling stage, and the minimisers."""
-        if self.clipping is None:
-            return (self.minimiser,)
-        noise = self.clipping.noise
-        change = self.clipping.sums.change(noise.guarantee.neighbors)
-        page = "objective_perturbation.md, Theorem 5"
-        return NoisySum("scaling", change, noise, page), self.minimiser
+        first = () if self.clipping is None else (self.clipping.noisy_sum,)
+        return *first, self.minimiser
 
     @property
     def noise(self) -> Any:
@@ -206,7 +202,8 @@ class ObjectivePerturbation:
         finished, n = kept.map(finish), records.rows.n
         labels = (None,) if objective.n_classes > 1 else records.models
         models = [
-            objective.release(finished, chosen, coordinates, n, label, rng) for label in labels
+            objective.release(plan.minimiser, finished, chosen, coordinates, n, label, rng)
+            for label in labels
         ]
         theta = models[0] if objective.n_classes > 1 else np.array(models)
         coef, intercept = design.coefficients(theta)

@@ -36,6 +36,7 @@ from skdp.linear_model._standardize.stage import (
     usual_share,
 )
 from skdp.linear_model._standardize.theorem import ColumnSums
+from skdp.trusted.releases import NoisySum
 
 # There is no release if the noise of its means would exceed this. If numbers are at least MAINLY of
 # the coefficients, the average of their means may have the noise MOST_POOLED instead; all numbers
@@ -137,6 +138,12 @@ class ClippingStage(ScalingStage):
         return f"estimated clipping bounds {self.description}"
 
     @property
+    def noisy_sum(self) -> NoisySum:
+        """The release of the sums."""
+        change = self.sums.change(self.noise.guarantee.neighbors)
+        return NoisySum("scaling", change, self.noise, "objective_perturbation.md, Theorem 5")
+
+    @property
     def part(self) -> Callable[[DesignRows], Any]:
         """The function whose sums over rows of a design are released."""
         return shared(
@@ -156,7 +163,7 @@ class ClippingStage(ScalingStage):
 
     def bounds(self, exact: NDArray[Any], rng: Generator) -> ClippingBounds:
         """Release the sums and return clipping bounds."""
-        seen = self.release(exact, rng)
+        seen = self.release(self.noisy_sum, exact, rng)
         noise = self.mean_deviations(seen.n)
         # Without an intercept the centres must be 0.
         means, squares = seen.mean, seen.square

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -34,6 +34,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._draws import MOST_SCALE
 from skdp._identity import remembered
+from skdp._publish import publish
 from skdp.geometry import LpBall, NormBall
 from skdp.linear_model._objective.profiles import least_share_of, rank_of
 from skdp.linear_model._shared.design import Design
@@ -222,6 +223,7 @@ class Perturbation:
 
     def release(
         self,
+        release: Any,
         rows: Kept,
         sample: KeptBlocks | None,
         coordinates: Coordinates,
@@ -231,19 +233,29 @@ class Perturbation:
     ) -> FloatArray:
         """Draw V, minimise, add the output noise, and return a point of the lattice.
 
-        Its shape is (dim,), or (n_classes, dim) for a joint model. The arguments are those of
-        `Objective`.
+        Its shape is (dim,), or (n_classes, dim) for a joint model. ``release`` is the
+        `NoisyMinimiser`, and the other arguments are those of `Objective`.
         """
-        linear_term = self.noise.rvs(rng)
-        if self.n_classes > 1:
-            by_class = linear_term.reshape(self.n_classes, -1)
-            linear_term = (by_class - by_class.mean(axis=0)).ravel()
-        objective = Objective(
-            self.loss, rows, coordinates, self.ridges, linear_term, self.row_norm, n, label, sample
+        facts = self.row_norm, n, label, sample
+        whole = Objective(
+            self.loss, rows, coordinates, self.ridges, np.zeros_like(self.ridges), *facts
         )
-        found = minimise(objective, self.tolerance)
-        near = publish_near(found.theta, self.hidden.exponent, self.hidden.scale, rng)
+
+        def draw(generator: Generator) -> FloatArray:
+            objective = replace(whole, linear_term=self.linear_term(generator))
+            found = minimise(objective, self.tolerance)
+            return publish_near(found.theta, self.hidden.exponent, self.hidden.scale, generator)
+
+        near = publish(release, whole, draw, rng)
         return near.reshape(self.n_classes, -1) if self.n_classes > 1 else near
+
+    def linear_term(self, rng: Generator) -> FloatArray:
+        """Return a draw of V; that of a joint model has the mean 0 over the classes."""
+        drawn = self.noise.rvs(rng)
+        if self.n_classes == 1:
+            return drawn
+        by_class = drawn.reshape(self.n_classes, -1)
+        return np.asarray((by_class - by_class.mean(axis=0)).ravel())
 
     @cached_property
     def hidden(self) -> OutputNoise:

@@ -119,9 +119,9 @@ def of_shares(total: tuple[Any, int]) -> Any:
     return _mapped(lambda own: own * Fraction(1, WHOLE), found) if has_shares else found
 
 
-def release_exact(noise: Any, exact: NDArray[Any], rng: Generator) -> FloatArray:
-    """Return exact sums, in units of 2^-40, with noise."""
-    return release_integers(noise, in_sum_units(exact), -SUM_BITS, rng)
+def release_exact(release: Any, exact: NDArray[Any], rng: Generator) -> FloatArray:
+    """Return exact sums, in units of 2^-40, with the noise of a `NoisySum`."""
+    return release_integers(release, in_sum_units(exact).tolist(), -SUM_BITS, rng)
 
 
 def in_sum_units(exact: NDArray[Any]) -> NDArray[Any]:

@@ -31,6 +31,7 @@ from skdp.mechanisms.noise import publication, variances
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy import Guarantee
 from skdp.privacy.losses import GaussianLoss
+from skdp.trusted.releases import NoisySum
 
 # Weights of squares: Gaussian noise if a record is replaced (at most sqrt((11 + 5 sqrt 5) / 8)) and
 # with x^2 - 2/3 if it is added, and noise of any law.
@@ -99,9 +100,9 @@ class ScalingStage:
         first = int(self.sums.is_counted)
         return self.deviations(n)[first : first + len(self.sums.columns)]
 
-    def release(self, exact: NDArray[Any], rng: Generator) -> Estimates:
-        """Release the sums, and return what they estimate."""
-        return self.sums.estimates(release_exact(self.noise, exact, rng))
+    def release(self, release: NoisySum, exact: NDArray[Any], rng: Generator) -> Estimates:
+        """Release the sums with the noise of the stage, and return what they estimate."""
+        return self.sums.estimates(release_exact(release, exact, rng))
 
 
 def sums_deviation(sums: ColumnSums, moved: float) -> float:

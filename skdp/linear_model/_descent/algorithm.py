@@ -233,6 +233,7 @@ class _Release:
         self._width = math.prod(descent.classes)
         self._factors = np.repeat(descent.noise_factor, descent.blocks.sizes).repeat(self._width)
         self._lattice, self._stretch = descent.published
+        self._cost = self._lattice.cost / len(descent.blocks)
         self._add = self._lattice.adder(-SUM_BITS)
         self._passes = self._drawn()
 
@@ -258,7 +259,7 @@ class _Release:
             return self._add(own, sums, self._grains[own])
 
         scale = self._stretch * self._factors[own]
-        facts = {"unit": -SUM_BITS, "scale": scale, "parts": self._parts}
+        facts = {"unit": -SUM_BITS, "scale": scale, "parts": self._parts, "cost": self._cost}
         return publish(self._named, sums, draw, self._rng, **facts).reshape(exact.shape)
 
 

@@ -1,0 +1,446 @@
+"""Replay: a fit is recorded, and repeated on a neighbouring table with the same published values.
+
+Everything that leaves a fit must be a function of public facts and published values. So a second
+fit, to a neighbouring table, which is given the published values of the first one, must show the
+same: the same releases in their order, attributes, files, warnings and messages, bit for bit. The
+exact statistics of both fits may differ, within the bodies that the releases state. The loss of the
+published values follows from the laws of the noise, exactly, and adds up to at most epsilon.
+
+Only the samplers are left for other tests. The idea of record and replay is that of Cebere et al.
+(2026, arXiv 2602.17454).
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import Any
+
+import numpy as np
+from numpy.random import PCG64, Generator, SeedSequence
+from sklearn.base import clone
+
+from skdp._publish import Recorder
+from skdp.linear_model._objective.theorem import NoisyMinimiser
+from skdp.mechanisms.independent import Releases, RepeatedNoise
+from skdp.privacy import Guarantee
+from skdp.testing._realised import (
+    Entry,
+    Interval,
+    linear_term_at,
+    loss_of,
+    size_of_change,
+    size_of_repeated,
+)
+from skdp.testing._same import differences
+from skdp.trusted.releases import PrivateChoice
+
+# Covers the rounding of gauges, determinants and sums.
+SLACK = 1e-6
+# Draws of repeated noise are compared with their law if there are so many; the greatest z-score.
+_MANY, _FAR = 60, 7.0
+# Most scales of a discrete Laplace variable: more have a probability of e^-40.
+_WIDEST = 40.0
+
+
+class Parted(RuntimeError):
+    """The replayed fit publishes more than the recorded one."""
+
+
+class Tape(Recorder):
+    """A generator that records what is published, or repeats what another one has recorded.
+
+    Parameters
+    ----------
+    seed : int
+    recorded : Tape or None
+        The published values that are repeated.
+    choose : callable or None
+        Returns the value that is published instead of the one that was drawn, or None, for an
+        `Entry` with the latter.
+    """
+
+    def __init__(
+        self, seed: int, recorded: Tape | None = None, choose: Callable[..., Any] | None = None
+    ) -> None:
+        super().__init__(PCG64(seed))
+        self.seed, self.recorded, self.choose = seed, recorded, choose
+        self.entries: list[Entry] = []
+        self.noises: list[Any] = []
+        self.wrong: list[str] = []
+
+    def __repr__(self) -> str:
+        return "Tape()"
+
+    def __copy__(self) -> Tape:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tape:
+        return self
+
+    def published(
+        self, release: Any, exact: Any, draw: Callable[[Generator], Any], facts: dict[str, Any]
+    ) -> Any:
+        """Draw and store a value; return it, or the one that was recorded or chosen."""
+        exact = copy.copy(exact)
+        self._continue(0)
+        drawn = Entry(release, exact, draw(self), facts)
+        value, before = drawn.value, len(self.entries)
+        self._check_noise(drawn)
+        if self.recorded is not None:
+            if before >= len(self.recorded.entries):
+                raise Parted(f"{drawn.name} is published once more")
+            value = self.recorded.entries[before].value
+        elif self.choose is not None and (chosen := self.choose(drawn)) is not None:
+            value = chosen
+        self.entries.append(Entry(release, exact, value, facts))
+        self.restart()
+        return copy.copy(value)
+
+    def restart(self) -> None:
+        """Continue with the stream that follows the last published value."""
+        self._continue(1)
+
+    def _continue(self, what: int) -> None:
+        """Start the stream of the next published value, or the one between two of them."""
+        # What is drawn may depend on the data, as in a search: then the streams must meet again.
+        key = [self.seed, len(self.entries), what]
+        self.bit_generator.state = PCG64(SeedSequence(key)).state
+
+    # The noise
+
+    def _check_noise(self, drawn: Entry) -> None:
+        """Compare a value with the one that the law of its release gives."""
+        rest = None
+        if isinstance(drawn.release, NoisyMinimiser):
+            right = self._is_perturbed(drawn)
+        elif not drawn.is_sum:
+            right = True
+        elif "lattice" in drawn.facts and hasattr(drawn.noise, "guarantee"):
+            right = np.array_equal(self._expected(drawn), drawn.value)
+        else:  # noise that was drawn before
+            rest, right = drawn.rest(drawn.exact), True
+            if self.recorded is not None and len(self.noises) < len(self.recorded.noises):
+                other = self.recorded.noises[len(self.noises)]
+                right = other is not None and np.allclose(rest, other, rtol=1e-6, atol=1e-6)
+        self.noises.append(rest)
+        if not right:
+            self.wrong.append(f"noise: {drawn.name} does not have the noise of its release")
+
+    def _expected(self, drawn: Entry) -> Any:
+        """Return the exact statistic with a draw of the release's noise from the same stream."""
+        self._continue(0)
+        facts, noise = drawn.facts, drawn.noise
+        size = (len(drawn.exact),) if isinstance(noise, RepeatedNoise) else ()
+        draws = facts["scale"] * noise.rvs(self, *size)
+        return facts["lattice"].release(drawn.exact, facts["unit"], draws, self)
+
+    def _is_perturbed(self, drawn: Entry) -> bool:
+        """Return whether the minimiser for the draw of V is within the output noise."""
+        self._continue(0)
+        objective = drawn.release.objective
+        linear_term, point = objective.linear_term(self), np.ravel(drawn.value)
+        found = drawn.exact.hessian(point)
+        moved = (linear_term_at(drawn, point) - linear_term) / found.diagonal
+        if found.core.shape == (1, len(point)):
+            moved[found.core[0]] = np.linalg.solve(
+                found.matrix[0], (moved * found.diagonal)[found.core[0]]
+            )
+        width = math.ldexp(objective.hidden.scale, objective.hidden.exponent)
+        return bool((np.abs(moved) <= _WIDEST * width).all())
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a replay found.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The guarantee that the recorded fit states.
+    losses : dict of str to (float, float)
+        The realised privacy loss of each release: exact, or an interval that holds it.
+    changes : dict of str to float
+        The change of the exact statistic of each release, over the greatest one that it allows.
+    cost : float
+        What the lattices of the published numbers may add to the loss.
+    n_published : int
+        Number of published values.
+    violations : tuple of str
+        What contradicts the guarantee, in sentences.
+    """
+
+    epsilon: float
+    delta: float
+    losses: dict[str, Interval]
+    changes: dict[str, float]
+    cost: float
+    n_published: int
+    violations: tuple[str, ...]
+
+    @property
+    def loss(self) -> float:
+        """Absolute value of the realised loss of all releases, or a bound on it."""
+        low, high = (
+            math.fsum(ends) for ends in zip(*self.losses.values(), (0.0, 0.0), strict=True)
+        )
+        return max(high, -low)
+
+    def check(self) -> Replay:
+        """Raise AssertionError if there is a violation; return the result otherwise."""
+        assert not self.violations, str(self)
+        return self
+
+    def __str__(self) -> str:
+        parts = [
+            f"  {name}: loss {max(abs(low), abs(high)):.6g}{'' if low == high else ' at most'},"
+            f" change {self.changes.get(name, 0.0):.4g} of its bound"
+            for name, (low, high) in self.losses.items()
+        ]
+        whole = f"loss {self.loss:.6g} of epsilon = {self.epsilon:g}, delta = {self.delta:g}"
+        found = [f"  {sentence}" for sentence in self.violations] or ["  none"]
+        return "\n".join(
+            [f"{self.n_published} published values, {whole}", *parts, "violations:", *found]
+        )
+
+
+def replay(
+    estimator: Any,
+    table: Any,
+    neighbour: Any,
+    *,
+    seed: int = 0,
+    choose: Callable[[Entry], Any] | None = None,
+) -> Replay:
+    """Record a fit to a table, repeat it on a neighbouring one, and compare.
+
+    Parameters
+    ----------
+    estimator : estimator or callable
+        An estimator with ``random_state`` whose ``fit`` publishes by `skdp.mechanisms.release` or
+        another function of this package, and sets ``guarantee_``. Or a function with this keyword
+        that returns such an object, such as ``partial(estimate_domain, epsilon=1.0)``.
+    table, neighbour : tuple or dict
+        The arguments of ``fit``, or of the function, for two neighbouring data sets.
+    seed : int
+        Seed of the noise.
+    choose : callable or None
+        ``choose(entry)`` returns a value to publish instead of the one that was drawn, or None.
+        The entry has ``release``, ``exact``, ``value`` and ``facts``. For a pure guarantee the loss
+        of any value must be at most epsilon.
+
+    Returns
+    -------
+    Replay
+        Its ``check()`` raises AssertionError if there are violations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import Domain, DPLinearRegression
+    >>> from skdp.testing import replay
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(20, 2))
+    >>> y = X[:, 0]
+    >>> other = X.copy()
+    >>> other[3] = [1.0, -1.0]
+    >>> model = DPLinearRegression(domain=Domain.unit_box(2, target=(-1, 1)))
+    >>> found = replay(model, (X, y), (other, y)).check()
+    >>> found.violations, bool(found.loss <= 1.0)
+    ((), True)
+    """
+    tape = Tape(seed, choose=choose)
+    first = _shown(estimator, table, tape)
+    again = Tape(seed, recorded=tape)
+    second = _shown(estimator, neighbour, again)
+    guarantee = _guarantee_of(first.model)
+    wrong = [*dict.fromkeys([*tape.wrong, *again.wrong]), *_flow(first, second, tape, again)]
+    pairs = [
+        pair
+        for pair in zip(tape.entries, again.entries, strict=False)
+        if pair[0].name == pair[1].name
+    ]
+    wrong += _law_of_repeated(tape)
+    relation = "replace_one" if guarantee is None else guarantee.neighbors
+    is_whole = getattr(first.model, "_is_whole", lambda unit: True)
+    in_two_steps = guarantee is not None and not is_whole(guarantee.unit)
+    changes = _changes(pairs, "add_remove" if in_two_steps else relation)
+    allowed = 2 if in_two_steps else 1  # a removal and an addition
+    wrong += [
+        f"change: {name} changes by {size:.6g} of what its release allows"
+        for name, size in changes.items()
+        if not size <= allowed * (1 + SLACK)
+    ]
+    losses: dict[str, Interval] = {}
+    for own, other in pairs:
+        low, high = losses.get(own.name, (0.0, 0.0))
+        more = loss_of(own, other)
+        losses[own.name] = low + more[0], high + more[1]
+    cost = math.fsum(_cost(entry) for entry in tape.entries)
+    epsilon, delta = (math.inf, 0.0) if guarantee is None else (guarantee.epsilon, guarantee.delta)
+    found = Replay(
+        float(epsilon), float(delta), losses, changes, cost, len(tape.entries), tuple(wrong)
+    )
+    if delta == 0 and not found.loss + cost <= epsilon * (1 + SLACK):
+        wrong.append(f"loss: the realised loss is {found.loss:.9g}, and epsilon is {epsilon:.9g}")
+    return Replay(**vars(found) | {"violations": tuple(wrong)})
+
+
+@dataclass
+class _Shown:
+    """What a fit shows."""
+
+    model: Any = None
+    told: list[str] = field(default_factory=list)  # warnings, printed text, the error
+    text: str = ""
+
+
+def _shown(estimator: Any, table: Any, tape: Tape) -> _Shown:
+    """Fit an estimator with a tape, and return all that it shows."""
+    shown, printed = _Shown(), StringIO()
+    fit, model = estimator, None
+    if hasattr(estimator, "fit"):
+        model = clone(estimator) if hasattr(estimator, "get_params") else copy.deepcopy(estimator)
+        model.random_state = tape
+        if getattr(model, "ledger", None) is not None:
+            model.ledger = None
+        fit = model.fit
+    given = {} if model is not None else {"random_state": tape}
+    arguments, named = ((), table) if isinstance(table, dict) else (table, {})
+    with (
+        warnings.catch_warnings(record=True, action="always") as caught,
+        redirect_stdout(printed),
+        redirect_stderr(printed),
+    ):
+        try:
+            shown.model = fit(*arguments, **named, **given)
+            text = getattr(shown.model, "to_json", None)
+            shown.text = "" if text is None else text()
+        except Exception as error:
+            shown.told += [f"the error {line}" for line in _chain(error)]
+    shown.told += [f"the warning {own.category.__name__}: {own.message}" for own in caught]
+    shown.told.append(f"the printed text {printed.getvalue()!r}")
+    return shown
+
+
+def _chain(error: BaseException | None) -> Iterator[str]:
+    """Yield the texts of an error, its notes, and its causes and contexts."""
+    while error is not None:
+        yield from (f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ()))
+        error = error.__cause__ or error.__context__
+
+
+def _guarantee_of(model: Any) -> Guarantee | None:
+    """Return the guarantee of a fitted model, or of an estimated domain."""
+    found = getattr(model, "guarantee_", None) or getattr(model, "estimated", None)
+    return found if isinstance(found, Guarantee) else None
+
+
+def _flow(first: _Shown, second: _Shown, tape: Tape, again: Tape) -> Iterator[str]:
+    """Yield what is not the same in two fits that published the same values."""
+    for told, other in ((first, second), (second, first)):
+        yield from (
+            f"flow: one fit only has {line}" for line in told.told if line not in other.told
+        )
+    if first.told != second.told and sorted(first.told) == sorted(second.told):
+        yield "flow: messages have another order"
+    names = [[entry.name for entry in own.entries] for own in (tape, again)]
+    if names[0] != names[1]:
+        at = next(
+            (k for k, pair in enumerate(zip(*names, strict=False)) if pair[0] != pair[1]), None
+        )
+        what = "their number" if at is None else f"number {at}: {names[0][at]}, {names[1][at]}"
+        yield f"flow: the published values are not those of the same releases ({what})"
+    for own, other in zip(tape.entries, again.entries, strict=False):
+        pairs = ("release", own.release, other.release), ("facts", own.facts, other.facts)
+        found = [place for what, *pair in pairs for place in differences(what, *pair)]
+        if found:
+            yield f"flow: {own.name} is not published in the same way ({found[0]})"
+            break
+    yield from _certified(first.model, tape)
+    for place in differences("model", first.model, second.model):
+        yield f"flow: {place} is not the same"
+    if first.text != second.text:
+        yield "flow: the JSON text of the model is not the same"
+    if first.model is not None and repr(first.model) != repr(second.model):
+        yield "flow: the repr of the model is not the same"
+
+
+def _certified(model: Any, tape: Tape) -> Iterator[str]:
+    """Yield what was published beyond the releases that a model states."""
+    if not hasattr(model, "releases_"):
+        return
+    stated = {release.name: release for release in model.releases_}
+    times: dict[str, int] = {}
+    for entry in tape.entries:
+        times[entry.name] = times.get(entry.name, 0) + 1
+        is_first = times[entry.name] == 1
+        if entry.name not in stated:
+            if is_first:
+                yield f"flow: {entry.name} is published, and no release of the model"
+        elif is_first and any(differences("release", entry.release, stated[entry.name])):
+            yield f"flow: {entry.name} is not published as the model's release states"
+    for entry in {entry.name: entry for entry in tape.entries}.values():
+        most = _times(entry)
+        if times[entry.name] > most:
+            found = f"{times[entry.name]} values are published, and {most} are stated"
+            yield f"flow: of {entry.name} {found}"
+
+
+def _times(entry: Entry) -> float:
+    """Return the greatest number of values that a release publishes."""
+    release = entry.release
+    if isinstance(release, PrivateChoice):
+        return release.times
+    if isinstance(release, NoisyMinimiser):
+        return release.objective.models
+    if isinstance(getattr(release, "change", None), Releases) and "parts" in entry.facts:
+        return int(release.change.count * entry.facts["parts"])
+    return getattr(release, "columns", 1)
+
+
+def _changes(pairs: list[tuple[Entry, Entry]], relation: str) -> dict[str, float]:
+    """Return the greatest change of each release over what it allows."""
+    found: dict[str, float] = {}
+    repeated: dict[int, list[Any]] = {}
+    for own, other in pairs:
+        if isinstance(getattr(own.release, "change", None), Releases):
+            known = repeated.setdefault(id(own.release), [own, []])
+            known[1].append(own.change(other))
+        else:
+            size = size_of_change(own, other, relation)
+            found[own.name] = max(found.get(own.name, 0.0), size)
+    for own, moved in repeated.values():
+        size = size_of_repeated(own.release, moved, own.facts.get("parts"))
+        found[own.name] = max(found.get(own.name, 0.0), size)
+    return found
+
+
+def _cost(entry: Entry) -> float:
+    """Return a bound on what the lattice adds to the loss of a value, under both tables."""
+    lattice = entry.facts.get("lattice")
+    return 2 * (entry.facts.get("cost", 0.0) if lattice is None else lattice.cost)
+
+
+def _law_of_repeated(tape: Tape) -> Iterator[str]:
+    """Yield releases whose noise, drawn many times, is not that of its law, or occurs twice.
+
+    A z-score of the mean distance from the middle of the law is above the limit for one fit in
+    10^11, if the noise is right.
+    """
+    by_name: dict[str, list[Any]] = {}
+    for entry, rest in zip(tape.entries, tape.noises, strict=True):
+        if rest is not None and isinstance(entry.noise, RepeatedNoise):
+            by_name.setdefault(entry.name, []).append((entry.noise.law, rest))
+    for name, known in by_name.items():
+        rests = np.concatenate([rest for _, rest in known])
+        shares = np.concatenate([np.asarray(law.cdf(np.abs(rest))) for law, rest in known])
+        if len(rests) >= _MANY and len(np.unique(rests)) < len(rests) - 2:
+            yield f"noise: {name} has the same noise in several values"
+        score = (2 * shares - 1).mean() - 0.5
+        if len(rests) >= _MANY and abs(score) * math.sqrt(12 * len(rests)) > _FAR:
+            yield f"noise: {name} does not have the noise of its release"

@@ -12,18 +12,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
 from scipy.special import log_softmax
 
 from skdp._arrays import FloatArray
 from skdp.bounds._counts import LevelCounts
 from skdp.linear_model._moments.theorem import FirstChange
 from skdp.linear_model._objective.theorem import NoisyMinimiser
-from skdp.linear_model.losses import size_of_slopes
+from skdp.linear_model.losses import Softmax, greatest_curvature, size_of_slopes
 from skdp.mechanisms import GaussianNoise, KNormNoise, Sensitivity
 from skdp.mechanisms.independent import IndependentNoise, Releases, RepeatedNoise
 from skdp.mechanisms.matrix import MatrixGaussianNoise, MatrixLaplaceNoise
@@ -142,8 +143,13 @@ def _of_matrix(noise: MatrixLaplaceNoise, mine: FloatArray, others: FloatArray) 
 
     The density of a semidefinite W is in proportion to exp(-tr S |W|). In general the logarithm
     changes by at most the trace norm of the difference, also if some entries are not released.
+    Where they are not known either, the loss is at most what the noise states.
     """
     layout, root = noise.layout, np.sqrt(noise.precision)
+    if np.array_equal(mine, others):
+        return _exactly(0.0)
+    if len(layout.indicators) or (layout.target and not layout.target_square):
+        return _around(noise.guarantee.epsilon)
     pair = [matrix_of(layout, rest) * np.outer(root, root) for rest in (mine, others)]
     eigenvalues = [np.linalg.eigvalsh(own) for own in pair]
     slack = _NEGLIGIBLE * max(float(np.abs(own).max()) for own in eigenvalues)
@@ -157,6 +163,17 @@ def _of_matrix(noise: MatrixLaplaceNoise, mine: FloatArray, others: FloatArray) 
 def matrix_of(layout: Any, entries: FloatArray) -> FloatArray:
     """Return the matrix of differences of moments; entries that are not released are 0."""
     return np.nan_to_num(layout.gram(entries, None if layout.adds else 0.0))
+
+
+def size_of_matrix(layout: Any, entries: FloatArray) -> float:
+    """Return a lower bound on the trace norm of a difference of moments.
+
+    The squares of indicators, which are no entries, are not known.
+    """
+    whole, at = matrix_of(layout, entries), layout.indicators
+    whole[at, at] = 0.0
+    others = np.setdiff1d(np.arange(len(whole)), at)
+    return max(trace_norm(whole[np.ix_(others, others)]), float(np.linalg.norm(whole)))
 
 
 def trace_norm(matrix: FloatArray) -> float:
@@ -212,7 +229,8 @@ def _of_minimiser(own: Entry, other: Entry) -> Interval:
     mine, others = (linear_term_at(entry, own.value) for entry in (own, other))
     if objective.n_classes > 1 and isinstance(noise, KNormNoise):
         # The mean over the classes is taken off: the marginal density changes by no more.
-        low, high = _around(noise.ball.gauge(others - mine) / noise.scale)
+        pair = [linear_term_at(entry, own.value, whole=True) for entry in (own, other)]
+        low, high = _around(noise.ball.gauge(pair[1] - pair[0]) / noise.scale)
     else:
         low, high = _of_noise(noise, mine, others)
     bent = _log_determinant(own, own.value) - _log_determinant(other, own.value)
@@ -220,9 +238,25 @@ def _of_minimiser(own: Entry, other: Entry) -> Interval:
     return low + bent - hidden, high + bent + hidden
 
 
-def linear_term_at(entry: Entry, point: FloatArray) -> FloatArray:
-    """Return the linear term with which a point is the minimiser."""
-    return -np.asarray(entry.exact.gradient(np.ravel(point)))
+class _Whole(Softmax):
+    """A softmax with the whole gradient: its mean over the classes is not taken off."""
+
+    def slopes(self, z: FloatArray, y: Any) -> FloatArray:
+        """Return the gradient of a record for predictors z."""
+        return super().slopes(z, y) - (1 - self.normalizer) / self.n_classes
+
+
+def linear_term_at(entry: Entry, point: FloatArray, whole: bool = False) -> FloatArray:
+    """Return the linear term with which a point is the minimiser.
+
+    A common shift of all classes moves no density of a joint model. With ``whole`` it is the one
+    of the gradient without a shift, for which the theorem states a bound.
+    """
+    objective = entry.exact
+    if whole and isinstance(objective.loss, Softmax):
+        loss = _Whole(objective.loss.n_classes, objective.loss.normalizer)
+        objective = replace(objective, loss=loss)
+    return -np.asarray(objective.gradient(np.ravel(point)))
 
 
 def _log_determinant(entry: Entry, point: FloatArray) -> float:
@@ -262,7 +296,7 @@ def size_of_change(own: Entry, other: Entry, relation: str) -> float:
             return max(float(ball.gauge(moved[list(at)])) / most for ball, at in change.parts())
         case RowsWithin():
             most = records_changed(change.neighbors) * change.square
-            return trace_norm(matrix_of(change.layout, moved)) / most
+            return size_of_matrix(change.layout, moved) / most
     return math.inf
 
 
@@ -294,8 +328,23 @@ def _over_sizes(moved: FloatArray, shifts: Any, gaussian: bool) -> float:
 def _change_of_minimiser(own: Entry, other: Entry, relation: str) -> float:
     """Return the change of the gradient at the published point over the greatest one."""
     release, noise = own.release, own.release.objective.noise
-    moved = linear_term_at(other, own.value) - linear_term_at(own, own.value)
+    pair = [linear_term_at(entry, own.value, whole=True) for entry in (own, other)]
+    moved = pair[1] - pair[0]
+    sizes = [_change_of_curvature(own, other)]
     if isinstance(noise, KNormNoise):
         most = records_changed(relation) * size_of_slopes(release.objective.loss)
-        return float(noise.ball.gauge(moved)) / (most * release.reach(noise))
-    return 0.0
+        sizes.append(float(noise.ball.gauge(moved)) / (most * release.reach(noise)))
+    return max(sizes)
+
+
+def _change_of_curvature(own: Entry, other: Entry) -> float:
+    """Return the change of the second derivative, over the penalty's, over the greatest one."""
+    objective, point = own.release.objective, np.ravel(own.value)
+    found = [entry.exact.hessian(point) for entry in (own, other)]
+    most = greatest_curvature(objective.loss) * objective.leverage
+    if found[0].core.shape != (1, len(point)) or not 0 < most < math.inf:
+        return 0.0
+    at = found[0].core[0]
+    penalty = np.array([own.exact.penalty(unit) for unit in np.eye(len(point))])[np.ix_(at, at)]
+    changed = eigh(found[0].matrix[0] - found[1].matrix[0], penalty, eigvals_only=True)
+    return float(np.abs(changed).max()) / most

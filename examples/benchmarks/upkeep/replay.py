@@ -84,8 +84,8 @@ def case(number: int, folder: str, kinds: tuple[str, ...] = KINDS) -> Case:
         calls = [_in_memory(table, are_persons) for table in tables]
         return Case(number, kind, estimator, *calls, choose)
     if neighbors == "add_remove" and rng.random() < 0.5:
-        facts["n_public"] = 50
-    estimator = getattr(skdp, kind)(**facts, **parameters(rng, kind))
+        facts["n_public"] = int(rng.choice([50, 5000, 10**6]))
+    estimator = getattr(skdp, kind)(**facts, **parameters(rng, kind, declared, "delta" in facts))
     source = str(rng.choice(SOURCES))
     calls = [
         call(table, source, are_persons, Path(folder) / f"{number}-{k}.parquet")
@@ -137,15 +137,15 @@ def budget(rng: np.random.Generator, kind: str) -> dict[str, float]:
     return found | ({"delta": 1e-6} if rng.random() < 0.35 else {})
 
 
-def parameters(rng: np.random.Generator, kind: str) -> dict[str, Any]:
+def parameters(
+    rng: np.random.Generator, kind: str, declared: Declared, has_delta: bool
+) -> dict[str, Any]:
     """Return random public parameters of an estimator, most of them the defaults."""
-    options: dict[str, list[Any]] = {
-        "fit_intercept": [True, True, False],
-        "inference_share": [None, None, None, None, 0.5],
-    }
+    options: dict[str, list[Any]] = {"fit_intercept": [True, True, False]}
+    gaussian = ["gaussian", "elliptic"] if has_delta else []
     if kind in ("DPLogisticRegression", "DPHuberRegressor"):
         options |= {
-            "mechanism": ["auto", "auto", "l1", "l2", "linf", "hull", "gaussian", "elliptic"],
+            "mechanism": ["auto", "auto", "auto", "l1", "l2", "linf", "hull", *gaussian],
             "q": ["auto", "auto", 0.5],
             "regularization": ["auto", "auto", 1.0],
             "scaling_share": ["auto", 0, 0.2],
@@ -156,7 +156,7 @@ def parameters(rng: np.random.Generator, kind: str) -> dict[str, Any]:
     if kind == "DPHuberRegressor":
         options["threshold"] = ["auto", "auto", 0.5]
     if kind == "DPLinearRegression":
-        options["mechanism"] = ["auto", "auto", "auto", "l1", "l2", "linf", "matrix", "gaussian"]
+        options["mechanism"] = ["auto"] * 4 + ["l1", "l2", "linf", "matrix", *gaussian]
         options["postprocess"] = ["auto", "ridge", "psd"]
     if "Descent" in kind:
         options |= {
@@ -168,16 +168,21 @@ def parameters(rng: np.random.Generator, kind: str) -> dict[str, Any]:
             "average": [True, False],
             "scaling_share": ["auto", 0, 0.3],
         }
+        options["mechanism"] = ["auto", "auto", "laplace", "logistic", *gaussian[:1]]
     if kind in CLASSIFIERS:
-        options["class_weight"] = [None, None, {"yes": 0.3, "a": 0.5}]
-    return {name: values[rng.integers(len(values))] for name, values in options.items()}
+        options["class_weight"] = [None, None, {declared.target[0]: 0.3}]
+    found = {name: values[rng.integers(len(values))] for name, values in options.items()}
+    is_plain = found.get("class_weight") is None and found.get("additive") is None
+    if is_plain and len(declared.target) == 2 and rng.random() < 0.2:
+        found["inference_share"] = 0.5
+    return found
 
 
 def neighbouring(
     rng: np.random.Generator, declared: Declared, neighbors: str, are_persons: bool, kind: str
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return two tables that differ in one row or person, in either order."""
-    units = int(rng.choice([1, 2, 5, 20, 60])) + 20 * (kind == "PrivateSearchCV")
+    units = int(rng.choice([1, 2, 5, 20, 60, 600])) + 20 * (kind == "PrivateSearchCV")
     sizes = rng.choice([1, 1, 2, 7, 50], units) if are_persons else np.ones(units, int)
     base = records(rng, declared, int(sizes.sum()), rng.random() < 0.3)
     base[PERSON] = np.repeat(np.arange(units), sizes)
@@ -190,8 +195,9 @@ def neighbouring(
     else:
         other[PERSON] = units
         found = [base, pd.concat([base, other], ignore_index=True)]
-    order = rng.permutation(2).tolist()
-    return found[order[0]], found[order[1]]
+    levels = {name: "string" for name, own in declared.columns.items() if isinstance(own, list)}
+    first, second = (found[k].astype(levels) for k in rng.permutation(2))
+    return first, second
 
 
 def records(rng: np.random.Generator, declared: Declared, n: int, extreme: bool) -> pd.DataFrame:
@@ -208,6 +214,8 @@ def records(rng: np.random.Generator, declared: Declared, n: int, extreme: bool)
                 table[name] = "not declared"
             elif name != TARGET or rng.random() < 0.5:
                 table[name] = table[name].iloc[0]
+            if name != TARGET and declared.missing is not None and rng.random() < 0.3:
+                table[name] = None
         else:
             low, high = declared.bounds(str(name))
             ends = [low, high, -FAR, FAR] if is_far else [low, high]

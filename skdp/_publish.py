@@ -26,8 +26,8 @@ class Recorder(Generator):
         """Return the published value; the arguments are those of `publish`."""
         raise NotImplementedError
 
-    def restart(self) -> None:
-        """Continue with a stream that does not depend on earlier draws."""
+    def restart(self) -> int:
+        """Continue with a stream that does not depend on earlier draws, and return its number."""
         raise NotImplementedError
 
 
@@ -48,11 +48,16 @@ def publish(
     **facts : object
         Public facts of the draw. Of sums: ``unit``; ``scale``, the factor on draws of the
         release's noise; ``lattice``, on which they are published. ``parts`` calls are together one
-        of the repeated releases.
+        of the repeated releases. Noise that was drawn before has the facts ``ahead``.
     """
     if isinstance(rng, Recorder):
         return rng.published(release, exact, draw, facts)
     return draw(rng)
+
+
+def ahead(rng: Generator) -> int | None:
+    """Return the number of the stream of a recorder, from which noise is drawn in advance."""
+    return rng.restart() if isinstance(rng, Recorder) else None
 
 
 def source_of(rng: Generator) -> Generator | int:

@@ -31,7 +31,7 @@ from examples.benchmarks.shared import report
 from skdp import Domain, Spline, estimate_domain
 from skdp.model_selection import PrivateSearchCV
 from skdp.testing import replay
-from skdp.testing.replay import Replay
+from skdp.testing.recording import Replay
 
 CLASSIFIERS = ("DPLogisticRegression", "DPCoordinateDescentClassifier")
 REGRESSORS = ("DPHuberRegressor", "DPLinearRegression", "DPCoordinateDescentRegressor")

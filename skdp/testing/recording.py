@@ -46,8 +46,6 @@ from skdp.trusted.releases import NotPrivate, PrivateChoice, Public
 SLACK = 1e-6
 # The same for the changes of sums, which are integers.
 EXACT = 1e-10
-# Draws of repeated noise are compared with their law if there are so many; the greatest z-score.
-_MANY, _FAR = 60, 7.0
 # The share of the output noise by which a distance may differ from that to first order.
 _BENT = 0.1
 
@@ -75,7 +73,7 @@ class Tape(Recorder):
         super().__init__(PCG64(seed))
         self.seed, self.recorded, self.choose = seed, recorded, choose
         self.entries: list[Entry] = []
-        self.noises: list[Any] = []
+        self._grains: tuple[int | None, list[int]] = (None, [])
         self.wrong: list[str] = []
 
     def __repr__(self) -> str:
@@ -106,66 +104,75 @@ class Tape(Recorder):
         self.restart()
         return copy.copy(value)
 
-    def restart(self) -> None:
+    def restart(self) -> int:
         """Continue with the stream that follows the last published value."""
         self._continue(1)
+        return len(self.entries)
 
     def _continue(self, what: int) -> None:
-        """Start the stream of the next published value, or the one between two of them."""
+        """Start the stream of the next published value (0), the one before it (1), or another."""
+        self._start(len(self.entries), what)
+
+    def _start(self, *key: int) -> None:
         # What is drawn may depend on the data, as in a search: then the streams must meet again.
-        key = [self.seed, len(self.entries), what]
-        self.bit_generator.state = PCG64(SeedSequence(key)).state
+        self.bit_generator.state = PCG64(SeedSequence([self.seed, *key])).state
 
     # The noise
 
     def _check_noise(self, drawn: Entry) -> None:
         """Compare a value with the one that the law of its release gives."""
-        rest, right = None, True
+        right = True
         if isinstance(drawn.release, NoisyMinimiser):
             right = self._is_perturbed(drawn)
-        elif drawn.is_sum and "lattice" in drawn.facts and hasattr(drawn.noise, "guarantee"):
-            expected, other = (self._expected(drawn, what) for what in (0, 2))
-            right = np.array_equal(expected, drawn.value) and not np.array_equal(expected, other)
-        elif drawn.is_sum:  # noise that was drawn before
-            rest = drawn.rest(drawn.exact)
-            if self.recorded is not None and len(self.noises) < len(self.recorded.noises):
-                before = self.recorded.noises[len(self.noises)]
-                right = before is not None and np.allclose(rest, before, rtol=1e-6, atol=1e-6)
-        self.noises.append(rest)
+        elif drawn.is_sum and hasattr(drawn.noise, "guarantee"):
+            is_shared = isinstance(drawn.noise, RepeatedNoise)  # its changes are in these units
+            right = is_shared or drawn.facts["scale"] >= 1
+            right = right and np.array_equal(self._expected(drawn), drawn.value)
         if not right:
             self.wrong.append(f"noise: {drawn.name} does not have the noise of its release")
 
-    def _expected(self, drawn: Entry, what: int) -> Any:
-        """Return the exact statistic with a draw of the release's noise from a stream."""
-        self._continue(what)
-        facts, noise = drawn.facts, drawn.noise
-        size = (len(drawn.exact),) if isinstance(noise, RepeatedNoise) else ()
-        draws = facts["scale"] * noise.rvs(self, *size)
-        return facts["lattice"].release(drawn.exact, facts["unit"], draws, self)
+    def _expected(self, drawn: Entry) -> Any:
+        """Return the exact statistic with a draw of the release's noise from the same stream."""
+        facts, unit = drawn.facts, drawn.facts["unit"]
+        if "ahead" in facts:  # noise of several passes was drawn at once
+            stream, count, at, place, scale = facts["ahead"]
+            if self._grains[0] != stream:
+                draws = self._noise(drawn.noise, (stream, 1), (count, len(scale)))
+                lattice = facts["lattice"].repeated(count)
+                self._grains = stream, lattice.grains(unit, (scale * draws).ravel(), self)
+            own = self._grains[1][at : at + len(scale)][place]
+            return facts["lattice"].adder(unit)(place, drawn.exact, own)
+        size = (len(drawn.exact),) if isinstance(drawn.noise, RepeatedNoise) else ()
+        draws = facts["scale"] * self._noise(drawn.noise, (len(self.entries), 0), *size)
+        return facts["lattice"].release(drawn.exact, unit, draws, self)
+
+    def _noise(self, noise: Any, stream: tuple[int, int], *size: Any) -> Any:
+        """Return a draw of noise from a stream; two streams and two draws are not the same."""
+        self._continue(2)
+        other = noise.rvs(self, *size)
+        self._start(*stream)
+        found = noise.rvs(self, *size)
+        if len(np.unique([found, other])) < 2 * np.size(found):
+            self.wrong.append(f"noise: draws of {type(noise).__name__} are the same")
+        return found
 
     def _is_perturbed(self, drawn: Entry) -> bool:
         """Return whether a point is the minimiser for a draw of V, with the output noise."""
         objective, point = drawn.release.objective, np.ravel(drawn.value)
-        noise, hidden = objective.noise, objective.hidden
-        self._continue(2)
-        other = noise.rvs(self)
-        self._continue(0)
-        drawn_term = noise.rvs(self)
-        by_class = drawn_term.reshape(objective.n_classes, -1)
-        linear_term = (
-            (by_class - by_class.mean(axis=0)).ravel() if len(by_class) > 1 else drawn_term
-        )
+        hidden, linear_term = objective.hidden, self._noise(objective.noise, (len(self.entries), 0))
+        if objective.n_classes > 1:
+            by_class = linear_term.reshape(objective.n_classes, -1)
+            linear_term = (by_class - by_class.mean(axis=0)).ravel()
         output = discrete_laplace(hidden.scale, len(point), self)
         found = drawn.exact.hessian(point)
         if found.core.shape != (1, len(point)):  # the matrix has parts only
-            return not np.array_equal(drawn_term, other)
+            return True
         at = found.core[0]
         moved = (linear_term_at(drawn, point) - linear_term)[at]
         # The distance from the minimiser, to first order, in steps of the output noise.
         steps = np.ldexp(np.linalg.solve(found.matrix[0], -moved), -hidden.exponent)
         away, whole = (float(np.abs(own).sum()) for own in (steps - output[at], output))
-        is_near = away <= hidden.steps + _BENT * whole
-        return is_near and not np.array_equal(drawn_term, other)
+        return away <= hidden.steps + _BENT * whole
 
 
 @dataclass(frozen=True)
@@ -277,7 +284,6 @@ def replay(
         for pair in zip(tape.entries, again.entries, strict=False)
         if pair[0].name == pair[1].name
     ]
-    wrong += _law_of_repeated(tape)
     relation = "replace_one" if guarantee is None else guarantee.neighbors
     is_whole = getattr(first.model, "_is_whole", lambda unit: True)
     in_two_steps = guarantee is not None and not is_whole(guarantee.unit)
@@ -452,25 +458,4 @@ def _changes(pairs: list[tuple[Entry, Entry]], relation: str) -> dict[str, float
 
 def _cost(entry: Entry) -> float:
     """Return a bound on what the lattice adds to the loss of a value, under both tables."""
-    lattice = entry.facts.get("lattice")
-    return 2 * (entry.facts.get("cost", 0.0) if lattice is None else lattice.cost)
-
-
-def _law_of_repeated(tape: Tape) -> Iterator[str]:
-    """Yield releases whose noise, drawn many times, is not that of its law, or occurs twice.
-
-    A z-score of the mean distance from the middle of the law is above the limit for one fit in
-    10^11, if the noise is right.
-    """
-    by_name: dict[str, list[Any]] = {}
-    for entry, rest in zip(tape.entries, tape.noises, strict=True):
-        if rest is not None and isinstance(entry.noise, RepeatedNoise):
-            by_name.setdefault(entry.name, []).append((entry.noise.law, rest))
-    for name, known in by_name.items():
-        rests = np.concatenate([rest for _, rest in known])
-        shares = np.concatenate([np.asarray(law.cdf(np.abs(rest))) for law, rest in known])
-        if len(rests) >= _MANY and len(np.unique(rests)) < len(rests) - 2:
-            yield f"noise: {name} has the same noise in several values"
-        score = (2 * shares - 1).mean() - 0.5
-        if len(rests) >= _MANY and abs(score) * math.sqrt(12 * len(rests)) > _FAR:
-            yield f"noise: {name} does not have the noise of its release"
+    return 2 * len(entry.exact) / entry.facts["lattice"].dither if entry.is_sum else 0.0

@@ -41,7 +41,8 @@ def publish(
     release : Release
         The release of the plan: its change, its noise and its theorem.
     exact : object
-        The exact statistic of the records: for sums a list of integers in units of ``2.0**unit``.
+        The exact statistic of the records: for sums a list of integers in units of ``2.0**unit``,
+        or of pairs (m, e), which stand for m 2^e, if the unit is None.
     draw : callable
         Returns the published value for a generator. It alone uses ``exact`` and noise together.
     rng : Generator

@@ -227,8 +227,10 @@ class Lattice:
         def add(generator: Generator) -> FloatArray:
             return self.release(exact, unit, draw(generator), generator)
 
-        facts = {"unit": unit, "scale": scale, "lattice": self}
-        return publish(release, exact, add, as_generator(rng), **facts)
+        # The units of floats depend on them: they are no facts.
+        facts = {"unit": None, "scale": scale, "lattice": self}
+        numbers = list(zip(exact, unit, strict=True))
+        return publish(release, numbers, add, as_generator(rng), **facts)
 
     def repeated(self, times: int) -> Lattice:
         """Return the lattice of ``times`` consecutive releases."""

@@ -69,7 +69,7 @@ class Entry:
         """Return the exact statistic of another table less the own one, in units of the noise."""
         units = np.broadcast_to(self.facts["unit"], len(self.exact)).tolist()
         steps = zip(other.exact, self.exact, units, strict=True)
-        found = [float((int(a) - int(b)) * Fraction(2) ** unit) for a, b, unit in steps]
+        found = [float((a - b) * Fraction(2) ** unit) for a, b, unit in steps]
         return np.array(found) / self.facts["scale"]
 
 
@@ -77,7 +77,7 @@ def less(values: Sequence[float], exact: Sequence[int], unit: Any) -> FloatArray
     """Return floats less exact integers in units of 2^unit, rounded once."""
     units = np.broadcast_to(unit, len(values)).tolist()
     rows = zip(values, exact, units, strict=True)
-    return np.array([float(Fraction(o) - int(s) * Fraction(2) ** own) for o, s, own in rows])
+    return np.array([float(Fraction(o) - s * Fraction(2) ** own) for o, s, own in rows])
 
 
 # Losses

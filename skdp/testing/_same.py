@@ -47,10 +47,15 @@ def _differ(place: str, a: Any, b: Any, seen: set[tuple[int, int]]) -> Iterator[
 def _bits(value: Any) -> tuple[Any, ...]:
     """Return what tells a value without parts from others."""
     if not isinstance(value, np.ndarray):
-        return (repr(value),)
+        return (text_of(value),)
     flags = value.flags
     layout = value.dtype, value.shape, value.strides, flags.writeable, flags.owndata
     return value.tobytes(), *layout
+
+
+def text_of(value: Any) -> str:
+    """Return the repr of an object, without an address."""
+    return "" if type(value).__repr__ is object.__repr__ else repr(value)
 
 
 def _inside(value: Any) -> dict[str, Any] | None:

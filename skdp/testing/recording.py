@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
+from fractions import Fraction
 from io import StringIO
 from typing import Any
 
@@ -38,7 +39,7 @@ from skdp.testing._realised import (
     size_of_change,
     size_of_repeated,
 )
-from skdp.testing._same import differences
+from skdp.testing._same import differences, text_of
 from skdp.trusted.certify import certify
 from skdp.trusted.releases import NotPrivate, PrivateChoice, Public
 
@@ -90,6 +91,8 @@ class Tape(Recorder):
     ) -> Any:
         """Draw and store a value; return it, or the one that was recorded or chosen."""
         exact = copy.copy(exact)
+        if facts.get("unit", 0) is None:
+            exact, facts = [m * Fraction(2) ** e for m, e in exact], facts | {"unit": 0}
         self._continue(0)
         drawn = Entry(release, exact, draw(self), facts)
         value, before = drawn.value, len(self.entries)
@@ -144,7 +147,9 @@ class Tape(Recorder):
             return facts["lattice"].adder(unit)(place, drawn.exact, own)
         size = (len(drawn.exact),) if isinstance(drawn.noise, RepeatedNoise) else ()
         draws = facts["scale"] * self._noise(drawn.noise, (len(self.entries), 0), *size)
-        return facts["lattice"].release(drawn.exact, unit, draws, self)
+        pairs = [Fraction(own).as_integer_ratio() for own in drawn.exact]
+        numbers, units = [m for m, _ in pairs], [unit + 1 - d.bit_length() for _, d in pairs]
+        return facts["lattice"].release(numbers, np.array(units), draws, self)
 
     def _noise(self, noise: Any, stream: tuple[int, int], *size: Any) -> Any:
         """Return a draw of noise from a stream; two streams and two draws are not the same."""
@@ -193,6 +198,8 @@ class Replay:
         Number of published values.
     violations : tuple of str
         What contradicts the guarantee, in sentences.
+    error : str
+        The error of the recorded fit, if it raised one. Then the guarantee is not known.
     """
 
     epsilon: float
@@ -202,6 +209,7 @@ class Replay:
     cost: float
     n_published: int
     violations: tuple[str, ...]
+    error: str = ""
 
     @property
     def loss(self) -> float:
@@ -304,7 +312,7 @@ def replay(
     cost = math.fsum(_cost(entry) for entry in tape.entries)
     epsilon, delta = (math.inf, 0.0) if guarantee is None else (guarantee.epsilon, guarantee.delta)
     found = Replay(
-        float(epsilon), float(delta), losses, changes, cost, len(tape.entries), tuple(wrong)
+        float(epsilon), float(delta), losses, changes, cost, len(tape.entries), (), first.error
     )
     if delta == 0 and not found.loss + cost <= epsilon * (1 + SLACK):
         wrong.append(f"loss: the realised loss is {found.loss:.9g}, and epsilon is {epsilon:.9g}")
@@ -318,6 +326,7 @@ class _Shown:
     model: Any = None
     told: list[str] = field(default_factory=list)  # warnings, printed text, the error
     text: str = ""
+    error: str = ""
 
 
 def _shown(estimator: Any, table: Any, tape: Tape) -> _Shown:
@@ -342,7 +351,9 @@ def _shown(estimator: Any, table: Any, tape: Tape) -> _Shown:
             text = getattr(shown.model, "to_json", None)
             shown.text = "" if text is None else text()
         except Exception as error:
-            shown.told += [f"the error {line}" for line in _chain(error)]
+            lines = list(_chain(error))
+            shown.told += [f"the error {line}" for line in lines]
+            shown.error = "\n".join(lines)
     shown.told += [f"the warning {own.category.__name__}: {own.message}" for own in caught]
     shown.told.append(f"the printed text {printed.getvalue()!r}")
     return shown
@@ -387,7 +398,7 @@ def _flow(first: _Shown, second: _Shown, tape: Tape, again: Tape) -> Iterator[st
         yield f"flow: {place} is not the same"
     if first.text != second.text:
         yield "flow: the JSON text of the model is not the same"
-    if first.model is not None and repr(first.model) != repr(second.model):
+    if text_of(first.model) != text_of(second.model):
         yield "flow: the repr of the model is not the same"
 
 

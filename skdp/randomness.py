@@ -215,7 +215,7 @@ class Lattice:
         value: ArrayLike,
         draw: Callable[[Generator], FloatArray],
         rng: RandomStateLike,
-        release: Any,
+        release: Any = None,
         scale: float = 1.0,
     ) -> FloatArray:
         """Return a value of finite numbers plus a draw of the noise, on the lattice, (dim,).

@@ -21,9 +21,6 @@ from scipy.linalg import eigh
 from scipy.special import log_softmax
 
 from skdp._arrays import FloatArray
-from skdp.bounds._counts import LevelCounts
-from skdp.linear_model._moments.theorem import FirstChange
-from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model.losses import Softmax, greatest_curvature, size_of_slopes
 from skdp.mechanisms import GaussianNoise, KNormNoise, Sensitivity
 from skdp.mechanisms.independent import IndependentNoise, Releases, RepeatedNoise
@@ -57,6 +54,16 @@ class Entry:
         return getattr(self.release, "noise", self.release)
 
     @property
+    def is_minimiser(self) -> bool:
+        """Whether the minimiser of a perturbed objective is published."""
+        return hasattr(self.release, "objective")
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether levels with counts above a threshold are published."""
+        return hasattr(self.release, "threshold")
+
+    @property
     def is_sum(self) -> bool:
         """Whether a sum with noise is published."""
         return "unit" in self.facts and not isinstance(self.release, PrivateChoice)
@@ -86,9 +93,9 @@ def less(values: Sequence[float], exact: Sequence[int], unit: Any) -> FloatArray
 def loss_of(own: Entry, other: Entry) -> Interval:
     """Return the log-ratio of the densities, or probabilities, of the own table and another one."""
     release = own.release
-    if isinstance(release, NoisyMinimiser):
+    if own.is_minimiser:
         return _of_minimiser(own, other)
-    if isinstance(release, LevelCounts):
+    if own.is_counted:
         return _exactly(_of_levels(own, other))
     if isinstance(release, PrivateChoice):
         mine, others = (log_probabilities(entry)[own.value] for entry in (own, other))
@@ -273,14 +280,14 @@ def _log_determinant(entry: Entry, point: FloatArray) -> float:
 def size_of_change(own: Entry, other: Entry, relation: str) -> float:
     """Return the change of a statistic over the greatest one that its release allows."""
     release = own.release
-    if isinstance(release, NoisyMinimiser):
+    if own.is_minimiser:
         return _change_of_minimiser(own, other, relation)
     if isinstance(release, PrivateChoice):
         among = own.facts.get("among", range(len(own.exact)))
         moved = [other.exact[j] - own.exact[j] for j in among]
         rate = Fraction(2) ** own.facts.get("unit", 0) / Fraction(own.facts["scale"])
         return float((max(moved) - min(moved)) * rate) / release.width
-    if isinstance(release, LevelCounts):
+    if own.is_counted:
         names = own.exact.keys() | other.exact.keys()
         moved = [abs(own.exact.get(name, 0) - other.exact.get(name, 0)) for name in names]
         return sum(moved) / records_changed(release.neighbors)
@@ -291,7 +298,7 @@ def size_of_change(own: Entry, other: Entry, relation: str) -> float:
             return 0.0
         case Sensitivity():
             return float(change.ball.gauge(moved)) / change.radius
-        case FirstChange():
+        case _ if hasattr(change, "parts"):  # balls around parts of the changes
             most = records_changed(change.neighbors)
             return max(float(ball.gauge(moved[list(at)])) / most for ball, at in change.parts())
         case RowsWithin():

@@ -28,7 +28,6 @@ from sklearn.base import clone
 
 from skdp._draws import discrete_laplace
 from skdp._publish import Recorder
-from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.mechanisms.independent import Releases, RepeatedNoise
 from skdp.privacy import Guarantee
 from skdp.testing._realised import (
@@ -125,7 +124,7 @@ class Tape(Recorder):
     def _check_noise(self, drawn: Entry) -> None:
         """Compare a value with the one that the law of its release gives."""
         right = True
-        if isinstance(drawn.release, NoisyMinimiser):
+        if drawn.is_minimiser:
             right = self._is_perturbed(drawn)
         elif drawn.is_sum and hasattr(drawn.noise, "guarantee"):
             is_shared = isinstance(drawn.noise, RepeatedNoise)  # its changes are in these units
@@ -443,7 +442,7 @@ def _times(entry: Entry) -> float:
     release = entry.release
     if isinstance(release, PrivateChoice):
         return release.times
-    if isinstance(release, NoisyMinimiser):
+    if entry.is_minimiser:
         return release.objective.models
     if isinstance(getattr(release, "change", None), Releases) and "parts" in entry.facts:
         return int(release.change.count * entry.facts["parts"])

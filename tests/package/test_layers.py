@@ -12,7 +12,7 @@ import skdp
 ROOT = Path(skdp.__file__).parent
 TOP = {"bounds", "model_selection", "inspection", "datasets", "testing", "__main__"}
 BASE = {"_arrays", "_checks", "_compiled", "_draws", "_identity", "_codec", "_lazy", "_progress"}
-BASE |= {"_search", "_sklearn"}
+BASE |= {"_publish", "_search", "_sklearn"}
 GROUND = BASE | {"randomness"}
 MIDDLE = GROUND | {"domain", "privacy", "noise", "geometry"}
 ALLOWED = {
@@ -25,6 +25,7 @@ ALLOWED = {
     "_codec": {"_arrays", "_checks"},
     "_lazy": set(),
     "_progress": set(),
+    "_publish": set(),
     "_search": {"_checks"},
     "_sklearn": set(),
     "randomness": BASE,
@@ -36,7 +37,7 @@ ALLOWED = {
     "rows": BASE | {"domain"},
     "trusted": MIDDLE | {"mechanisms"},
     "linear_model": MIDDLE | {"mechanisms", "rows", "trusted"},
-    **{room: MIDDLE | {"mechanisms", "linear_model", ""} | TOP for room in [*TOP, ""]},
+    **{room: MIDDLE | {"mechanisms", "linear_model", "trusted", ""} | TOP for room in [*TOP, ""]},
     "bounds": MIDDLE | {"mechanisms", "linear_model", "rows", "trusted"},
 }
 FILES = sorted(ROOT.rglob("*.py"))

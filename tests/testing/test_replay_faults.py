@@ -5,13 +5,31 @@ violation. Where the checker would refuse the plan, it is switched off: replay f
 """
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from inner_replay import (
+    Descent,
+    DescentPlan,
+    InferencePlan,
+    InferenceRelease,
+    KNormFamily,
+    Objective,
+    ObjectivePerturbation,
+    Perturbation,
+    ScaledMoments,
+    base_module,
+    exact_gram,
+    exact_sum,
+    gram_module,
+    moments_module,
+    perturbation_module,
+    publish,
+)
 
 import skdp
 from skdp import Domain, DPCoordinateDescentRegressor, DPLinearRegression, DPLogisticRegression
-from skdp._publish import publish
 from skdp.mechanisms import noise as noises
 from skdp.mechanisms.independent import RepeatedNoise
 from skdp.mechanisms.knorm import KNormNoise
@@ -29,9 +47,6 @@ OTHER_X, OTHER_Y, OTHER_LABELS = X.copy(), Y.copy(), LABELS.copy()
 X[3], Y[3] = np.sign(X[3]), np.sign(Y[3])
 OTHER_X[3], OTHER_Y[3], OTHER_LABELS[3] = -9 * X[3], -9 * Y[3], 1 - LABELS[3]
 REGRESSION, CLASSES = (Domain.unit_box(3, target=target) for target in ((-1, 1), [0, 1]))
-GRAM, BASE = "skdp.linear_model._shared.gram", "skdp.linear_model._shared.base"
-DESCENT = "skdp.linear_model._descent.algorithm"
-OBJECTIVE = "skdp.linear_model._objective"
 
 
 def found(estimator, neighbors="replace_one"):
@@ -105,7 +120,7 @@ def released(patch, draw):
 
         return publish(release, exact, drawn, rng, unit=unit, scale=stretch, lattice=lattice)
 
-    patch.setattr(f"{GRAM}.release_integers", release_integers)
+    patch.setattr(gram_module, "release_integers", release_integers)
 
 
 def after_fit(patch, leak):
@@ -162,7 +177,7 @@ def floats_are_added(patch):
 
         return publish(release, exact, drawn, rng, unit=unit, scale=stretch, lattice=lattice)
 
-    patch.setattr(f"{GRAM}.release_integers", release_integers)
+    patch.setattr(gram_module, "release_integers", release_integers)
 
 
 @fault("noise", logistic)
@@ -170,13 +185,12 @@ def the_solution_has_no_output_noise(patch):
     def near(theta, exponent, scale, rng):
         return publish_near(theta, exponent, 1, rng)
 
-    patch.setattr(f"{OBJECTIVE}.perturbation.publish_near", near)
+    patch.setattr(perturbation_module, "publish_near", near)
 
 
 @fault("noise", logistic)
 def the_linear_term_is_half_of_a_draw(patch):
-    name = f"{OBJECTIVE}.perturbation.Perturbation.linear_term"
-    patch.setattr(name, lambda self, rng: self.noise.rvs(rng) / 2)
+    patch.setattr(Perturbation, "linear_term", lambda self, rng: self.noise.rvs(rng) / 2)
 
 
 @fault("noise", logistic)
@@ -186,20 +200,20 @@ def the_solver_stops_early(patch):
         point.theta = -objective.linear_term / (objective.ridge + objective.n / 4)
         return point
 
-    patch.setattr(f"{OBJECTIVE}.perturbation.minimise", minimise)
+    patch.setattr(perturbation_module, "minimise", minimise)
 
 
 # Changes
 
 
 def unchecked(patch):
-    patch.setattr(f"{BASE}.certify", lambda *_: None)
+    patch.setattr(base_module, "certify", lambda *_: None)
 
 
 @fault("change", moments)
 def rows_depend_on_the_rows_before_them(patch):
     def gram(rows, *_, **__):
-        total = skdp.linear_model._shared.gram.exact_sum(rows, moments)
+        total = exact_sum(rows, moments)
         return total
 
     def moments(block):
@@ -207,7 +221,7 @@ def rows_depend_on_the_rows_before_them(patch):
         whole[:, 1:-1] = np.maximum.accumulate(whole[:, 1:-1], axis=0)
         return np.round(whole.T @ whole * 2.0**40).astype(np.int64)
 
-    patch.setattr("skdp.linear_model._moments.moments.exact_gram", gram)
+    patch.setattr(moments_module, "exact_gram", gram)
 
 
 @fault("change")
@@ -217,25 +231,22 @@ def cells_are_not_clipped(patch):
 
 @fault("change", moments)
 def a_sum_is_the_count_times_a_float(patch):
-    gram = skdp.linear_model._moments.moments.exact_gram
-
     def rough(*given, **others):
-        means = gram(*given, **others) / 2.0**40 / N
+        means = exact_gram(*given, **others) / 2.0**40 / N
         return np.round(means.astype(np.float16).astype(float) * N * 2.0**40).astype(object)
 
-    patch.setattr("skdp.linear_model._moments.moments.exact_gram", rough)
+    patch.setattr(moments_module, "exact_gram", rough)
 
 
 @fault("change", descent)
 def an_eighth_of_the_noise_of_gradients(patch):
-    plan = skdp.linear_model._descent.plan.DescentPlan
-    published = plan.published
+    published = DescentPlan.published
 
     def less(self):
         lattice, stretch = published(self)
         return noises.Publication(lattice, stretch / 8)
 
-    patch.setattr(plan, "published", less)
+    patch.setattr(DescentPlan, "published", less)
 
 
 @fault("noise")
@@ -264,26 +275,23 @@ def the_change_is_that_of_the_other_relation(patch):
 @fault("proof", logistic)
 def a_factor_of_two_is_missed_in_the_linear_term(patch):
     unchecked(patch)
-    from dataclasses import replace
-
-    calibrated = skdp.linear_model._objective.families.KNormFamily.calibrated
+    calibrated = KNormFamily.calibrated
 
     def half(self, *given):
         made = calibrated(self, *given)
         return replace(made, noise=replace(made.noise, scale=made.noise.scale / 2))
 
-    patch.setattr(skdp.linear_model._objective.families.KNormFamily, "calibrated", half)
+    patch.setattr(KNormFamily, "calibrated", half)
 
 
 @fault("change", lambda: logistic(mechanism="l2"))
 def rows_have_no_weights(patch):
-    patch.setattr(f"{OBJECTIVE}.perturbation.Perturbation.weigh", lambda self, coordinates: None)
+    patch.setattr(Perturbation, "weigh", lambda self, coordinates: None)
 
 
 @fault("change", lambda: skdp.DPCoordinateDescentClassifier(class_weight={0: 0.5}, n_passes=3))
 def weights_of_labels_are_above_one(patch):
-    name = "skdp.linear_model._shared.base.label_weights"
-    patch.setattr(name, lambda weights, labels: np.array([40.0, 30.0]))
+    patch.setattr(base_module, "label_weights", lambda weights, labels: np.array([40.0, 30.0]))
 
 
 # Flow
@@ -291,53 +299,44 @@ def weights_of_labels_are_above_one(patch):
 
 @fault("flow", lambda: linear(inference_share=0.5))
 def the_noise_of_another_release_is_used(patch):
-    plan = skdp.linear_model._inference.plan.InferencePlan
-    releases = plan.releases.fget
+    releases = InferencePlan.releases.fget
 
     def swapped(self):
         *others, scores, curvatures, squares = releases(self)
-        from dataclasses import replace
-
         return *others, replace(scores, noise=squares.noise), curvatures, squares
 
     def stage(self):
         return {own.name: own for own in swapped(self.plan)}
 
-    release = skdp.linear_model._inference.release.InferenceRelease
-    patch.setattr(release, "_releases", property(stage))
+    patch.setattr(InferenceRelease, "_releases", property(stage))
 
 
 @fault("flow", lambda: linear(n_public=10**6), "add_remove")
 def the_order_of_releases_depends_on_the_data(patch):
-    moments = skdp.linear_model._moments.moments
-    release = moments.release_exact
-    held = []
+    release, sums, held = moments_module.release_exact, ScaledMoments.sums, []
 
     def ordered(named, exact, rng):
         if named.name == "cross" and len(X) < held[0]:
             release(named, exact, rng)
         return release(named, exact, rng)
 
-    sums = moments.ScaledMoments.sums
-
     def counted(self, rows):
         held[:] = [rows.n]
         return sums(self, rows)
 
-    patch.setattr(moments, "release_exact", ordered)
-    patch.setattr(moments.ScaledMoments, "sums", counted)
+    patch.setattr(moments_module, "release_exact", ordered)
+    patch.setattr(ScaledMoments, "sums", counted)
 
 
 @fault("flow", descent)
 def the_number_of_passes_depends_on_the_data(patch):
-    run = skdp.linear_model._descent.algorithm.Descent.run
-    from dataclasses import replace
+    run = Descent.run
 
     def shorter(self, gradients, *given):
         count = 1 + int(gradients.of_block(0)[0]) // 2**20 % 7
         return run(replace(self, n_passes=count), gradients, *given)
 
-    patch.setattr(f"{DESCENT}.Descent.run", shorter)
+    patch.setattr(Descent, "run", shorter)
 
 
 @fault("flow", lambda: descent(order="greedy"))
@@ -345,7 +344,7 @@ def the_greatest_gradient_is_taken_without_noise(patch):
     def steepest(self, theta, exact, release, rng):
         return int(np.argmax(np.abs(exact)))
 
-    patch.setattr(f"{DESCENT}.Descent._steepest", steepest)
+    patch.setattr(Descent, "_steepest", steepest)
 
 
 @fault("flow", lambda: linear(n_public=10**6), "add_remove")
@@ -451,9 +450,7 @@ def some_tables_are_refused(patch):
 
 @fault("flow", logistic)
 def the_steps_of_the_solver_are_told(patch):
-    release = skdp.linear_model._objective.algorithm.ObjectivePerturbation.release
-    gradient = skdp.linear_model._solver.problem.Objective.gradient
-    calls = []
+    release, gradient, calls = ObjectivePerturbation.release, Objective.gradient, []
 
     def counted(self, theta):
         calls.append(theta.tobytes())
@@ -465,8 +462,8 @@ def the_steps_of_the_solver_are_told(patch):
         solution.attributes["n_steps_"] = hash(tuple(calls))
         return solution
 
-    patch.setattr("skdp.linear_model._solver.problem.Objective.gradient", counted)
-    patch.setattr(f"{OBJECTIVE}.algorithm.ObjectivePerturbation.release", told)
+    patch.setattr(Objective, "gradient", counted)
+    patch.setattr(ObjectivePerturbation, "release", told)
 
 
 @fault("flow")

@@ -181,11 +181,7 @@ COMPARED["l2, 20 numbers"] = calibrate("l2", numbers(20, 2.0), **PROMISE)
 
 def deltas(noise: Any, epsilons: Sequence[float]) -> list[float]:
     """Return the least delta known at each epsilon."""
-    from dataclasses import replace
-
-    known = noise.guarantee if noise.guarantee.losses else None
-    known = known or replace(noise.guarantee, losses=noise.losses)
-    return [known.delta_at(epsilon) for epsilon in epsilons]
+    return [noise.guarantee.delta_at(epsilon) for epsilon in epsilons]
 
 
 LOOKED_AT = [0.0, 0.15, 0.3, 0.4, 0.5, 0.6]

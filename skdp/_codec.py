@@ -32,7 +32,6 @@ TYPES = {
         "skdp.domain.domain": "Domain",
         "skdp.domain.splines": "Interaction Spline SplineBlock",
         "skdp.linear_model._inference.estimate": "NoisyEquations",
-        "skdp.linear_model._shared.task": "Stage",
         "skdp.linear_model.export": "Attributes Encoded InUnits InferenceSums",
         "skdp.noise": "FlippedHuber Gaussian Laplace Logistic OffsetGaussian Subbotin"
         " TruncatedLaplace",

@@ -24,13 +24,12 @@ from skdp._publish import publish
 from skdp.geometry import LpBall
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, Sensitivity
 from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.mechanisms.noise import publication, release_integers
-from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.noise import Laplace
-from skdp.privacy import Guarantee
-from skdp.privacy.losses import GaussianLoss, PairLoss
+from skdp.privacy.losses import PairLoss
 from skdp.randomness import Lattice
 from skdp.rows.persons import WHOLE_BITS
+from skdp.trusted.change import ROUND_UP
+from skdp.trusted.noise import Publication, publication, release_integers
 from skdp.trusted.releases import NoisySum, Public, Spent, records_changed, up
 
 IntArray = NDArray[np.int64]
@@ -125,14 +124,6 @@ class CountNoise:
         gaussian = self._length * gaussian_scale(self.epsilon, self.delta) * math.hypot(*SHARES)
         return gaussian < math.sqrt(2) * self._sum / self.epsilon
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """Guarantee of both releases, without assumptions."""
-        if not self.is_gaussian:
-            return Guarantee(self.epsilon, 0.0, self.neighbors)
-        losses = tuple((GaussianLoss(self._shift(stage)), 1) for stage in range(2))
-        return Guarantee(self.epsilon, self.delta, self.neighbors, losses=losses)
-
     def releases(self, cells: Sequence[int]) -> tuple[NoisySum, ...]:
         """Return both releases, of counts in so many cells of each column."""
         return tuple(self.count_release(stage, own) for stage, own in enumerate(cells))
@@ -157,13 +148,7 @@ class CountNoise:
         """Return the noise of the weighted counts of all columns, in ``cells`` cells each."""
         dim = cells * len(self.weights)
         if self.is_gaussian:
-            part = Guarantee(
-                self.epsilon,
-                self.delta,
-                self.neighbors,
-                losses=((GaussianLoss(self._shift(stage)), 1),),
-            )
-            return GaussianNoise(dim, self.deviation(stage) * ROUND_UP, part)
+            return GaussianNoise(dim, self.deviation(stage) * ROUND_UP)
         # The shares add up to epsilon but for a rounding, which K-norm noise is raised by.
         moved = Sensitivity(LpBall(dim, p=1), self._sum, self.neighbors)
         return KNorm("l1").calibrate(moved, epsilon=SHARES[stage] * self.epsilon)
@@ -202,16 +187,21 @@ class LevelCounts:
     theorem: ClassVar[str] = "estimated_bounds.md, Theorem 2"
 
     @property
+    def description(self) -> str:
+        """What is published, and with which noise."""
+        return f"levels of {self.columns} columns from Laplace counts above a threshold"
+
+    @property
+    def publication(self) -> Publication:
+        """Lattice and stretch of the counts."""
+        return publication(self.noise)
+
+    @property
     def noise(self) -> KNormNoise:
         """Laplace noise of the counts that one record changes."""
         changed = records_changed(self.neighbors) * self.columns
         moved = Sensitivity(LpBall(changed, p=1), float(changed), self.neighbors)
         return KNorm("l1").calibrate(moved, epsilon=self.epsilon)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Guarantee of the release, without assumptions."""
-        return Guarantee(self.epsilon, self.delta, self.neighbors)
 
     @property
     def threshold(self) -> float:

@@ -49,7 +49,6 @@ from skdp.linear_model.validation import (
     spent_note,
     without_column,
 )
-from skdp.mechanisms.noise import publication
 from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.guarantee import NEIGHBORS
 from skdp.randomness import RandomStateLike, as_generator, is_cryptographic
@@ -321,13 +320,10 @@ class BoundsPlan:
         limits = tuple(asked.limits[k] for k in counted)
         ruled = tuple(map(asked.is_ruled, counted))
         is_counted = neighbors == "add_remove"
-        # These raise an error if 53-bit floats cannot keep the guarantee.
-        if numbers is not None:
-            for stage, cells in enumerate((Magnitudes(1.0).n, MOST)):
-                publication(numbers.noise(stage, cells))
-        if strings is not None:
-            publication(strings.noise)
-        return cls(limits, numbers, strings, is_counted, asked.has_target, ruled)
+        found = cls(limits, numbers, strings, is_counted, asked.has_target, ruled)
+        for release in found.releases:
+            _ = release.publication  # an error if 53-bit floats cannot keep the guarantee
+        return found
 
     @property
     def releases(self) -> tuple[Release, ...]:
@@ -335,32 +331,17 @@ class BoundsPlan:
         numbers = self.numbers.releases((Magnitudes(1.0).n, MOST)) if self.numbers else ()
         return numbers if self.strings is None else (*numbers, self.strings)
 
-    def guarantee(self, epsilon: float, seeded: bool, unit: str) -> Guarantee | None:
+    def guarantee(self, public: Public) -> Guarantee | None:
         """Return the guarantee of all releases together, or None if there are none."""
-        parts, words = [], []
+        if not self.releases:
+            return None
+        words = []
         if self.numbers is not None:
-            parts.append(self.numbers.guarantee)
             law, size = "Gaussian" if self.numbers.is_gaussian else "Laplace", len(self.limits)
             words.append(f"bounds of {size} columns from counts with {law} noise")
         if self.strings is not None:
-            parts.append(self.strings.guarantee)
-            size = self.strings.columns
-            words.append(f"levels of {size} columns from Laplace counts above a threshold")
-        if not parts:
-            return None
-        # Parts of a divided budget add up to it but for a rounding, which the noise is raised by.
-        found = Guarantee(
-            epsilon,
-            sum(part.delta for part in parts),
-            neighbors=parts[0].neighbors,
-            mechanism=" and ".join(words),
-            assumptions=(_PUBLIC, RECORDS[unit], UNSEEN),
-            void_because=(_SEEDED,) if seeded else (),
-            losses=parts[0].losses if len(parts) == 1 else (),
-            unit=unit,
-        )
-        certify(self.releases, Public(found.epsilon, found.delta, found.neighbors, unit))
-        return found
+            words.append(self.strings.description)
+        return certify(self.releases, public, " and ".join(words))
 
     def release(
         self, data: Data, rng: Generator
@@ -521,7 +502,9 @@ def estimate_domain(
         asked = Asked.of(X, columns, target, other, missing, limit)
         plan = BoundsPlan.of(asked, epsilon, delta, neighbors)
         unit = "row" if groups is None else "person"
-        guarantee = plan.guarantee(epsilon, not is_cryptographic(random_state), unit)
+        seeded = () if is_cryptographic(random_state) else (_SEEDED,)
+        sentences = (_PUBLIC, RECORDS[unit], UNSEEN), seeded
+        guarantee = plan.guarantee(Public(epsilon, delta, neighbors, unit, False, *sentences))
         data = asked.read(X, y, groups)
         if guarantee is None:
             return asked.domain([], [])

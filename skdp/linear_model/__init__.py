@@ -6,7 +6,7 @@ from skdp._lazy import lazily
 
 if TYPE_CHECKING:
     from skdp.linear_model._inference.table import CoefficientTable, Inference, WaldTest
-    from skdp.linear_model._shared.task import Progress, Stage
+    from skdp.linear_model._shared.task import Progress
     from skdp.linear_model.coordinate_descent import (
         DPCoordinateDescentClassifier,
         DPCoordinateDescentRegressor,
@@ -20,7 +20,7 @@ else:
         __name__,
         {
             "_inference.table": "CoefficientTable Inference WaldTest",
-            "_shared.task": "Progress Stage",
+            "_shared.task": "Progress",
             "coordinate_descent": "DPCoordinateDescentClassifier DPCoordinateDescentRegressor",
             "huber": "DPHuberRegressor",
             "linear": "DPLinearRegression",
@@ -40,7 +40,6 @@ __all__ = [
     "DPLogisticRegression",
     "Inference",
     "Progress",
-    "Stage",
     "WaldTest",
     "from_json",
     "load_model",

@@ -17,7 +17,6 @@ from skdp._identity import is_ours
 from skdp.domain import Domain
 from skdp.linear_model._inference.estimate import NoisyEquations
 from skdp.linear_model._inference.table import Inference
-from skdp.linear_model._shared.task import Stage
 from skdp.privacy import Guarantee
 
 # Parameters that are never written: seeds are secret, and a ledger is not part of a model.
@@ -107,7 +106,6 @@ class ModelFile:
 
     skdp: str
     guarantee: Guarantee
-    stages: tuple[Stage, ...]
     coefficients: InUnits
     classes: NDArray[Any] | None
     feature_names: list[str] | None
@@ -133,7 +131,6 @@ class ModelFile:
         return cls(
             package_version(),
             model.guarantee_,
-            model.stages_,
             InUnits.of(model),
             getattr(model, "classes_", None),
             None if names is None else [str(name) for name in names],
@@ -157,7 +154,7 @@ class Exportable:
         Returns
         -------
         dict
-            ``guarantee`` and ``stages``; ``coefficients`` in the user's units, and clipping bounds,
+            ``guarantee``; ``coefficients`` in the user's units, and clipping bounds,
             to be read; ``classes``; ``attributes``; ``domain``; ``encoded``, from which predictions
             are computed; ``parameters``, and in ``left_out`` the names of those that are objects;
             the sums of its ``inference`` or None.

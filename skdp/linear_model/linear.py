@@ -30,8 +30,8 @@ from skdp.linear_model._shared.base import Algorithm, PrivateRegressor, Solution
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import row_unit
 from skdp.linear_model._shared.task import Records, Task
-from skdp.mechanisms.matrix import MatrixNoise
 from skdp.privacy import Guarantee
+from skdp.trusted.matrix import MatrixNoise
 
 # The penalty on differences of neighbouring coefficients of a spline, in units of the domain's.
 SMOOTH = 0.05
@@ -248,8 +248,8 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
     >>> model = DPLinearRegression(epsilon=1.0, domain=domain).fit(X, y)
     >>> bool(model.score(X, y) > 0.95)
     True
-    >>> [(stage.name, round(stage.epsilon, 2)) for stage in model.stages_]
-    [('scaling', 0.05), ('cross', 0.24), ('moments', 0.71)]
+    >>> [release.name for release in model.releases_]
+    ['scaling', 'cross', 'moments']
     >>> other = model.from_moments(["x0"], target="x1")  # costs nothing
     >>> other.guarantee_ is model.guarantee_
     True
@@ -305,7 +305,7 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
         last = whole.n_encoded + 1
         chosen = [p + 1 for p in places]
         model: DPLinearRegression = clone(self).set_params(domain=domain, ledger=None)
-        for name in ("guarantee_", "noise_", "stages_", "n_iter_", "converged_"):
+        for name in ("guarantee_", "noise_", "releases_", "n_iter_", "converged_"):
             setattr(model, name, getattr(self, name))
         model.n_features_in_ = domain.n_columns
         if domain.names is not None:

@@ -76,7 +76,7 @@ _CLASSES = {
     "skdp.linear_model._objective.clipping": "ClippingBounds",
     "skdp.linear_model._objective.profiles": "JointProfile RecordLoss SoftmaxRecord",
     "skdp.linear_model._shared.design": "Design Group Roughness",
-    "skdp.linear_model._shared.task": "Progress Stage",
+    "skdp.linear_model._shared.task": "Progress",
     "skdp.linear_model.coordinate_descent": "DPCoordinateDescentClassifier"
     " DPCoordinateDescentRegressor",
     "skdp.linear_model.huber": "DPHuberRegressor",
@@ -229,8 +229,7 @@ def _model(content: Any) -> Any:
         if not hasattr(model, "classes"):
             model.target_bounds_ = model._clipping.target_in_units(domain)
     model._set_coefficients()
-    _check_stages(found)
-    model.guarantee_, model.stages_ = found.guarantee, found.stages
+    model.guarantee_ = found.guarantee
     _set_attributes(model, found.attributes)
     if found.inference is not None:
         if n_models > 1:
@@ -310,18 +309,6 @@ def _clipping(domain: Domain, encoded: Encoded) -> ClippingBounds:
         raise fail("encoded: bounds", "be in [-1, 1], the lower below the upper")
     numbers, (low, high) = bounds[:-1].T.copy(), bounds[-1].tolist()
     return ClippingBounds(domain.number_index, numbers[0], numbers[1], (low, high))
-
-
-def _check_stages(found: ModelFile) -> None:
-    for stage in found.stages:
-        for name in ("deviation", "epsilon", "delta"):
-            if not 0 <= (getattr(stage, name) or 0.0) < math.inf:
-                raise fail(f"a stage: {name}", "be a number in [0, inf)", getattr(stage, name))
-        if stage.releases < 1:
-            raise fail("a stage: releases", "be a whole number >= 1", stage.releases)
-    spent = math.fsum(stage.epsilon or 0.0 for stage in found.stages)
-    if not found.stages or spent > found.guarantee.epsilon * (1 + _CLOSE):
-        raise fail("stages", "spend no more than the guarantee's epsilon")
 
 
 def _set_attributes(model: Any, found: Attributes) -> None:

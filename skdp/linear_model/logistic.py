@@ -65,7 +65,7 @@ class DPLogisticRegression(PrivateClassifier, ObjectiveEstimator):
     True
     >>> model.guarantee_.epsilon
     1.0
-    >>> [stage.name for stage in model.stages_], model.ridge_.shape
+    >>> [release.name for release in model.releases_], model.ridge_.shape
     (['scaling', 'objective', 'output'], (3,))
     """
 

@@ -1,19 +1,17 @@
 """From a sensitivity and a guarantee to noise."""
 
 from skdp.mechanisms.calibrate import Auto, calibrate
-from skdp.mechanisms.gaussian import EllipticGaussian, GaussianNoise, IsotropicGaussian
-from skdp.mechanisms.independent import (
-    Independent,
-    IndependentNoise,
-    Releases,
-    RepeatedNoise,
-    calibrate_releases,
-)
-from skdp.mechanisms.knorm import EllipticKNorm, KNorm, KNormNoise
+from skdp.mechanisms.gaussian import EllipticGaussian, IsotropicGaussian
+from skdp.mechanisms.independent import Independent, calibrate_releases
+from skdp.mechanisms.knorm import EllipticKNorm, KNorm
 from skdp.mechanisms.law_map import LawMap, law_map
-from skdp.mechanisms.matrix import MatrixGaussianNoise, MatrixLaplace, MatrixLaplaceNoise
-from skdp.mechanisms.noise import release
+from skdp.mechanisms.matrix import MatrixLaplace
 from skdp.mechanisms.sensitivity import Sensitivity
+from skdp.trusted.gaussian import GaussianNoise
+from skdp.trusted.independent import IndependentNoise, Releases, RepeatedNoise
+from skdp.trusted.knorm import KNormNoise
+from skdp.trusted.matrix import MatrixGaussianNoise, MatrixLaplaceNoise
+from skdp.trusted.noise import release
 
 __all__ = [
     "Auto",

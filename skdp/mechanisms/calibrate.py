@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp._checks import check_choice, check_epsilon, check_interval, fail
-from skdp._identity import relied_on
+from skdp._identity import is_ours, relied_on
 from skdp.geometry import LpBall, NormBall
 from skdp.mechanisms.gaussian import EllipticGaussian, IsotropicGaussian, check_weights_for
 from skdp.mechanisms.independent import Independent
 from skdp.mechanisms.knorm import NAMES, EllipticKNorm, KNorm, knorm_is_less
-from skdp.mechanisms.noise import BaseNoise, Noise, check_noise, variances
 from skdp.mechanisms.sensitivity import Sensitivity
+from skdp.privacy.guarantee import Guarantee
+from skdp.trusted.noise import BaseNoise, Noise, variances
 
 GAUSSIANS: dict[str, Any] = {"gaussian": IsotropicGaussian, "elliptic": EllipticGaussian}
 # Independent noise of one law in each coordinate, with a shape of least variance.
@@ -304,3 +305,35 @@ def mechanism_of(mechanism: Any) -> Any:
     if isinstance(mechanism, type) or not callable(getattr(mechanism, "calibrate", None)):
         raise fail("mechanism", f"be one of {sorted(_NAMES)}", mechanism, remedy)
     return mechanism
+
+
+def check_noise(
+    mechanism: Any, noise: Any, neighbors: str, dim: int, epsilon: float, delta: float
+) -> None:
+    """Raise unless noise has its members, and a guarantee within epsilon and delta."""
+    members = ("guarantee", "rvs", "covariance")
+    lacking = [name for name in members if not hasattr(noise, name)]
+    if lacking or isinstance(noise, type):
+        rule = f"make noise with {', '.join(members)}"
+        raise fail("mechanism", rule, type(noise), f"It has no {', '.join(lacking)}.")
+    claimed = noise.guarantee
+    if not isinstance(claimed, Guarantee):
+        rule = f"make noise whose guarantee is a Guarantee, {type(noise).__name__}"
+        raise fail("mechanism", rule, type(claimed))
+    if claimed.epsilon > epsilon or claimed.delta > delta:
+        rule = f"make noise with epsilon <= {epsilon:g} and delta <= {delta:g}"
+        raise fail("mechanism", rule, (claimed.epsilon, claimed.delta))
+    if claimed.neighbors != neighbors:
+        rule = f"claim privacy under the sensitivity's neighbors={neighbors!r}"
+        raise fail("mechanism", rule, claimed.neighbors)
+    if not claimed.holds:
+        raise fail("mechanism", "claim a guarantee that holds", claimed.void_because)
+    if not is_ours(mechanism):
+        draws = [np.asarray(noise.rvs(np.random.default_rng(seed))) for seed in (0, 0, 1)]
+        shapes = {(draw.shape, draw.dtype.kind) for draw in draws}
+        if shapes != {((dim,), "f")} or not np.isfinite(draws).all():
+            rule = f"make noise whose rvs(rng) returns {dim} finite floats"
+            raise fail("mechanism", rule, (type(noise).__name__, draws[0].dtype, draws[0].shape))
+        if not np.array_equal(draws[0], draws[1]) or (draws[0] == draws[2]).all():
+            rule = "make noise whose rvs(rng) draws from rng, and from it alone"
+            raise fail("mechanism", rule, type(noise).__name__)

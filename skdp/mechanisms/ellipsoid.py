@@ -1,16 +1,13 @@
-"""Ellipsoids around a norm ball: greatest weighted squares, and covers of least weighted trace.
+"""Ellipsoids around a norm ball: covers of least weighted trace.
 
 A cover is given by a factor A, of shape (dim,) for a diagonal or (dim, dim): the ellipsoid is
 {A z : |z|_2 <= 1}, its matrix S = A A'. It covers the ball if |A^-1 u|_2 <= 1 for all u. Privacy
 depends on this, so every factor is raised by the amount that a check finds missing, and by the
 rounding of the check. Proofs are in docs/proofs/gaussian.md.
 
-A ball may have further optional members. ``greatest_square(w)`` is an upper bound on the
-greatest sum_i w_i u_i^2 over the differences u, convex, positively homogeneous and nondecreasing
-in w >= 0. ``orbits()`` returns a label for each coordinate, (dim,); coordinates with one label
-are exchangeable, so w may be taken equal on them. With labels 0, 1, ... a ball may also have
-``greatest_square_of_orbits(w)``, which takes one w per label, and ``greatest_squares_of_orbits``,
-which takes rows of them.
+A ball that has the optional members ``greatest_square`` and ``orbits`` of `skdp.trusted.squares`,
+with labels 0, 1, ..., may also have ``greatest_square_of_orbits(w)``, which takes one w per label,
+and ``greatest_squares_of_orbits``, which takes rows of them.
 
 The least trace is found from its dual. Find S > 0 of least trace with tr(B_j S^-1) <= 1 for given
 B_j >= 0: z_j z_j' for points, or diag(q_j). With M(mu) = sum_j mu_j B_j over mu >= 0 the dual
@@ -35,7 +32,6 @@ from scipy.linalg import LinAlgError, qr, solve_triangular
 from scipy.linalg.lapack import dposv
 
 from skdp._arrays import FloatArray
-from skdp._checks import fail
 from skdp._identity import is_ours, remembered
 from skdp.geometry import (
     EncodedRowsBall,
@@ -48,7 +44,15 @@ from skdp.geometry import (
     SumBall,
 )
 from skdp.geometry.ball import half_widths, known
-from skdp.mechanisms.sensitivity import ROUND_UP
+from skdp.trusted.change import ROUND_UP
+from skdp.trusted.squares import (
+    dual_exponent,
+    greatest_square,
+    norm_of,
+    orbits_of,
+    orbits_of_rows,
+    positive_square,
+)
 
 COARSE, TOLERANCE = 1e-3, 1e-5  # relative, of the least trace
 MOST_ROUNDS = 100
@@ -215,58 +219,6 @@ def cover_sums(
 _MOST_ROUNDING = 1e-3
 
 
-def greatest_square(ball: NormBall, weights: FloatArray) -> float:
-    """Return an upper bound on the greatest sum_i weights_i u_i^2, all weights > 0.
-
-    It is exact for l_p balls, hulls of encoded or centred rows, balls with listable extreme
-    points, and products, sums and multiples of them. It is not exact for full maps of balls with
-    too many extreme points. It is an error if the ball has none of ``greatest_square``,
-    ``extreme_points`` and ``bounding_box``.
-    """
-    if hasattr(ball, "greatest_square"):
-        return _positive(float(ball.greatest_square(_equal_on_orbits(ball, weights))))
-    if not is_ours(ball):  # a subclass may have another gauge
-        return _greatest_listed_square(ball, weights)
-    match ball:
-        case LpBall():
-            return _norm(weights * ball.bounding_box() ** 2, _dual_exponent(ball.p)) * ROUND_UP
-        case EncodedRowsBall():
-            # A row has at most one indicator of a block.
-            return float(_greatest_of_each(_orbits_of_rows(ball), weights).sum()) * ROUND_UP
-        case ShearedBall(ball=EncodedRowsBall(intercept=True) as rows) if is_ours(rows) and (
-            rows.index is None or rows.index[0] == 0
-        ):
-            # Over rows (1, z, e) + shift, in which each number and each block is free. A number at
-            # the better end, or an indicator, adds this to the square of the shift.
-            orbit, shift = _orbits_of_rows(rows), ball.shift
-            sides = np.where(orbit < 1 + rows.n_numbers, np.abs(shift), shift)
-            added = _greatest_of_each(orbit, weights * (1 + 2 * sides)).sum()
-            return float(weights @ shift**2 + added) * ROUND_UP
-        case ScaledBall():
-            return ball.factor**2 * greatest_square(ball.ball, weights) * ROUND_UP
-        case MappedBall() if np.ndim(ball.matrix) == 1:
-            return greatest_square(ball.ball, weights * np.square(ball.matrix)) * ROUND_UP
-        case ProductBall():
-            return sum(_squares_of_parts(ball, weights)) * ROUND_UP
-        case SumBall():
-            shares = zip(_squares_of_parts(ball, weights), ball.weights, strict=True)
-            return max(square / weight**2 for square, weight in shares) * ROUND_UP
-    return _greatest_listed_square(ball, weights)
-
-
-def _greatest_listed_square(ball: NormBall, weights: FloatArray) -> float:
-    points = known(ball, "extreme_points")
-    if points is not None:
-        return float((points**2 @ weights).max()) * ROUND_UP
-    is_image = type(ball) in (MappedBall, ShearedBall)
-    image = _cover_image(ball, weights) if is_image else None  # type: ignore[arg-type]
-    if image is not None:
-        # |W^(1/2) u| <= |W^(1/2) A| for u = A z, |z| <= 1.
-        root = np.sqrt(weights)[:, None] * (np.diag(image) if image.ndim == 1 else image)
-        return float(np.linalg.norm(root, 2)) ** 2 * ROUND_UP
-    return float(weights @ (half_widths(ball) * ROUND_UP) ** 2) * ROUND_UP
-
-
 def least_cover(ball: NormBall, weights: FloatArray) -> FloatArray:
     """Return a factor A, (dim,) or (dim, dim), that covers the ball with little tr(W A A').
 
@@ -274,7 +226,7 @@ def least_cover(ball: NormBall, weights: FloatArray) -> FloatArray:
     only the diagonal of W is used.
     """
     if hasattr(ball, "greatest_square") and hasattr(ball, "orbits"):
-        return _cover_orbits(ball, _orbits_of(ball), _diagonal(weights))
+        return _cover_orbits(ball, orbits_of(ball), _diagonal(weights))
     # Some balls need no list of points for a diagonal W.
     stretched = type(ball) is MappedBall and np.ndim(ball.matrix) == 1
     plain = stretched or type(ball) in (LpBall, ScaledBall, ProductBall, SumBall)
@@ -288,7 +240,7 @@ def least_cover(ball: NormBall, weights: FloatArray) -> FloatArray:
         case LpBall():
             return _cover_lp(ball.bounding_box(), ball.p, _diagonal(weights))
         case EncodedRowsBall():
-            return _cover_orbits(ball, _orbits_of_rows(ball), _diagonal(weights))
+            return _cover_orbits(ball, orbits_of_rows(ball), _diagonal(weights))
         case ScaledBall():
             return np.asarray(ball.factor * least_cover(ball.ball, weights) * ROUND_UP)
         case ProductBall() | SumBall():
@@ -327,23 +279,13 @@ def _points_factor(points: FloatArray, weights: FloatArray) -> FloatArray:
 
 def _cover_lp(widths: FloatArray, p: float, weights: FloatArray) -> FloatArray:
     """Minimise sum weights / w over greatest_square(w) <= 1, in closed form."""
-    r = _dual_exponent(p)
+    r = dual_exponent(p)
     if math.isinf(r):
         return widths * ROUND_UP
     # x = w widths^2 has |x|_r = 1, and minimises sum_i cost_i / x_i: x^(r + 1) ~ cost.
     cost = weights * widths**2
     x = (cost / cost.max()) ** (1 / (r + 1))
-    return np.asarray(widths * np.sqrt(_norm(x, r) / x) * ROUND_UP)
-
-
-def _dual_exponent(p: float) -> float:
-    """Return r such that the greatest sum c_i t_i^2 over |t|_p <= 1 is |c|_r."""
-    return math.inf if p <= 2 else 1.0 if math.isinf(p) else p / (p - 2)
-
-
-def _norm(x: FloatArray, r: float) -> float:
-    top = float(x.max())
-    return top if math.isinf(r) else top * float(((x / top) ** r).sum()) ** (1 / r)
+    return np.asarray(widths * np.sqrt(norm_of(x, r) / x) * ROUND_UP)
 
 
 def _cover_orbits(ball: NormBall, orbit: NDArray[np.intp], weights: FloatArray) -> FloatArray:
@@ -358,7 +300,7 @@ def _cover_of_sums(ball: Any, sums: tuple[float, ...]) -> FloatArray:
     """Return the cover of each orbit, (orbits,), for the sums of the weights of orbits."""
 
     def greatest(w: FloatArray) -> float:
-        return _positive(float(ball.greatest_square_of_orbits(w)))
+        return positive_square(float(ball.greatest_square_of_orbits(w)))
 
     return _raised(greatest, np.array(sums), getattr(ball, "greatest_squares_of_orbits", None))
 
@@ -370,38 +312,6 @@ def _raised(
 ) -> FloatArray:
     w = cover_sums(greatest, sums) if rows is None else cover_sums(greatest, sums, rows)
     return np.asarray(np.sqrt(greatest(w) / w) * ROUND_UP)
-
-
-def _orbits_of(ball: NormBall) -> NDArray[np.intp]:
-    """Return 0, 1, ... in place of the labels of the ball's orbits, (dim,)."""
-    labels = np.asarray(ball.orbits())  # type: ignore[attr-defined]
-    if labels.shape != (ball.dim,):
-        raise fail("orbits", f"have one label for each of {ball.dim} coordinates", labels.shape)
-    return np.asarray(np.unique(labels, return_inverse=True)[1])
-
-
-def _equal_on_orbits(ball: NormBall, weights: FloatArray) -> FloatArray:
-    """Raise each weight to the greatest of its orbit: the bound can only grow."""
-    if not hasattr(ball, "orbits"):
-        return weights
-    orbit = _orbits_of(ball)
-    return _greatest_of_each(orbit, weights)[orbit]
-
-
-def _greatest_of_each(orbit: NDArray[np.intp], weights: FloatArray) -> FloatArray:
-    greatest = np.zeros(orbit.max() + 1)
-    np.maximum.at(greatest, orbit, weights)
-    return greatest
-
-
-def _orbits_of_rows(ball: EncodedRowsBall) -> NDArray[np.intp]:
-    """Return labels: each block has one, and the intercept and every number one of its own."""
-    before = int(ball.intercept) + ball.n_numbers
-    blocks = np.repeat(np.arange(len(ball.block_sizes)), ball.block_sizes)
-    labels = np.concatenate([np.arange(before), before + blocks]).astype(np.intp)
-    out = np.empty_like(labels)
-    out[slice(None) if ball.index is None else list(ball.index)] = labels
-    return out
 
 
 def _cover_parts(ball: ProductBall | SumBall, weights: FloatArray) -> FloatArray:
@@ -457,14 +367,3 @@ def _diagonal(weights: FloatArray) -> FloatArray:
 
 def _part(weights: FloatArray, at: NDArray[np.intp]) -> FloatArray:
     return np.asarray(weights[np.ix_(at, at)] if weights.ndim == 2 else weights[at])
-
-
-def _squares_of_parts(ball: ProductBall | SumBall, weights: FloatArray) -> list[float]:
-    pairs = zip(ball.balls, ball.places, strict=True)
-    return [greatest_square(part, weights[at]) for part, at in pairs]
-
-
-def _positive(square: float) -> float:
-    if not 0 < square < math.inf:
-        raise fail("greatest_square", "return a finite number > 0 for positive weights", square)
-    return square

@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_epsilon, check_interval, check_numbers, check_positive, fail
-from skdp._draws import normals
-from skdp._identity import relied_on, remembered
-from skdp.mechanisms.ellipsoid import greatest_square, least_cover, trace
-from skdp.mechanisms.noise import BaseNoise
-from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
+from skdp._identity import remembered
+from skdp.mechanisms.ellipsoid import least_cover, trace
+from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.privacy.conversions import gaussian_mu
-from skdp.privacy.guarantee import Guarantee
-from skdp.privacy.losses import GaussianLoss
-from skdp.randomness import GRANULARITY
+from skdp.trusted.certify import certified
+from skdp.trusted.change import ROUND_UP
+from skdp.trusted.gaussian import GaussianNoise
+from skdp.trusted.releases import length_in
+from skdp.trusted.squares import greatest_square
 
 
 def gaussian_scale(epsilon: float, delta: float) -> float:
@@ -51,86 +49,12 @@ def gaussian_scale(epsilon: float, delta: float) -> float:
     return scale
 
 
+def spendable(delta: float) -> float:
+    """Return the delta for which noise is calibrated: bounds of the checker round by 1e-12."""
+    return delta * (1 - 2e-12)
+
+
 _greatest_mu = remembered(maxsize=1024)(gaussian_mu)
-
-
-@dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
-class GaussianNoise(BaseNoise):
-    """Centred Gaussian noise A Z, with Z standard normal.
-
-    Attributes
-    ----------
-    dim : int, >= 1
-        Number of coordinates.
-    factor : float, or array of shape (dim,) or (dim, dim), units of the released value
-        A; a number stands for a multiple of the identity, a vector for a diagonal matrix.
-    guarantee : Guarantee
-        Guarantee of one release.
-
-    Examples
-    --------
-    >>> from skdp.geometry import LpBall
-    >>> from skdp.mechanisms import Sensitivity, calibrate
-    >>> noise = calibrate("gaussian", Sensitivity(LpBall(2)), epsilon=1.0, delta=1e-6)
-    >>> type(noise).__name__, noise.guarantee.delta
-    ('GaussianNoise', 1e-06)
-    >>> noise.covariance().diagonal().round(1).tolist()
-    [17.8, 17.8]
-    >>> noise.release([12.0, -3.0]).shape
-    (2,)
-    """
-
-    dim: int
-    factor: float | FloatArray
-    guarantee: Guarantee
-    log_concave: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        factor = check_numbers("factor", self.factor)
-        if factor.shape not in ((), (self.dim,), (self.dim, self.dim)):
-            raise fail("factor", f"be a number or have {self.dim} rows", factor.shape)
-        if not np.isfinite(factor).all():
-            remedy = "Measure the released values in greater units."
-            raise fail("factor", "hold finite numbers", remedy=remedy)
-        factor.setflags(write=False)
-        object.__setattr__(self, "factor", factor if factor.ndim else float(factor))
-
-    @property
-    def granularity(self) -> float:
-        """Greatest distance of a draw from one of the exact law, in standard deviations."""
-        # A product with a matrix rounds once for each term.
-        mixed = np.ndim(self.factor) == 2
-        return float(min(2.0**-20, max(GRANULARITY, mixed * 2.0**-48 * self.dim**1.5)))
-
-    def rvs(self, rng: Generator) -> FloatArray:
-        """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
-        return self._spread(normals(self.dim, rng))
-
-    def variance(self) -> FloatArray:
-        """Return the variance of each coordinate of a draw, (dim,)."""
-        factor = np.asarray(self.factor)
-        squares = factor**2
-        return squares.sum(axis=1) if factor.ndim == 2 else np.full(self.dim, squares)
-
-    def covariance(self) -> FloatArray:
-        """Return the covariance of a draw, (dim, dim)."""
-        root = self._spread(np.eye(self.dim))
-        return np.asarray(root.T @ root)
-
-    def first_covariance(self) -> FloatArray:
-        """Return the covariance of each coordinate with the first one, (dim,)."""
-        factor = np.asarray(self.factor)
-        if factor.ndim == 2:
-            return np.asarray(factor @ factor[0])
-        return np.append(self.variance()[:1], np.zeros(self.dim - 1))
-
-    def _draws(self, n: int, rng: Generator) -> FloatArray:
-        return self._spread(rng.standard_normal((n, self.dim)))
-
-    def _spread(self, z: FloatArray) -> FloatArray:
-        """Return A z for z of shape (..., dim)."""
-        factor = np.asarray(self.factor)
-        return np.asarray(z @ factor.T if factor.ndim == 2 else z * factor)
 
 
 @dataclass(frozen=True)
@@ -156,23 +80,9 @@ class IsotropicGaussian:
         """Return the least such noise that is (epsilon, delta)-private, for delta > 0."""
         epsilon, ball = check_epsilon(epsilon), sensitivity.ball
         length = sensitivity.radius * math.sqrt(greatest_square(ball, np.ones(ball.dim)))
-        scale = length * gaussian_scale(epsilon, delta) * ROUND_UP
-        guarantee = gaussian_guarantee(sensitivity, epsilon, delta, "Gaussian")
-        return GaussianNoise(ball.dim, scale, guarantee)
-
-
-def gaussian_guarantee(
-    sensitivity: Sensitivity, epsilon: float, delta: float, kind: str
-) -> Guarantee:
-    """Return the guarantee of Gaussian noise calibrated to a sensitivity."""
-    return Guarantee(
-        float(epsilon),
-        float(delta),
-        neighbors=sensitivity.neighbors,
-        mechanism=f"{kind} noise for differences in {sensitivity.ball!r}",
-        assumptions=relied_on(sensitivity.ball),
-        losses=((GaussianLoss(1 / gaussian_scale(epsilon, delta)), 1),),
-    )
+        scale = length * gaussian_scale(epsilon, spendable(delta)) * ROUND_UP
+        said = f"Gaussian noise for differences in {ball!r}"
+        return certified(GaussianNoise(ball.dim, scale), sensitivity, epsilon, delta, said)
 
 
 _REMEDY = "Greater weights mean less noise in a coordinate."
@@ -224,13 +134,13 @@ class EllipticGaussian:
     ) -> GaussianNoise:
         """Return such noise that is (epsilon, delta)-private, for delta > 0."""
         epsilon = check_epsilon(epsilon)
-        scale = sensitivity.radius * gaussian_scale(epsilon, delta) * ROUND_UP
-        factor = scale * self.cover(sensitivity) * ROUND_UP
-        guarantee = gaussian_guarantee(sensitivity, epsilon, delta, "elliptic Gaussian")
-        return GaussianNoise(sensitivity.ball.dim, factor, guarantee)
+        scale = gaussian_scale(epsilon, spendable(delta)) * ROUND_UP
+        noise = GaussianNoise(sensitivity.ball.dim, scale * self.cover(sensitivity))
+        said = f"elliptic Gaussian noise for differences in {sensitivity.ball!r}"
+        return certified(noise, sensitivity, epsilon, delta, said)
 
     def cover(self, sensitivity: Sensitivity) -> FloatArray:
-        """Return A, (dim,) or (dim, dim), with S = A A' for a sensitivity of radius 1.
+        """Return A, (dim,) or (dim, dim), with S = A A' and u' S^-1 u <= 1 for all differences u.
 
         It is the better of the fitted and the round cover.
         """
@@ -242,7 +152,8 @@ class EllipticGaussian:
         length = np.sqrt(greatest_square(ball, np.ones(ball.dim))) * ROUND_UP
         round_cover, fitted = np.full(ball.dim, length), least_cover(ball, weights)
         better = trace(fitted, weights) < trace(round_cover, weights)
-        return fitted if better else round_cover  # also if a number has overflowed
+        found = fitted if better else round_cover  # also if a number has overflowed
+        return np.asarray(found * length_in(found, sensitivity) * ROUND_UP)
 
 
 def check_weights_for(weights: ArrayLike | None, dim: int) -> None:

@@ -8,14 +8,11 @@ privacy losses are known in advance and add up (``docs/proofs/repeated_releases.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
@@ -24,109 +21,47 @@ from skdp._checks import (
     check_count,
     check_epsilon,
     check_interval,
-    check_numbers,
     check_positive,
     check_positives,
     fail,
 )
 from skdp._identity import relied_on, remembered
 from skdp.geometry.ball import ask
-from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.mechanisms.noise import BaseNoise, Publication, paid_in_full, published
+from skdp.mechanisms.gaussian import gaussian_scale, spendable
 from skdp.mechanisms.scales import (
     FAMILIES,
     NAMES,
     PLAIN,
-    Losses,
-    Shift,
-    WorstShift,
+    certified_at_first,
     check_law,
     composed_scale,
     excess_at,
     law_of,
-    length_of,
-    losses_of,
     pure_scale,
     scaled,
     worst_scale,
-    worst_shift,
 )
 from skdp.mechanisms.sensitivity import Sensitivity
-from skdp.noise.law import Size
-from skdp.privacy.guarantee import NEIGHBORS, Guarantee
-from skdp.privacy.losses import PrivacyLoss, SelectionLoss
-from skdp.randomness import Lattice, RandomStateLike, granularity_of
+from skdp.privacy.losses import Losses, SelectionLoss
+from skdp.trusted.certify import certified, certify
+from skdp.trusted.independent import (
+    MOST_SIZES,
+    IndependentNoise,
+    Releases,
+    RepeatedNoise,
+    Shift,
+    WorstShift,
+    fewer,
+    length_of,
+    worst_shift,
+)
+from skdp.trusted.releases import NoisySum, PrivateChoice, Public, Release
 
 # Delta is spent only if it reduces the scale by more than this share.
 LEAST_GAIN = 1e-3
 # Proportions half-width^a are tried for these a: 1/2 is best for Gaussian noise on a box, 1/3 for
 # pure Laplace noise on a box, and 1 for a ball whose corners lie on the axes.
 _EXPONENTS = (0.0, 1 / 3, 1 / 2, 1.0)
-
-
-@dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
-class IndependentNoise(BaseNoise):
-    """Independent noise: coordinate j is scale[j] X_j, all X_j of one law.
-
-    Attributes
-    ----------
-    law : Law
-        The law of every X_j.
-    scale : array of shape (dim,), units of the released value
-    guarantee : Guarantee
-        Guarantee of one release.
-    losses : tuple of (PrivacyLoss, int)
-        Losses of the coordinates with their numbers. They dominate the privacy loss of the
-        release at every epsilon.
-
-    Examples
-    --------
-    >>> from skdp.geometry import LpBall
-    >>> from skdp.mechanisms import Sensitivity, calibrate
-    >>> noise = calibrate("flipped_huber", Sensitivity(LpBall(1)), epsilon=1.0, delta=0.01)
-    >>> type(noise).__name__, float(noise.covariance()[0, 0].round(3))
-    ('IndependentNoise', 1.704)
-    >>> noise.release([412.0]).shape
-    (1,)
-    """
-
-    law: Any
-    scale: FloatArray
-    guarantee: Guarantee
-    losses: Losses = ()
-    log_concave: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        scale = check_numbers("scale", self.scale)
-        if scale.ndim != 1 or not (np.isfinite(scale) & (scale > 0)).all():
-            raise fail("scale", "hold one finite number > 0 for each coordinate", scale.shape)
-        scale.setflags(write=False)
-        object.__setattr__(self, "scale", scale)
-
-    @property
-    def dim(self) -> int:
-        """Number of coordinates."""
-        return len(self.scale)
-
-    def coordinate(self, j: int = 0) -> Any:
-        """Return the law of the noise in coordinate j."""
-        return self.law.scaled(float(self.scale[j]))
-
-    @property
-    def granularity(self) -> float:
-        """Greatest distance of a draw from one of the exact law, in standard deviations."""
-        return granularity_of(self.law)
-
-    def rvs(self, rng: Generator) -> FloatArray:
-        """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
-        return np.asarray(self.scale * self.law.rvs(self.dim, rng))
-
-    def variance(self) -> FloatArray:
-        """Return the variance of each coordinate of a draw, (dim,)."""
-        return np.asarray(self.law.var() * self.scale**2)
-
-    def _draws(self, n: int, rng: Generator) -> FloatArray:
-        return np.asarray(self.scale * self.law.rvs((n, self.dim), rng))
 
 
 @dataclass(frozen=True)
@@ -184,20 +119,17 @@ class Independent:
         epsilon = check_epsilon(epsilon)
         delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
         law, proportions, worst = self._best(sensitivity, epsilon, delta)
-        scale = worst_scale(law, worst, epsilon, delta)
+        scale = worst_scale(law, worst, epsilon, spendable(delta))
         pure = pure_scale(law, worst.total, epsilon, required=False)
         if delta > 0 and pure <= scale * (1 + LEAST_GAIN):
             scale, delta = pure, 0.0
-        losses = losses_of(law, worst.above, worst.length, scale)
-        guarantee = Guarantee(
-            epsilon,
-            delta,
-            neighbors=sensitivity.neighbors,
-            mechanism=f"independent {law!r} noise for differences in {sensitivity.ball!r}",
-            assumptions=relied_on(law, sensitivity.ball),
-            losses=losses if delta > 0 else (),
-        )
-        return IndependentNoise(law, scale * proportions, guarantee, losses)
+        said = f"independent {law!r} noise for differences in {sensitivity.ball!r}"
+
+        def made(factor: float) -> IndependentNoise:
+            noise = IndependentNoise(law, factor * scale * proportions)
+            return certified(noise, sensitivity, epsilon, delta, said)
+
+        return certified_at_first(made)
 
     def _best(
         self, sensitivity: Sensitivity, epsilon: float, delta: float
@@ -247,142 +179,8 @@ def _log_square(proportions: FloatArray) -> float:
 
 
 MECHANISMS = ("auto", *NAMES)
-# Up to so many sizes are composed one by one; more are replaced by a few that are worse.
-MOST_SIZES = 16
 # Share of private choices in the budget: in epsilon, or in the variance of the privacy loss.
 SHARE = 0.5
-
-
-@dataclass(frozen=True)
-class Releases:
-    """Planned scalar releases, and how much one record changes each of them.
-
-    Parameters
-    ----------
-    shifts : sequence of (size, count)
-        ``count`` releases, an int >= 1, that one record changes by at most ``size``, a float in
-        (0, inf) in units of the released value. Stored in falling order, equal sizes together.
-    neighbors : {"replace_one", "add_remove"}
-        Relation for which the sizes hold.
-
-    Raises
-    ------
-    ValueError
-        If there is no pair, or one is out of range.
-
-    Examples
-    --------
-    >>> Releases([(0.5, 10), (2.0, 3), (0.5, 2)], "replace_one").shifts
-    ((2.0, 3), (0.5, 12))
-    """
-
-    shifts: Shift
-    neighbors: str
-
-    def __init__(self, shifts: Sequence[tuple[float, int]], neighbors: str) -> None:
-        object.__setattr__(self, "shifts", _checked(shifts))
-        object.__setattr__(self, "neighbors", check_choice("neighbors", neighbors, NEIGHBORS))
-
-    @property
-    def count(self) -> int:
-        """Number of releases."""
-        return sum(count for _, count in self.shifts)
-
-
-@dataclass(frozen=True)
-class RepeatedNoise(BaseNoise):
-    """Noise for each of several scalar releases.
-
-    Attributes
-    ----------
-    law : Law
-        The law of the noise of one release, in units of the released value.
-    guarantee : Guarantee
-        Guarantee of all releases together, each with a draw of its own.
-    losses : tuple of (PrivacyLoss, int)
-        Losses of the releases with their numbers. They dominate the privacy loss of all
-        releases, also if later ones depend on earlier results. Those of Gaussian noise are one.
-    shifts : tuple of (float, int)
-        The releases of the calibration, as in `Releases`.
-
-    Examples
-    --------
-    >>> from skdp.mechanisms import calibrate_releases
-    >>> noise = calibrate_releases(
-    ...     "auto", [(1.0, 100)], neighbors="add_remove", epsilon=1.0, delta=1e-6
-    ... )
-    >>> type(noise).__name__, noise.guarantee.epsilon
-    ('RepeatedNoise', 1.0)
-    >>> daily = [noise.release([float(count)]) for count in (12, 15, 11)]
-    >>> len(daily)
-    3
-    """
-
-    law: Any
-    guarantee: Guarantee
-    losses: tuple[tuple[PrivacyLoss, int], ...]
-    shifts: Shift
-    dim: ClassVar[int] = 1
-    log_concave: ClassVar[bool] = True
-
-    @property
-    def granularity(self) -> float:
-        """Greatest distance of a draw from one of the exact law, in standard deviations."""
-        return granularity_of(self.law)
-
-    def rvs(self, rng: Generator, size: Size = None) -> FloatArray:
-        """Return independent draws of shape ``size``, (1,) if None, for simulations."""
-        return np.asarray(self.law.rvs(1 if size is None else size, rng))
-
-    @cached_property
-    def publication(self) -> Publication:
-        """Lattice and stretch of the release of one number."""
-        return self.publication_for(np.ones(1), 1)
-
-    def publication_for(self, factors: FloatArray, numbers: int) -> Publication:
-        """Return the lattice and stretch of draws, each times a public factor.
-
-        Parameters
-        ----------
-        factors : ndarray of shape (k,), entries > 0
-        numbers : int
-            Greatest number of values that one of the ``shifts`` pays for together.
-        """
-        halves = np.array([size / 2 for size, _ in self.shifts])
-        distance = float(np.min(-np.expm1(math.log(2) + np.asarray(self.law.logsf(halves)))))
-        count = sum(count for _, count in self.shifts)
-        whole = max(math.exp(float(loss.log_delta(0.0))) for loss, _ in self.losses)
-
-        def shrink(lattice: Lattice) -> float:
-            # Each release is paid by its own distance, or all by that of the composition.
-            cost = numbers / lattice.dither
-            return min(paid_in_full(cost, distance), paid_in_full(cost * count, whole))
-
-        return published(factors * math.sqrt(self.var()), self.granularity, shrink)
-
-    def release(self, value: ArrayLike, rng: RandomStateLike = None) -> FloatArray:
-        """Return numbers, (k,), with a draw each, on a lattice; see `KNormNoise.release`.
-
-        Each number is one of the releases for which the noise was calibrated.
-        """
-        count = np.size(value)
-        lattice, stretch = self.publication_for(np.ones(count), 1)
-
-        def draw(generator: Generator) -> FloatArray:
-            return stretch * self.rvs(generator, count)
-
-        return lattice.publish(value, draw, rng, self, stretch)
-
-    def var(self) -> float:
-        """Return the variance of the noise of one release."""
-        return float(self.law.var())
-
-    def variance(self) -> FloatArray:
-        """Return the variance of one draw, (1,)."""
-        return np.array([self.var()])
-
-    def _draws(self, n: int, rng: Generator) -> FloatArray:
-        return self.rvs(rng, (n, 1))
 
 
 def calibrate_releases(
@@ -463,11 +261,8 @@ def _calibrated(
     delta: float,
     choices: tuple[float, int] | None,
 ) -> RepeatedNoise:
-    few = releases.shifts
-    if delta > 0 and len(few) > MOST_SIZES:
-        few = fewer(few, MOST_SIZES)
-    length = length_of(releases.shifts)
-    worst = WorstShift((few,), few, length)
+    few = fewer(releases.shifts, MOST_SIZES) if delta > 0 else releases.shifts
+    worst = WorstShift(few, length_of(releases.shifts))
     beside: Losses = ()
     rest = epsilon
     if choices is not None:
@@ -480,8 +275,8 @@ def _calibrated(
 
     def scale_of(law: Any) -> float:
         if beside and delta > 0:
-            return composed_scale(law, few, epsilon, delta, beside)
-        return worst_scale(law, worst, rest, delta)
+            return composed_scale(law, few, epsilon, spendable(delta), beside)
+        return worst_scale(law, worst, rest, spendable(delta))
 
     law = law_of("laplace" if mechanism == "auto" else mechanism, worst, rest, delta)
     if mechanism == "auto" and delta > 0:
@@ -491,21 +286,19 @@ def _calibrated(
         if not is_pure and excess_at(law, few, beside, epsilon, delta, 1 / limit) > 0:
             law = PLAIN["gaussian"]
     scale = scale_of(law)
-    losses = (*losses_of(law, few, length, scale), *beside)
-    law = scaled(law, scale)
-    shifts = _told(releases.shifts)
-    told = f"{law!r} noise in each of {releases.count} releases with shifts {shifts}"
-    if choices is not None:
-        told += f", and {choices[1]} private choices"
-    guarantee = Guarantee(
-        epsilon,
-        delta,
-        neighbors=releases.neighbors,
-        mechanism=told,
-        assumptions=relied_on(law),
-        losses=losses if delta > 0 or beside else (),
-    )
-    return RepeatedNoise(law, guarantee, losses, releases.shifts)
+
+    def made(factor: float) -> RepeatedNoise:
+        noise = RepeatedNoise(scaled(law, factor * scale), releases.shifts)
+        shifts = _told(releases.shifts)
+        told = f"{noise.law!r} noise in each of {releases.count} releases with shifts {shifts}"
+        planned: list[Release] = [NoisySum("releases", releases, noise)]
+        if choices is not None:
+            planned.append(PrivateChoice("choices", *choices))
+            told += f", and {choices[1]} private choices"
+        public = Public(epsilon, delta, releases.neighbors, assumptions=relied_on(noise.law))
+        return replace(noise, guarantee=certify(planned, public, told))
+
+    return certified_at_first(made)
 
 
 def choice_width(count: int, *, epsilon: float, delta: float = 0.0) -> float:
@@ -521,38 +314,7 @@ def choice_width(count: int, *, epsilon: float, delta: float = 0.0) -> float:
     return math.sqrt(SHARE * 3 / count) / gaussian_scale(epsilon, delta)
 
 
-def fewer(shifts: Shift, most: int) -> Shift:
-    """Return at most ``most`` sizes whose k greatest have no lesser sum, for every k.
-
-    The sum of the k greatest sizes is a concave function of k. Tangents lie above it, and so does
-    the polygon that leaves each tangent at an integer k, at or after the crossing with the next.
-    """
-    sizes, counts = (np.array(column, dtype=float) for column in zip(*shifts, strict=True))
-    ends = np.cumsum(counts)
-    at = np.searchsorted(ends, np.linspace(0, ends[-1], most))
-    touched = np.unique(np.minimum(at, len(sizes) - 1))
-    slopes, heights = sizes[touched], (np.cumsum(sizes * counts) - sizes * ends)[touched]
-    crossed = np.floor(np.diff(heights) / -np.diff(slopes)) + 1
-    places = np.maximum.accumulate(np.minimum(np.append(crossed, ends[-1]), ends[-1]))
-    steps = np.diff(places, prepend=0.0)
-    return tuple((float(s), int(n)) for s, n in zip(slopes, steps, strict=True) if n > 0)
-
-
 def _told(shifts: Shift) -> str:
     """Return the shifts in words, abbreviated if there are many."""
     told = [f"{count} x {size:.6g}" for size, count in shifts]
     return ", ".join(told if len(told) <= 4 else [*told[:2], "...", told[-1]])
-
-
-def _checked(shifts: Any) -> Shift:
-    """Return the shifts in falling order, equal sizes counted together."""
-    remedy = "Write shifts=[(2.0, 100)], say: 100 numbers that one record moves by at most 2."
-    pairs = isinstance(shifts, tuple | list) and all(
-        isinstance(pair, tuple | list) and len(pair) == 2 for pair in shifts
-    )
-    if not pairs or not shifts:
-        raise fail("shifts", "be one or more pairs of a size and a count", remedy=remedy)
-    counts: Counter[float] = Counter()
-    for size, count in shifts:
-        counts[check_positive("size in shifts", size)] += check_count("count in shifts", count)
-    return tuple(sorted(counts.items(), reverse=True))

@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass
 
-import numpy as np
-from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_epsilon, check_interval, fail
-from skdp._draws import gamma
-from skdp._identity import is_ours, relied_on, remembered
+from skdp._identity import remembered
 from skdp._search import last_passing
-from skdp.geometry import Hull, LpBall, MappedBall, NormBall, ScaledBall, ShearedBall
-from skdp.geometry.ball import (
-    parts_of,
-    uniform_covariance,
-    uniform_first_covariance,
-    uniform_variance,
-)
-from skdp.mechanisms.gaussian import EllipticGaussian, gaussian_scale
-from skdp.mechanisms.noise import BaseNoise
-from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity, check_ball
-from skdp.noise.laws import Laplace
-from skdp.privacy.guarantee import Guarantee
-from skdp.privacy.losses import PrivacyLoss, ShiftLoss
+from skdp.geometry import LpBall, MappedBall, NormBall
+from skdp.mechanisms.gaussian import EllipticGaussian, gaussian_scale, spendable
+from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.privacy.radial import MOST_SHIFT, RadialLoss
-from skdp.randomness import GRANULARITY
+from skdp.trusted.certify import certified
+from skdp.trusted.change import ROUND_UP, check_ball
+from skdp.trusted.knorm import KNormNoise, is_round
 
 # Above this epsilon the Laplace bound is taken: it is safe, and the exact sums take long.
 _MOST_EPSILON = 1e4
@@ -40,13 +27,6 @@ def greatest_shift(ball: NormBall, epsilon: float, delta: float) -> float:
     if delta > 0 and is_round(ball):
         return shift_in_round_norm(ball.dim, epsilon, delta)
     return shift_in_any_norm(epsilon, delta)
-
-
-def losses_of(ball: NormBall, shift: float) -> tuple[tuple[PrivacyLoss, int], ...]:
-    """Return a privacy loss that dominates that of noise of scale 1 for such a difference."""
-    if ball.dim > 1 and is_round(ball) and shift <= MOST_SHIFT:
-        return ((RadialLoss(ball.dim, shift), 1),)
-    return ((ShiftLoss(Laplace(), shift), 1),)
 
 
 def shift_in_any_norm(epsilon: float, delta: float) -> float:
@@ -92,105 +72,7 @@ def is_private_in_round_norm(dim: int, length: float, epsilon: float, delta: flo
     return bool(RadialLoss(dim, length).log_delta(epsilon) <= math.log(delta))
 
 
-def is_round(ball: NormBall) -> bool:
-    """Return whether a ball is known to be a linear image of the Euclidean ball."""
-    while type(ball) in (ScaledBall, MappedBall, ShearedBall):  # a subclass may have another gauge
-        ball = ball.ball  # type: ignore[attr-defined]
-    return type(ball) is LpBall and (ball.p == 2 or ball.dim == 1)
-
-
 NAMES = {"l1": 1.0, "l2": 2.0, "linf": math.inf, "hull": None}
-
-
-@dataclass(frozen=True)
-class KNormNoise(BaseNoise):
-    """Noise with density proportional to exp(-|v|_K / scale).
-
-    Attributes
-    ----------
-    ball : NormBall
-        K.
-    scale : float > 0, units of the released value
-    guarantee : Guarantee
-        Guarantee of one release.
-    losses : tuple of (PrivacyLoss, int)
-        They dominate the privacy loss of the release, and so bound its privacy profile; empty if
-        only the guarantee is known. They are exact for l_1, l_2 and l_inf.
-
-    Examples
-    --------
-    >>> from skdp.geometry import LpBall
-    >>> from skdp.mechanisms import Sensitivity, calibrate
-    >>> noise = calibrate("l2", Sensitivity(LpBall(3)), epsilon=1.0)
-    >>> type(noise).__name__, noise.guarantee.delta
-    ('KNormNoise', 0.0)
-    >>> noise.covariance().diagonal().round(6).tolist()
-    [4.0, 4.0, 4.0]
-    """
-
-    ball: NormBall
-    scale: float
-    guarantee: Guarantee
-    losses: tuple[tuple[PrivacyLoss, int], ...] = ()
-    log_concave: ClassVar[bool] = True
-
-    @property
-    def dim(self) -> int:
-        """Number of coordinates."""
-        return self.ball.dim
-
-    @property
-    def granularity(self) -> float:
-        """Greatest distance of a draw from one of the exact law, in standard deviations."""
-        return _granularity(self.ball)
-
-    def rvs(self, rng: Generator) -> FloatArray:
-        """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
-        # The direction is uniform in K, not on its boundary, hence dim + 1 and not dim.
-        radius = self.scale * gamma(self.dim + 1, rng)
-        return np.asarray(radius * self.ball.sample(1, rng)[0])
-
-    def variance(self) -> FloatArray:
-        """Return the variance of each coordinate, (dim,), an estimate if the ball has none."""
-        return np.asarray(self._second_moment * uniform_variance(self.ball))
-
-    def covariance(self) -> FloatArray:
-        """Return the covariance of a draw, (dim, dim), an estimate if the ball has none."""
-        return np.asarray(self._second_moment * uniform_covariance(self.ball)[0])
-
-    def first_covariance(self) -> FloatArray:
-        """Return the covariance of each coordinate with the first one, (dim,), or an estimate."""
-        return np.asarray(self._second_moment * uniform_first_covariance(self.ball))
-
-    @property
-    def _second_moment(self) -> float:
-        """Covariance of a draw over that of a uniform draw from the ball."""
-        return (self.dim + 1) * (self.dim + 2) * self.scale**2
-
-    def expected_norm(self, ball: NormBall, *, draws: int = 4096) -> float:
-        """Return the mean gauge of a draw, exact in K itself, else from ``draws`` draws."""
-        if ball is self.ball or ball == self.ball:
-            return self.dim * self.scale
-        directions = self.ball.sample(draws, np.random.default_rng(0))
-        return float((self.dim + 1) * self.scale * np.mean(ball.gauge(directions)))
-
-
-def _granularity(ball: NormBall) -> float:
-    """Return the granularity of a K-norm law (docs/proofs/lattice_release.md, Lemma 3)."""
-    found = max([GRANULARITY, *map(_granularity, parts_of(ball))])
-    # A sum of ``dim`` terms may round once for each of them.
-    summed = 2.0**-50 * ball.dim**2
-    if isinstance(ball, ShearedBall) or np.ndim(getattr(ball, "matrix", 0.0)) == 2:
-        inner, outer = (np.sqrt(uniform_variance(k)) for k in (ball.ball, ball))  # type: ignore[attr-defined]
-        # The sums of the absolute terms of the map's rows.
-        if isinstance(ball, ShearedBall):
-            added = inner + np.abs(ball.shift) * inner[0]
-        else:
-            added = np.abs(ball.matrix) @ inner  # type: ignore[attr-defined]
-        found = (found + summed) * float(np.max(added / outer))
-    elif isinstance(ball, Hull) or not is_ours(ball):
-        found = max(found, summed)
-    return min(2.0**-20, found)
 
 
 @dataclass(frozen=True)
@@ -251,17 +133,9 @@ class KNorm:
             raise fail("ball", "be sampled exactly for the guarantee to be true", ball, remedy)
         radius = sensitivity.radius_in(ball)
         # The division rounds, so the scale is raised by more than its error.
-        scale = radius / greatest_shift(ball, epsilon, delta) * ROUND_UP
-        losses = losses_of(ball, math.nextafter(radius / scale, math.inf))
-        guarantee = Guarantee(
-            epsilon,
-            delta,
-            neighbors=sensitivity.neighbors,
-            mechanism=f"K-norm noise on {ball!r}",
-            assumptions=relied_on(ball, sensitivity.ball),
-            losses=losses,
-        )
-        return KNormNoise(ball, scale, guarantee, losses)
+        scale = radius / greatest_shift(ball, epsilon, spendable(delta)) * ROUND_UP
+        noise = KNormNoise(ball, scale)
+        return certified(noise, sensitivity, epsilon, delta, f"K-norm noise on {ball!r}")
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
@@ -296,14 +170,13 @@ class EllipticKNorm:
         self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
     ) -> KNormNoise:
         """Return such noise that is (epsilon, delta)-private."""
-        cover = EllipticGaussian(self.weights).cover(sensitivity)
-        factor = sensitivity.radius * ROUND_UP * cover * ROUND_UP
-        ellipsoid = MappedBall(LpBall(sensitivity.ball.dim), factor * ROUND_UP)
-        around = Sensitivity(ellipsoid, neighbors=sensitivity.neighbors)
-        noise = KNorm("hull").calibrate(around, epsilon=epsilon, delta=delta)
+        epsilon = check_epsilon(epsilon)
+        delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
+        round_ball = LpBall(sensitivity.ball.dim)
+        ellipsoid = MappedBall(round_ball, EllipticGaussian(self.weights).cover(sensitivity))
+        scale = ROUND_UP / greatest_shift(round_ball, epsilon, spendable(delta))
         said = f"K-norm noise on an ellipsoid around {sensitivity.ball!r}"
-        own = relied_on(sensitivity.ball)
-        return replace(noise, guarantee=replace(noise.guarantee, mechanism=said, assumptions=own))
+        return certified(KNormNoise(ellipsoid, scale), sensitivity, epsilon, delta, said)
 
 
 def knorm_is_less(dim: int, epsilon: float, delta: float) -> bool:

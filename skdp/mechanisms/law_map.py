@@ -22,8 +22,8 @@ from skdp._checks import (
 from skdp.geometry import LpBall
 from skdp.mechanisms.calibrate import CANDIDATES, CHOICES, first_of_least, named, quick_candidates
 from skdp.mechanisms.knorm import NAMES
-from skdp.mechanisms.noise import variances
 from skdp.mechanisms.sensitivity import Sensitivity
+from skdp.trusted.noise import variances
 
 _NORMS = ("l1", "l2", "linf")
 _EPSILONS = tuple(np.geomspace(0.05, 10, 8))

@@ -4,35 +4,24 @@ A law scaled by s is as private for a shift v as the law itself for v / s. For o
 least delta is a function of the law; for several it is a certified bound on a composition. Either
 way the returned scale has passed, so a search that ends early costs noise and no privacy. Proofs:
 docs/proofs/one_release.md and docs/proofs/repeated_releases.md, section 4.
-
-The shift is the worst one of a sensitivity. For noise with independent coordinates of one even
-log-concave law, the least delta is a symmetric and quasi-convex function of the shift. It grows
-with the size of every coordinate and in the order of weak majorisation, that is with the sums of
-the k greatest sizes, for every k. Shifts are therefore represented by these sums
-(docs/proofs/worst_shift.md).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from contextlib import suppress
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from skdp._arrays import FloatArray
 from skdp._checks import check_interval, check_positive, fail
 from skdp._identity import check_at_first_use, is_ours
 from skdp._search import last_passing
-from skdp.geometry import LpBall, NormBall
-from skdp.geometry.ball import ask, known
-from skdp.mechanisms.ellipsoid import greatest_square
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.knorm import shift_in_any_norm
-from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
 from skdp.noise.law import Law
 from skdp.noise.laws import (
     FlippedHuber,
@@ -44,150 +33,13 @@ from skdp.noise.laws import (
     TruncatedLaplace,
 )
 from skdp.privacy.composition import Composition
-from skdp.privacy.losses import GaussianLoss, PrivacyLoss, ShiftLoss
+from skdp.privacy.losses import Losses
 from skdp.privacy.shift import log_delta, log_spared, require_log_concave
+from skdp.trusted.change import ROUND_UP
+from skdp.trusted.independent import Shift, WorstShift, greatest_slope, length_of, losses_of
+from skdp.trusted.releases import NotPrivate
 
-# Sizes and the number of coordinates of each, in falling order.
-Shift = tuple[tuple[float, int], ...]
-
-MOST_CHECKED = 16
-MOST_GROUPS = 8
-
-
-@dataclass(frozen=True)
-class WorstShift:
-    """Shifts of which one is the worst, and a shift that majorises all of them.
-
-    Attributes
-    ----------
-    vertices : tuple of Shift
-        Noise that is private for each of these is private for every difference.
-    above : Shift
-        Weakly majorises every difference. It is the vertex if there is only one.
-    length : float
-        Greatest Euclidean length of a difference.
-    """
-
-    vertices: tuple[Shift, ...]
-    above: Shift
-    length: float
-
-    @property
-    def is_single(self) -> bool:
-        """Whether only one coordinate is shifted."""
-        return len(self.above) == 1 and self.above[0][1] == 1
-
-    def of_equal_sizes(self) -> WorstShift:
-        """Return equal sizes of the same length and nearly the same sum, to compare laws by."""
-        length = length_of(self.above)
-        count = max(1, round((self.total / length) ** 2))
-        alike = ((length / math.sqrt(count), count),)
-        return WorstShift((alike,), alike, self.length)
-
-    @property
-    def total(self) -> float:
-        """Greatest sum of absolute values of a difference."""
-        return sum(size * count for size, count in self.above)
-
-
-def length_of(shift: Shift) -> float:
-    """Return the Euclidean length of a shift."""
-    return math.sqrt(math.fsum(count * size**2 for size, count in shift))
-
-
-def worst_shift(sensitivity: Sensitivity, proportions: FloatArray) -> WorstShift:
-    """Return the worst shifts for noise whose coordinate j has scale proportions[j] > 0.
-
-    Coordinates of differences are divided by the proportions.
-    """
-    ball, radius = sensitivity.ball, sensitivity.radius * ROUND_UP
-    length = radius * math.sqrt(greatest_square(ball, proportions**-2.0))
-    points = None if type(ball) is LpBall else known(ball, "extreme_points")
-    if points is None or not len(points):
-        above = _grouped(radius * _curve_of_ball(ball, proportions))
-        return WorstShift((above,), above, length)
-    # The sums of the k greatest sizes of the vertices that count, (m, dim).
-    curves = _highest(np.cumsum(-np.sort(-np.abs(points) / proportions, axis=1), axis=1))
-    highest = radius * _concave(curves.max(axis=0))
-    above = _grouped(highest)
-    if len(curves) > MOST_CHECKED or (radius * curves[0] >= highest * (1 - 1e-13)).all():
-        return WorstShift((above,), above, length)
-    return WorstShift(tuple(_grouped(radius * curve) for curve in curves), above, length)
-
-
-def _highest(curves: FloatArray) -> FloatArray:
-    """Return the curves that are not below another one, or all if more than a few remain."""
-    kept: list[FloatArray] = []
-    rest = curves
-    while len(rest) and len(kept) <= MOST_CHECKED:
-        top = rest[np.argmax(rest.sum(axis=1))]
-        kept.append(top)
-        rest = rest[(rest > top * (1 + 1e-12)).any(axis=1)]
-    return curves if len(rest) else np.array(kept)
-
-
-def _curve_of_ball(ball: NormBall, proportions: FloatArray) -> FloatArray:
-    """Return bounds on the sum of the k greatest sizes over the ball, k = 1, ..., dim; concave."""
-    if type(ball) is LpBall:
-        widths = -np.sort(-ball.bounding_box() / proportions)
-        if ball.p == 1:
-            return np.full(ball.dim, widths[0])
-        dual = 1 / (1 - 1 / ball.p)
-        return np.asarray(widths[0] * np.cumsum((widths / widths[0]) ** dual) ** (1 / dual))
-    box = np.cumsum(-np.sort(-ask(ball, "bounding_box") / proportions))
-    k = np.arange(1, ball.dim + 1)
-    square = math.sqrt(greatest_square(ball, proportions**-2.0))
-    plain = bool((proportions == proportions[0]).all())
-    around = LpBall(ball.dim, 1, weights=None if plain else tuple(1 / proportions))
-    total = Sensitivity(ball).radius_in(around) / (proportions[0] if plain else 1.0)
-    return np.asarray(np.minimum(np.minimum(box, total), np.sqrt(k) * square))
-
-
-def _concave(curve: FloatArray) -> FloatArray:
-    """Return the least concave majorant of a curve through (0, 0), at k = 1, ..., dim."""
-    heights = np.concatenate([[0.0], curve])
-    corners = [0]
-    for k in range(1, len(heights)):
-        while len(corners) > 1:
-            left, middle = corners[-2:]
-            chord = (heights[k] - heights[left]) / (k - left) * (middle - left)
-            if heights[middle] - heights[left] > chord:
-                break
-            corners.pop()
-        corners.append(k)
-    return np.asarray(np.interp(np.arange(1, len(heights)), corners, heights[corners]))
-
-
-def _grouped(curve: FloatArray) -> Shift:
-    """Return the shift with these sums, where nearly equal sizes are rounded up to one."""
-    groups = _runs(np.diff(curve, prepend=0.0))
-    return groups if len(groups) <= MOST_GROUPS else _runs(_coarse(curve))
-
-
-def _runs(sizes: FloatArray) -> Shift:
-    falling = np.maximum.accumulate(np.maximum(sizes, 0.0)[::-1])[::-1]
-    # Negligible sizes are added to the greatest size, which is on the safe side.
-    small = falling < 1e-12 * falling[0]
-    falling[0] += falling[small].sum()
-    groups: list[tuple[float, int]] = []
-    for size in falling[~small].tolist():
-        if groups and size >= groups[-1][0] * (1 - 1e-12):
-            groups[-1] = (groups[-1][0], groups[-1][1] + 1)
-        else:
-            groups.append((size, 1))
-    return tuple(groups)
-
-
-def _coarse(curve: FloatArray) -> FloatArray:
-    """Return the steps of a concave curve above this one, the minimum of a few tangents."""
-    slopes = np.diff(curve, prepend=0.0)
-    touch = np.unique(np.geomspace(1, len(curve), MOST_GROUPS // 2).round().astype(int)) - 1
-    k = np.arange(len(curve))
-    lines = curve[touch, None] + slopes[touch, None] * (k - touch[:, None])
-    return np.diff(lines.min(axis=0), prepend=0.0)
-
-
-Losses = tuple[tuple[PrivacyLoss, int], ...]
+Made = TypeVar("Made")
 
 # Relative tolerance of a composed scale: certified bounds are about as sharp.
 _SHARP = 1e-5
@@ -267,7 +119,7 @@ def greatest_shift(law: Any, epsilon: float, delta: float = 0.0) -> float:
     if type(law) in _CLOSED:
         return float(law.scale) * _CLOSED[type(law)](epsilon, delta)
     if delta == 0:
-        return epsilon / greatest_slope(law)
+        return epsilon / _slope(law, required=True)
 
     # False position works best on a power of delta, as log delta may be -inf on one side.
     def excess(shift: float) -> float:
@@ -282,18 +134,6 @@ def excess_of(law: Any, shift: float, epsilon: float, delta: float) -> float:
         return float(log_delta(law, shift, epsilon)) - math.log(delta)
     # Near 1 the digits of delta are in its distance to 1.
     return math.log1p(-delta) - float(log_spared(law, shift, epsilon))
-
-
-def greatest_slope(law: Any, *, required: bool = True) -> float:
-    """Return sup |(log f)'|, by which v times bounds the loss of a shift v; inf if unknown."""
-    if type(law) in (Laplace, Logistic) or (type(law) is Subbotin and law.r == 1):
-        return 1 / float(law.scale)  # Subbotin's law at r = 1 is Laplace's
-    if hasattr(law, "greatest_slope"):
-        return float(law.greatest_slope())
-    if required:
-        rule = "be > 0 for noise that is not known to be pure DP"
-        raise fail("delta", rule, 0.0, _REMEDY)
-    return math.inf
 
 
 def _logistic_shift(epsilon: float, delta: float) -> float:
@@ -312,18 +152,27 @@ _CLOSED: dict[type, Callable[[float, float], float]] = {
 # Several coordinates, or several releases
 
 
+def _slope(law: Any, *, required: bool) -> float:
+    """Return `greatest_slope`, or raise an error if it is required and not known."""
+    found = greatest_slope(law)
+    if required and found == math.inf:
+        rule = "be > 0 for noise that is not known to be pure DP"
+        raise fail("delta", rule, 0.0, _REMEDY)
+    return found
+
+
 def pure_scale(law: Any, total: float, epsilon: float, *, required: bool) -> float:
     """Return the least scale at delta = 0 for a sum of absolute shifts, inf if there is none.
 
     With ``required`` a law without a known bound on its loss is refused instead.
     """
-    return total * greatest_slope(law, required=required) / epsilon * ROUND_UP
+    return total * _slope(law, required=required) / epsilon * ROUND_UP
 
 
 def worst_scale(
     law: Any, worst: WorstShift, epsilon: float, delta: float, *, is_rough: bool = False
 ) -> float:
-    """Return nearly the least scale that is private for all differences.
+    """Return nearly the least scale that is private for a shift that majorises all changes.
 
     It is never below the least. A rough one may be above it by some thousandths.
     """
@@ -334,12 +183,19 @@ def worst_scale(
     pure = pure_scale(law, worst.total, epsilon, required=delta == 0)
     if delta == 0:
         return pure
-    scale = 0.0
-    for vertex in worst.vertices:
-        # A vertex may need a lesser scale than one before it.
-        if scale == 0 or excess_at(law, vertex, (), epsilon, delta, 1 / scale) > 0:
-            scale = max(scale, composed_scale(law, vertex, epsilon, delta, is_rough=is_rough))
-    return min(scale, pure)
+    return min(composed_scale(law, worst.above, epsilon, delta, is_rough=is_rough), pure)
+
+
+def certified_at_first(make: Callable[[float], Made]) -> Made:
+    """Return noise with the first of some factors on its scale that the checker accepts.
+
+    The search for a scale and the checker bound a composition on different grids, whose bounds
+    differ by up to 1e-4.
+    """
+    for excess in (0.0, 1e-6, 1e-5, 1e-4):
+        with suppress(NotPrivate):
+            return make(1 + excess)
+    return make(1 + 1e-3)
 
 
 def composed_scale(
@@ -383,16 +239,6 @@ def excess_at(
     losses = (*losses_of(law, shift, length_of(shift), 1 / x), *beside)
     upper = Composition(losses).delta_above(epsilon, gap)
     return math.expm1(min(math.log(upper / delta), 500.0) / 10) if upper > 0 else -1.0
-
-
-def losses_of(law: Any, shift: Shift, length: float, scale: float) -> Losses:
-    """Return the privacy losses of noise of a scale for a shift of this Euclidean length."""
-    up = math.nextafter(1 / scale, math.inf)
-    if type(law) is Gaussian:
-        return ((GaussianLoss(math.nextafter(length * up / law.scale, math.inf)), 1),)
-    return tuple(
-        (ShiftLoss(law, math.nextafter(size * up, math.inf)), count) for size, count in shift
-    )
 
 
 # Shapes

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp._checks import check_choice, check_count, check_positive, fail
-from skdp._identity import check_at_first_use, others_in
+from skdp._checks import check_choice
 from skdp.domain import Domain
-from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall, SumBall
-from skdp.geometry.ball import half_widths, known
 from skdp.geometry.conic import check_body, compiled, facet_directions
 from skdp.geometry.hull import Hull, polytope_around
-from skdp.geometry.moments import MomentBall
 from skdp.mechanisms.statistics import ball_of_maps, quadratic_of, two_sided
 from skdp.privacy.guarantee import NEIGHBORS
-
-# Gauges are computed in floats; a bound on one is raised by more than their error.
-ROUND_UP = 1 + 1e-12
+from skdp.trusted.change import Change
 
 
-@dataclass(frozen=True)
-class Sensitivity:
+class Sensitivity(Change):
     """Every difference f(D) - f(D') of neighbours D, D' has gauge at most ``radius``.
 
     Parameters
@@ -47,15 +37,6 @@ class Sensitivity:
     >>> Sensitivity(LpBall(3, p=2), radius=2.0).radius_in(LpBall(3, p=1)) / 2.0 >= 3**0.5
     True
     """
-
-    ball: NormBall
-    radius: float = 1.0
-    neighbors: str = "replace_one"
-
-    def __post_init__(self) -> None:
-        check_ball(self.ball)
-        object.__setattr__(self, "radius", check_positive("radius", self.radius))
-        check_choice("neighbors", self.neighbors, tuple(NEIGHBORS))
 
     @classmethod
     def from_points(cls, points: ArrayLike, *, neighbors: str = "replace_one") -> Sensitivity:
@@ -172,139 +153,3 @@ class Sensitivity:
         check_choice("neighbors", neighbors, tuple(NEIGHBORS))
         maps = quadratic_of(function, domain)
         return cls(ball_of_maps(maps, neighbors == "replace_one", directions), neighbors=neighbors)
-
-    def radius_in(self, ball: NormBall) -> float:
-        """Return a bound on the gauge of any difference in another ball's norm.
-
-        It is exact for the ball itself, for l_p balls without weights, for bodies with at most
-        65,536 extreme points, and for balls with facets if the support of the body is exact. The
-        l_1 gauge of moments of bounded columns is exact too. Otherwise it follows from the box
-        around the body or its greatest sum of squares, and may be too great.
-        """
-        if ball.dim != self.ball.dim:
-            raise fail("ball", f"have dimension {self.ball.dim}", ball.dim)
-        return self.radius * greatest_gauge(ball, self.ball)
-
-
-def check_ball(ball: Any) -> None:
-    """Raise ValueError unless an object is a norm ball, and those of others pass their checks."""
-    if isinstance(ball, type) or not isinstance(ball, NormBall):
-        remedy = "Give a norm ball such as LpBall(dim, p)."
-        raise fail("ball", "have dim, exact, gauge and sample", type(ball), remedy)
-    check_count("ball's dim", ball.dim)
-    for other in others_in(ball):
-        if isinstance(other, NormBall):
-            check_at_first_use(other, "ball")
-
-
-def greatest_gauge(ball: NormBall, over: NormBall) -> float:
-    """Return an upper bound on the gauge of ``ball`` over the body ``over``."""
-    if ball is over or ball == over:
-        return 1.0
-    if type(ball) is type(over) is MomentBall and ball.layout == over.layout:
-        return 1.0  # both hold the same differences
-    by_parts = _by_parts(ball, over)
-    if by_parts < math.inf and type(over) is ProductBall:
-        owners = [set(places.tolist()) for places in ball.places]  # type: ignore[attr-defined]
-        parts = [set(places.tolist()) for places in over.places]
-        if all(any(part <= owner for owner in owners) for part in parts):
-            return by_parts  # which is reached
-    # The body holds the differences, and may be larger than their hull.
-    of_differences = _through_sums(ball, over) if type(ball) is LpBall else math.inf
-    return min(of_differences * ROUND_UP, by_parts, _over_body(ball, over))
-
-
-def _by_parts(ball: NormBall, over: NormBall) -> float:
-    """Return a bound for a ball that is made of balls on separate coordinates, or inf.
-
-    A sum of gauges is at most the sum of their greatest values, and a maximum at most the greatest
-    of them. Both are reached if the body is the product of its projections.
-    """
-    if type(ball) is not SumBall and type(ball) is not ProductBall:
-        return math.inf
-    inside = [projection(over, places.tolist()) for places in ball.places]
-    known_parts = [part for part in inside if part is not None]
-    if len(known_parts) < len(inside):
-        return math.inf
-    gauges = [greatest_gauge(*pair) for pair in zip(ball.balls, known_parts, strict=True)]
-    if isinstance(ball, ProductBall):
-        return max(gauges)
-    # Each product rounds by half a unit in the last place, and so does their sum.
-    weighted = math.fsum(w * gauge for w, gauge in zip(ball.weights, gauges, strict=True))
-    return weighted * (1 + 2**-50)
-
-
-def projection(body: NormBall, places: list[int]) -> NormBall | None:
-    """Return a body that holds the projection to some coordinates, in their order, or None."""
-    if places == list(range(body.dim)):
-        return body
-    if type(body) is LpBall and body.weights is None:
-        return LpBall(len(places), p=body.p, radius=body.radius)
-    if type(body) is SquaresBall:
-        k, first = body.n_numbers, int(body.counted)
-        numbers = [place for place in places if first <= place < first + k]
-        # The count and some numbers with their squares, in this order.
-        if numbers and places == [*range(first), *numbers, *(place + k for place in numbers)]:
-            return SquaresBall(len(numbers), body.counted)
-        return LpBall(len(places), p=math.inf)  # every coordinate is in [-1, 1]
-    if type(body) is not ProductBall:
-        return None
-    position = {place: k for k, place in enumerate(places)}
-    balls, index = [], []
-    for own, at in zip(body.balls, body.places, strict=True):
-        kept = [k for k, place in enumerate(at.tolist()) if place in position]
-        if not kept:
-            continue
-        if (part := projection(own, kept)) is None:
-            return None
-        balls.append(part)
-        index.append(tuple(position[int(at[k])] for k in kept))
-    if len(balls) == 1 and list(index[0]) == sorted(index[0]):
-        return balls[0]
-    return ProductBall(tuple(balls), tuple(index))
-
-
-def _over_body(ball: NormBall, over: NormBall) -> float:
-    """Return an upper bound on the gauge over all points of a body."""
-    both: Any = ball, over
-    if all(type(own) is LpBall and own.weights is None for own in both):
-        # |v|_r <= d^(1/r - 1/p) |v|_p for r < p, and |v|_r <= |v|_p otherwise.
-        inner, outer = both
-        power = max(0.0, 1 / inner.p - 1 / outer.p)
-        return float(outer.radius / inner.radius * math.pow(ball.dim, power) * ROUND_UP)
-    if type(ball) is LpBall and math.isinf(ball.p):
-        return _through_the_box(ball, over)
-    corners = known(over, "extreme_points")
-    if corners is not None:
-        return float(np.max(ball.gauge(corners))) * ROUND_UP
-    normals = known(ball, "facets")
-    if normals is not None and hasattr(over, "support"):
-        return float(np.max(over.support(normals))) * ROUND_UP
-    return _through_the_box(ball, over)
-
-
-def _through_the_box(ball: NormBall, over: NormBall) -> float:
-    """Bound a convex function over a body by the triangle inequality over its box."""
-    widths = half_widths(over)
-    if type(ball) is LpBall:
-        # Such a norm grows with the size of every coordinate, so a corner is the farthest point.
-        return float(ball.gauge(widths)) * ROUND_UP
-    return float(np.sum(ball.gauge(np.diag(widths)))) * ROUND_UP
-
-
-def _through_sums(ball: Any, over: Any) -> float:
-    """Bound w |v|_p by the greatest |v|_1, or by Hoelder's inequality through the greatest |v|_2.
-
-    It is inf if neither is known.
-    """
-    widths = ball.bounding_box()
-    if np.ptp(widths) > 0:
-        return math.inf
-    if ball.p == 1 and hasattr(over, "greatest_sum"):
-        total = float(over.greatest_sum()) / widths[0]
-        if math.isfinite(total):
-            return float(total)
-    if not hasattr(over, "greatest_square"):
-        return math.inf
-    square = float(over.greatest_square(1 / widths**2))
-    return math.sqrt(square) * math.pow(ball.dim, max(0.0, 1 / ball.p - 1 / 2))

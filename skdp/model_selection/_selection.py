@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -32,10 +32,11 @@ from skdp.model_selection._candidates import (
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger
 from skdp.privacy.conversions import gaussian_epsilon, gaussian_mu, pure_of_mu
 from skdp.privacy.ledger import Budget
-from skdp.privacy.losses import GaussianLoss
+from skdp.privacy.losses import GaussianLoss, PairLoss
 from skdp.privacy.profile import equivalents
 from skdp.privacy.rounding import as_decimal, float_below, subtract
-from skdp.trusted.releases import PrivateChoice
+from skdp.trusted.certify import certify
+from skdp.trusted.releases import NotPrivate, PrivateChoice, Public, Spent
 
 # A ceiling below every budget.
 _NOTHING = 5e-324
@@ -61,30 +62,67 @@ _SEEDED = "the noise came from random_state and not from the operating system"
 class SearchChoice:
     """How one of the candidates is chosen by their scores.
 
-    By permute-and-flip at ``amount`` or, if ``mu`` is known, by the exponential mechanism whose
-    log probabilities change within an interval of length ``amount``. The whole search is then
-    private by Gaussian DP with ``mu``.
+    By permute-and-flip at ``amount`` or, if ``mus`` are known, by the exponential mechanism whose
+    log probabilities change within an interval of length ``amount``. Then the fits, the choice
+    and the last fit are private by Gaussian DP: the first two with the first of ``mus``.
     """
 
     amount: float
-    mu: float | None = None
+    mus: tuple[float, float] | None = None
 
     @property
     def name(self) -> str:
         """The mechanism."""
-        return "permute-and-flip" if self.mu is None else "exponential mechanism"
+        return "permute-and-flip" if self.mus is None else "exponential mechanism"
 
     def draw(self, scores: Sequence[int], sensitivity: int, rng: np.random.Generator) -> int:
         """Return the position of the chosen score."""
         # One score may increase and another one decrease.
         rate = Fraction(as_decimal(self.amount)) / (2 * sensitivity)
-        choose = permute_and_flip if self.mu is None else exponential_mechanism
+        choose = permute_and_flip if self.mus is None else exponential_mechanism
 
         def draw(generator: np.random.Generator) -> int:
             return choose(scores, rate, generator)
 
         release = PrivateChoice(self.name, self.amount, theorem="private_selection.md")
         return publish(release, list(scores), draw, rng, scale=1 / rate)
+
+
+@dataclass(frozen=True)
+class PrivateFits:
+    """Fits to disjoint parts of the records, and a choice by scores on one more part.
+
+    A record is in one part, which is drawn without looking at it. So the privacy loss is at most
+    the greatest of those of the fits, each of at most ``budget``, and of the choice. With ``mu``
+    they are private by Gaussian DP.
+    """
+
+    name: str
+    budget: Budget
+    neighbors: str
+    unit: str
+    mu: float | None = None
+    choice: SearchChoice | None = None
+    theorem: ClassVar[str] = "private_selection.md, Theorems 1 to 6"
+    publication: ClassVar[None] = None  # the fits publish their own values
+
+    @property
+    def description(self) -> str:
+        """What is published."""
+        return self.name
+
+    def spent(self, public: Public) -> Spent:
+        """Return the privacy loss."""
+        if (self.neighbors, self.unit) != (public.relation, public.unit):
+            raise NotPrivate(f"{self.name}: the fits are private under another relation or unit")
+        epsilon, delta = self.budget.epsilon, self.budget.delta
+        # An interval of length 2 e is e-private, and by Gaussian DP with the mu of this e.
+        most = epsilon if self.mu is None else 2 * pure_of_mu(self.mu)
+        if self.choice is not None and self.choice.amount > most:
+            raise NotPrivate(f"{self.name}: the choice spends {self.choice.amount:.9g}")
+        if self.mu is not None:
+            return Spent(math.inf, ((GaussianLoss(self.mu), 1),))
+        return Spent(math.inf if delta else epsilon, ((PairLoss(epsilon, delta), 1),))
 
 
 def split(whole: Budget, share: float) -> tuple[Budget, Budget]:
@@ -185,7 +223,7 @@ def gaussian_parts(
         found = np.array(dry_run(planned, last))
         if (found <= goals).all():
             width = 2 * pure_of_mu(float(goals[0]))
-            return planned, SearchChoice(width, math.hypot(*goals)), last
+            return planned, SearchChoice(width, (float(goals[0]), float(goals[1]))), last
         if not (found <= _MOST_EXCESS * goals).all():
             return None
         asked = asked * np.minimum(1.0, goals / found * (1 - 1e-3))
@@ -280,7 +318,9 @@ def _try_score(task: SearchTask, budget: Budget) -> None:
 # The guarantee
 
 
-def guarantee_of(task: SearchTask, choice: SearchChoice, whole: Budget) -> Guarantee:
+def guarantee_of(
+    task: SearchTask, choice: SearchChoice, last: Budget | None, whole: Budget
+) -> Guarantee:
     """Return the guarantee of a whole search."""
     candidates = task.candidates
     tried = [private_step(model) for model in candidates.models]
@@ -300,16 +340,26 @@ def guarantee_of(task: SearchTask, choice: SearchChoice, whole: Budget) -> Guara
     ]
     names = " or ".join(sorted({type(one).__name__ for one in tried}))
     mechanism = f"private search over {len(candidates)} candidates of {names}"
-    return Guarantee(
+    public = Public(
         whole.epsilon,
         whole.delta,
-        neighbors=candidates.neighbors,
-        mechanism=f"{mechanism}: fits to disjoint parts of the records, {choice.name}",
+        candidates.neighbors,
+        task.unit,
         assumptions=tuple(assumptions),
         void_because=(_SEEDED,) if task.is_seeded else (),
-        losses=() if choice.mu is None else ((GaussianLoss(choice.mu), 1),),
-        unit=task.unit,
     )
+    mechanism += f": fits to disjoint parts of the records, {choice.name}"
+    return certify(releases_of(task, choice, last), public, mechanism)
+
+
+def releases_of(task: SearchTask, choice: SearchChoice, last: Budget | None) -> list[PrivateFits]:
+    """Return the releases of a search: the fits with the choice, and the last fit."""
+    about = task.candidates.neighbors, task.unit
+    mus = choice.mus or (None, None)
+    fits = PrivateFits("fits and choice", task.fits[0].budget, *about, mus[0], choice)
+    if last is None:
+        return [fits]
+    return [fits, PrivateFits("last fit", last, *about, mus[1])]
 
 
 def _domain_of(model: Any) -> Any:
@@ -327,18 +377,7 @@ def restate(model: Any, whole: Guarantee) -> None:
     was found by the search.
     """
     model.guarantee_ = whole
-    if hasattr(model, "noise_"):
-        model.noise_ = _restated(model.noise_, whole)
+    if hasattr(model, "noise_"):  # that of another package cannot be restated
+        model.noise_ = replace(model.noise_, guarantee=whole) if is_ours(model.noise_) else None
     if hasattr(model, "moments_"):
-        model.moments_ = replace(model.moments_, noise=_restated(model.moments_.noise, whole))
-    if hasattr(model, "stages_"):  # their parts of the budget are those of a single fit
-        model.stages_ = tuple(replace(own, epsilon=None, delta=None) for own in model.stages_)
-
-
-def _restated(noise: Any, whole: Guarantee) -> Any:
-    """Return noise with the guarantee and the losses of the search, or None if it has others."""
-    if not is_ours(noise):
-        return None
-    names = {field.name for field in fields(noise)}
-    stated = {"guarantee": whole, "losses": whole.losses}
-    return replace(noise, **{name: value for name, value in stated.items() if name in names})
+        model.moments_ = replace(model.moments_, noise=model.noise_)

@@ -231,7 +231,7 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
                 choice = SearchChoice(budget.epsilon)
             else:
                 task, choice, last = squared
-            guarantee = guarantee_of(task, choice, whole)
+            guarantee = guarantee_of(task, choice, last, whole)
             if (ledger := self._ledger(candidates)) is not None:
                 ledger.spend(guarantee, note=f"{type(self).__name__}.fit")
             spent.append(guarantee)

@@ -486,15 +486,14 @@ def compose(*guarantees: Guarantee, delta: float | None = None) -> Guarantee:
     planned = ((PLANNED,),) if losses and guarantees[1:] else ()
     epsilon, total = _amounts(guarantees, asked, losses)
     names = Counter(part.mechanism for part in guarantees if part.mechanism)
-    return Guarantee(
+    return replace(
+        guarantees[0],
         epsilon=epsilon,
         delta=total,
-        neighbors=guarantees[0].neighbors,
         mechanism=" + ".join(name if n == 1 else f"{n} x {name}" for name, n in names.items()),
         assumptions=_merge([*(part.assumptions for part in guarantees), *planned]),
         void_because=_merge(part.void_because for part in guarantees),
         losses=losses,
-        unit=guarantees[0].unit,
     )
 
 

@@ -434,8 +434,9 @@ class Exact(Account):
 
     def after(self, *spends: Entry) -> Exact:
         """Return the account with further spends; it is kept for those that are asked again."""
-        if self._next is not None and self._next[0] == spends:
-            return self._next[1]
+        kept = self._next  # read once: another thread may replace it
+        if kept is not None and kept[0] == spends:
+            return kept[1]
         basic, parts = self._basic.after(*spends), joint(spends)
         if self._losses is None or parts is None:
             found = Exact(self.ceiling, basic, None)

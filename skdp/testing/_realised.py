@@ -22,11 +22,13 @@ from scipy.special import log_softmax
 
 from skdp._arrays import FloatArray
 from skdp.linear_model.losses import Softmax, greatest_curvature, size_of_slopes
-from skdp.mechanisms import GaussianNoise, KNormNoise, Sensitivity
-from skdp.mechanisms.independent import IndependentNoise, Releases, RepeatedNoise
-from skdp.mechanisms.matrix import MatrixGaussianNoise, MatrixLaplaceNoise
 from skdp.noise.laws import Gaussian
-from skdp.trusted.releases import PrivateChoice, RowsWithin, records_changed
+from skdp.trusted.change import Change
+from skdp.trusted.gaussian import GaussianNoise
+from skdp.trusted.independent import IndependentNoise, Releases, RepeatedNoise
+from skdp.trusted.knorm import KNormNoise
+from skdp.trusted.matrix import MatrixGaussianNoise, MatrixLaplaceNoise
+from skdp.trusted.releases import PrivateChoice, Public, RowsWithin, records_changed
 
 Interval = tuple[float, float]
 # An eigenvalue of this share of the greatest one counts as 0.
@@ -102,7 +104,13 @@ def loss_of(own: Entry, other: Entry) -> Interval:
         return _exactly(mine - others)
     if not own.is_sum:
         return _UNKNOWN
-    return _of_noise(own.noise, own.rest(own.exact), own.rest(other.exact))
+    pair = own.rest(own.exact), own.rest(other.exact)
+    if np.array_equal(*pair):
+        return _exactly(0.0)
+    if isinstance(own.noise, MatrixLaplaceNoise):
+        stated = Public(1.0, neighbors=own.release.change.neighbors)
+        return _of_matrix(own.noise, *pair, own.release.spent(stated).epsilon)
+    return _of_noise(own.noise, *pair)
 
 
 def _exactly(value: float) -> Interval:
@@ -128,8 +136,6 @@ def _of_noise(noise: Any, mine: FloatArray, others: FloatArray) -> Interval:
         case MatrixGaussianNoise():
             inverse = np.linalg.inv(noise.covariance())
             pair = (-rest @ inverse @ rest / 2 for rest in (mine, others))
-        case MatrixLaplaceNoise():
-            return _of_matrix(noise, mine, others)
         case _ if hasattr(noise, "logpdf"):
             pair = (noise.logpdf(rest) for rest in (mine, others))
         case _:
@@ -145,18 +151,18 @@ def of_factor(factor: Any, rest: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.solve(factor, rest) if factor.ndim == 2 else rest / factor)
 
 
-def _of_matrix(noise: MatrixLaplaceNoise, mine: FloatArray, others: FloatArray) -> Interval:
+def _of_matrix(
+    noise: MatrixLaplaceNoise, mine: FloatArray, others: FloatArray, most: float
+) -> Interval:
     """Return the loss of matrix Laplace noise.
 
     The density of a semidefinite W is in proportion to exp(-tr S |W|). In general the logarithm
     changes by at most the trace norm of the difference, also if some entries are not released.
-    Where they are not known either, the loss is at most what the noise states.
+    Where they are not known either, the loss is at most ``most``, that of the release.
     """
     layout, root = noise.layout, np.sqrt(noise.precision)
-    if np.array_equal(mine, others):
-        return _exactly(0.0)
     if len(layout.indicators) or (layout.target and not layout.target_square):
-        return _around(noise.guarantee.epsilon)
+        return _around(most)
     pair = [matrix_of(layout, rest) * np.outer(root, root) for rest in (mine, others)]
     eigenvalues = [np.linalg.eigvalsh(own) for own in pair]
     slack = _NEGLIGIBLE * max(float(np.abs(own).max()) for own in eigenvalues)
@@ -296,7 +302,7 @@ def size_of_change(own: Entry, other: Entry, relation: str) -> float:
     match change:
         case None | Releases():  # of repeated releases: `size_of_repeated`
             return 0.0
-        case Sensitivity():
+        case Change():
             return float(change.ball.gauge(moved)) / change.radius
         case _ if hasattr(change, "parts"):  # balls around parts of the changes
             most = records_changed(change.neighbors)

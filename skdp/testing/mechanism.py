@@ -24,11 +24,11 @@ from skdp._checks import check_count, check_interval, check_positive, fail
 from skdp.geometry import LpBall
 from skdp.mechanisms import Sensitivity
 from skdp.mechanisms.calibrate import mechanism_of
-from skdp.mechanisms.noise import publication_of, release, variances
 from skdp.randomness import RandomStateLike, as_generator
 from skdp.testing._require import agree, check_claim, members_of, pickled, require
 from skdp.testing.audit import ALARM, epsilon_lower_bound
 from skdp.testing.ball import corners
+from skdp.trusted.noise import publication, release, variances
 
 Array = NDArray[np.float64]
 
@@ -62,7 +62,7 @@ def check_release(
     ----------
     noise : Noise
         Noise with ``release(value, rng)``. For noise with guarantee, rvs and covariance only,
-        `skdp.mechanisms.noise.release` is checked with its draws.
+        `skdp.mechanisms.release` is checked with its draws.
     value, other : array-like of shape (dim,) or None, default=None
         Two values that an attacker knows. None takes numbers without short binary expansions,
         less than a standard deviation apart.
@@ -253,7 +253,7 @@ def check_audit(
 ) -> None:
     """Check that draws distinguish 0 from values of a neighbour no better than epsilon allows."""
     # On a lattice, like releases: otherwise the last bits of a float depend on the value.
-    spacing = np.ldexp(1.0, publication_of(noise).lattice.spacing)
+    spacing = np.ldexp(1.0, publication(noise).lattice.spacing)
 
     def round_(v: Array) -> Array:
         return np.floor(v / spacing) * spacing

@@ -28,7 +28,6 @@ from sklearn.base import clone
 
 from skdp._draws import discrete_laplace
 from skdp._publish import Recorder
-from skdp.mechanisms.independent import Releases, RepeatedNoise
 from skdp.privacy import Guarantee
 from skdp.testing._realised import (
     Entry,
@@ -40,6 +39,7 @@ from skdp.testing._realised import (
 )
 from skdp.testing._same import differences, text_of
 from skdp.trusted.certify import certify
+from skdp.trusted.independent import Releases, RepeatedNoise
 from skdp.trusted.releases import NotPrivate, PrivateChoice, Public
 
 # Covers the rounding of gauges, determinants and sums.

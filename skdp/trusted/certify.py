@@ -12,28 +12,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
+from skdp._identity import relied_on
+from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses import Losses, ProfileLoss
 from skdp.privacy.profile import composition
 from skdp.privacy.rounding import add, exp_up, float_above
-from skdp.trusted.releases import NotPrivate, Public, Release, Spent
+from skdp.trusted.releases import NoisySum, NotPrivate, Public, Release
+
+Made = TypeVar("Made")
 
 
-def certify(releases: Sequence[Release], public: Public) -> Spent:
-    """Prove that releases together are private, or raise `NotPrivate`.
+def certify(releases: Sequence[Release], public: Public, mechanism: str = "") -> Guarantee:
+    """Return the guarantee of releases together, or raise `NotPrivate`.
+
+    No other function makes a `Guarantee`.
 
     Parameters
     ----------
     releases : sequence of Release
         In their order. Each is fixed before the data are read.
     public : Public
-        The guarantee that is stated, with the relation and the unit for which it is stated.
+        The guarantee that is asked for, with the relation and the unit for which it is stated.
+    mechanism : str, default=""
+        The releases in words. By default it is made of their descriptions.
 
     Returns
     -------
-    Spent
-        The loss of all releases together, of which epsilon is at most ``public.epsilon`` or, with
-        a delta, not bounded.
+    Guarantee
+        Its epsilon is ``public.epsilon``. Its delta is 0 if pure losses add up to at most epsilon,
+        and ``public.delta`` otherwise.
 
     Raises
     ------
@@ -48,8 +58,8 @@ def certify(releases: Sequence[Release], public: Public) -> Spent:
     >>> three = Sensitivity(LpBall(3, p=1))  # a record moves three sums by at most 1 in all
     >>> noise = calibrate("l1", three, epsilon=0.5)
     >>> release = NoisySum("sums", three, noise)
-    >>> certify([release, release], Public(epsilon=1.0)).epsilon <= 1.0
-    True
+    >>> certify([release, release], Public(epsilon=1.0, delta=1e-6)).delta
+    0.0
     >>> certify([release] * 3, Public(epsilon=1.0))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
@@ -70,17 +80,37 @@ def certify(releases: Sequence[Release], public: Public) -> Spent:
     mixed = [own.losses for own in spent if own.epsilon == math.inf]
     losses: Losses = sum((own.losses for own in spent), ()) if all(o.losses for o in spent) else ()
     total = float_above(add(pure))
-    if not mixed and total <= epsilon:
-        return Spent(total, losses)
-    found = [_composed(sum(mixed, ()), epsilon - total), _composed(losses, epsilon)]
-    if min(found) <= delta:
-        return Spent(math.inf, losses)
-    names = ", ".join(release.name for release in releases)
-    if delta == 0:
-        words = f"epsilons add up to {total:.9g}, and epsilon = {epsilon:.9g} is stated"
-    else:
-        words = f"delta at epsilon = {epsilon:.9g} is {min(found):.9g}, and {delta:.9g} is stated"
-    raise NotPrivate(f"{names}: {words}")
+    is_pure = not mixed and total <= epsilon
+    if not is_pure:
+        reached = _composed(sum(mixed, ()), epsilon - total)
+        if reached > delta:
+            reached = min(reached, _composed(losses, epsilon))
+        if reached > delta:
+            names = ", ".join(release.name for release in releases)
+            words = f"delta at epsilon = {epsilon:.9g} is {reached:.9g}, and {delta:.9g} is stated"
+            if delta == 0:
+                words = f"epsilons add up to {total:.9g}, and epsilon = {epsilon:.9g} is stated"
+            raise NotPrivate(f"{names}: {words}")
+    return Guarantee(
+        public.epsilon,
+        0.0 if is_pure else public.delta,
+        neighbors=public.neighbors,
+        mechanism=mechanism or ", then ".join(release.description for release in releases),
+        assumptions=public.assumptions,
+        void_because=public.void_because,
+        losses=() if public.in_two_steps else losses,
+        unit=public.unit,
+    )
+
+
+def certified(
+    noise: Made, change: Any, epsilon: float, delta: float = 0.0, mechanism: str = ""
+) -> Made:
+    """Return noise with the guarantee of one release of a sum whose changes are ``change``."""
+    relied = relied_on(change, noise)
+    public = Public(float(epsilon), float(delta), change.neighbors, assumptions=relied)
+    stated = certify([NoisySum("noise", change, noise)], public, mechanism)
+    return replace(noise, guarantee=stated)  # type: ignore[type-var]
 
 
 def _composed(losses: Losses, epsilon: float) -> float:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,16 +18,24 @@ from skdp._checks import check_choice, check_count, check_epsilon, check_interva
 from skdp._identity import is_ours
 from skdp.geometry import LpBall, MappedBall
 from skdp.geometry.moment_layout import MomentLayout
-from skdp.mechanisms.ellipsoid import greatest_square
-from skdp.mechanisms.gaussian import GaussianNoise
-from skdp.mechanisms.independent import IndependentNoise, RepeatedNoise
-from skdp.mechanisms.knorm import KNormNoise, losses_of
-from skdp.mechanisms.matrix import MatrixGaussianNoise, MatrixLaplaceNoise, losses_of_trace
-from skdp.mechanisms.scales import greatest_slope, worst_shift
-from skdp.mechanisms.scales import losses_of as losses_of_law
-from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import NEIGHBORS, UNITS, Guarantee
 from skdp.privacy.losses import GaussianLoss, Losses, PairLoss, SelectionLoss
+from skdp.trusted.change import ROUND_UP, Change
+from skdp.trusted.gaussian import GaussianNoise
+from skdp.trusted.independent import (
+    MOST_SIZES,
+    IndependentNoise,
+    RepeatedNoise,
+    fewer,
+    greatest_slope,
+    length_of,
+    worst_shift,
+)
+from skdp.trusted.independent import losses_of as losses_of_law
+from skdp.trusted.knorm import KNormNoise, losses_of
+from skdp.trusted.matrix import MatrixGaussianNoise, MatrixLaplaceNoise, losses_of_trace
+from skdp.trusted.noise import Publication, law_of, publication, publication_of
+from skdp.trusted.squares import greatest_image, greatest_square
 
 
 class NotPrivate(ValueError):
@@ -54,6 +63,8 @@ class Public:
     in_two_steps : bool
         Whether a replacement is a removal and then an addition. The releases then state the
         changes of one of these steps.
+    assumptions, void_because : tuple of str
+        Sentences of the guarantee.
 
     Examples
     --------
@@ -67,6 +78,8 @@ class Public:
     neighbors: str = "replace_one"
     unit: str = "row"
     in_two_steps: bool = False
+    assumptions: tuple[str, ...] = ()
+    void_because: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -117,6 +130,14 @@ class Release(Protocol):
     def theorem(self) -> str:
         """The page and the theorem of the proof."""
 
+    @property
+    def description(self) -> str:
+        """What is published, and with which noise."""
+
+    @property
+    def publication(self) -> Any:
+        """How values are published; an error if 53-bit floats cannot keep the guarantee."""
+
     def spent(self, public: Public) -> Spent:
         """Return the privacy loss."""
 
@@ -166,6 +187,19 @@ class NoisySum:
             )
         return _spent_by(self.noise, self.change, public)
 
+    @property
+    def description(self) -> str:
+        """What is published, and with which noise."""
+        return f"{self.name} with {law_of(self.noise)}"
+
+    @cached_property
+    def publication(self) -> Publication:
+        """Lattice and stretch of the published values."""
+        if not is_ours(self.noise):
+            return publication(self.noise)
+        epsilon, losses = self.spent(Public(1.0, neighbors=self.change.neighbors))
+        return publication_of(self.noise, epsilon, 0.0, losses)
+
 
 def _spent_by(noise: Any, change: Any, public: Public) -> Spent:
     """Return the privacy loss of noise for a body of changes."""
@@ -176,16 +210,16 @@ def _spent_by(noise: Any, change: Any, public: Public) -> Spent:
             return Spent(shift, losses_of(noise.ball, shift))
         case IndependentNoise():
             worst = worst_shift(change, noise.scale)
-            slope = greatest_slope(noise.law, required=False)
+            slope = greatest_slope(noise.law)
             losses = losses_of_law(noise.law, worst.above, worst.length, 1.0)
             return Spent(up(worst.total * slope), losses)
         case RepeatedNoise():
-            length = math.sqrt(math.fsum(count * size**2 for size, count in change.shifts))
-            total = math.fsum(count * size for size, count in change.shifts)
-            slope = greatest_slope(noise.law, required=False)
-            return Spent(up(total * slope), losses_of_law(noise.law, change.shifts, length, 1.0))
+            length, total = length_of(change.shifts), math.fsum(n * v for v, n in change.shifts)
+            slope = greatest_slope(noise.law)
+            few = fewer(change.shifts, MOST_SIZES)  # they majorise all of them
+            return Spent(up(total * slope), losses_of_law(noise.law, few, length, 1.0))
         case GaussianNoise():
-            return Spent(math.inf, ((GaussianLoss(up(_length_in(noise.factor, change))), 1),))
+            return Spent(math.inf, ((GaussianLoss(up(length_in(noise.factor, change))), 1),))
         case MatrixLaplaceNoise():
             # |S^1/2 (v v' - u u') S^1/2|_1 <= v'Sv + u'Su.
             trace = up(public.records_changed * _row_square(noise, change, noise.precision))
@@ -233,20 +267,20 @@ def _gauge_in(ball: Any, change: Any) -> float:
     """Return a bound on the gauge of any change."""
     is_round = type(ball) is MappedBall and type(ball.ball) is LpBall
     is_round = is_round and ball.ball.p == 2 and ball.ball.weights is None
-    if is_round and isinstance(change, Sensitivity) and ball is not change.ball:
-        return _length_in(ball.matrix, change) / float(ball.ball.radius) * ROUND_UP
+    if is_round and isinstance(change, Change) and ball is not change.ball:
+        return length_in(ball.matrix, change) / float(ball.ball.radius) * ROUND_UP
     return float(change.radius_in(ball))
 
 
-def _length_in(factor: Any, change: Any) -> float:
+def length_in(factor: Any, change: Any) -> float:
     """Return a bound on |A^-1 u|_2 over all changes u, for noise A Z."""
-    if not isinstance(change, Sensitivity):
+    if not isinstance(change, Change):
         return float(change.length_in(factor))
     ball, dim, a = change.ball, change.ball.dim, np.asarray(factor)
     if a.ndim < 2:
         square = greatest_square(ball, np.broadcast_to(a, (dim,)) ** -2.0)
     else:
-        square = greatest_square(MappedBall(ball, np.linalg.inv(a)), np.ones(dim))
+        square = greatest_image(np.linalg.inv(a), ball)
         # The error of an inverse grows with the condition number.
         square *= (1 + dim**2 * np.finfo(float).eps * float(np.linalg.cond(a))) ** 2
     return change.radius * math.sqrt(square)
@@ -269,10 +303,16 @@ class PrivateChoice:
     width: float
     times: int = 1
     theorem: str = ""
+    publication: ClassVar[None] = None  # a choice is no number
 
     def __post_init__(self) -> None:
         check_count("times", self.times)
         check_positive("width", self.width)
+
+    @property
+    def description(self) -> str:
+        """What is chosen."""
+        return f"{self.times} {self.name}"
 
     def spent(self, public: Public) -> Spent:
         """Return the privacy loss of all choices."""

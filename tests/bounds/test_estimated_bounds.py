@@ -29,9 +29,9 @@ from skdp import (
 )
 from skdp.bounds.estimate import Asked, BoundsPlan
 from skdp.domain.domain import subset
-from skdp.mechanisms.noise import publication
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows.persons import WHOLE
+from skdp.trusted.noise import publication
 
 RNG = np.random.default_rng(0)
 N = 20_000

@@ -26,10 +26,7 @@ from skdp.domain.layout import encode_compactly
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.mechanisms import scales
 from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.mechanisms.independent import MOST_SIZES
-from skdp.mechanisms.noise import variances
-from skdp.mechanisms.scales import MOST_CHECKED, WorstShift, worst_scale
-from skdp.mechanisms.sensitivity import ROUND_UP
+from skdp.mechanisms.scales import MOST_CHECKED, worst_scale
 from skdp.mechanisms.statistics import ROUNDING
 from skdp.noise import Laplace
 from skdp.privacy import composition as _plan
@@ -45,6 +42,9 @@ from skdp.randomness import GRANULARITY
 from skdp.rows import Block
 from skdp.rows import block as _block
 from skdp.rows import sums as _sums
+from skdp.trusted.change import ROUND_UP
+from skdp.trusted.independent import MOST_SIZES, WorstShift
+from skdp.trusted.noise import variances
 
 PROOFS = Path(__file__).parents[2] / "docs" / "proofs"
 RELATIONS = ["replace_one", "add_remove"]

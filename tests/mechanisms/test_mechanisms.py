@@ -109,7 +109,7 @@ def test_the_log_ratio_reaches_epsilon_and_never_exceeds_it(epsilon, neighbors):
             assert loss == pytest.approx(epsilon, rel=1e-9)
             kind = noise.guarantee.mechanism
             assert noise.guarantee == Guarantee(
-                epsilon, neighbors=neighbors, mechanism=kind, losses=noise.losses
+                epsilon, neighbors=neighbors, mechanism=kind, losses=noise.guarantee.losses
             )
             weak = KNormNoise(noise.ball, 0.95 * noise.scale, noise.guarantee)
             loss = np.abs(log_density(weak, outputs - shifts[0]) - log_density(weak, outputs)).max()

@@ -20,14 +20,14 @@ from skdp.geometry.ball import _generalised_normal
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.mechanisms import Independent, MatrixLaplace, Sensitivity, calibrate
 from skdp.mechanisms.independent import calibrate_releases
-from skdp.mechanisms.matrix import MatrixGaussianNoise
-from skdp.mechanisms.noise import paid_in_full, release
 from skdp.noise import Gaussian, Laplace, Logistic, Staircase, Tulap
 from skdp.noise.multivariate import multivariate_canonical
 from skdp.privacy import Guarantee, tradeoff
 from skdp.privacy.losses import GaussianLoss, ShiftLoss
 from skdp.randomness import Lattice, publish_near
 from skdp.testing import check_release
+from skdp.trusted.matrix import MatrixGaussianNoise
+from skdp.trusted.noise import paid_in_full, release
 
 # Theorem 1, exactly
 

@@ -19,10 +19,10 @@ from skdp.mechanisms import Independent, Sensitivity, calibrate
 from skdp.mechanisms.ellipsoid import least_cover
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.scales import pure_scale
-from skdp.mechanisms.sensitivity import greatest_gauge
 from skdp.noise import Laplace, Logistic
 from skdp.privacy.losses import PairLoss
 from skdp.privacy.profile import composition
+from skdp.trusted.change import greatest_gauge
 
 DRAWS = range(20)
 MARGIN = 1 + Fraction(2) ** -45

@@ -22,10 +22,10 @@ from skdp.geometry import LpBall, ScaledBall
 from skdp.linear_model.losses import Logistic, PseudoHuber
 from skdp.mechanisms import Auto, Independent, KNorm, Sensitivity, calibrate
 from skdp.mechanisms.independent import calibrate_releases
-from skdp.mechanisms.knorm import is_round
 from skdp.noise import CanonicalNoise, Gaussian, Laplace, Staircase, Tulap
 from skdp.privacy import Guarantee, ShiftLoss
 from skdp.privacy.tradeoff import gaussian
+from skdp.trusted.knorm import is_round
 
 DOMAIN = Domain.unit_box(2, target=(-1.0, 1.0))
 LABELS = Domain.unit_box(2, target=[0, 1])

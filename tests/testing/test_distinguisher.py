@@ -24,10 +24,10 @@ from skdp import (
     DPLogisticRegression,
 )
 from skdp.mechanisms.independent import MECHANISMS
-from skdp.mechanisms.knorm import KNormNoise
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows import MemoryRows
 from skdp.rows.persons import WHOLE, Members, Shares
+from skdp.trusted.knorm import KNormNoise
 
 EPSILONS, COLUMNS = (0.004, 0.1, 1.0), (3, 20, 100)
 RECORDS, DELTA = 40, 1e-6

@@ -267,7 +267,7 @@ APART = {
     "linear_model/_objective/perturbation.py": {"linear_term"},
     "model_selection/_selection.py": {"permute_and_flip", "exponential_mechanism"},
 }
-ROOMS = ("linear_model", "bounds", "model_selection", "rows", "trusted")
+ROOMS = ("linear_model", "bounds", "model_selection", "rows")
 
 
 def draws(path):

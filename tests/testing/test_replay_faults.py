@@ -29,13 +29,20 @@ from inner_replay import (
 )
 
 import skdp
-from skdp import Domain, DPCoordinateDescentRegressor, DPLinearRegression, DPLogisticRegression
-from skdp.mechanisms import noise as noises
-from skdp.mechanisms.independent import RepeatedNoise
-from skdp.mechanisms.knorm import KNormNoise
+from skdp import (
+    Domain,
+    DPCoordinateDescentRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    Guarantee,
+)
 from skdp.noise import Laplace
 from skdp.randomness import publish_near
 from skdp.testing import replay
+from skdp.trusted import NoisySum
+from skdp.trusted import noise as noises
+from skdp.trusted.independent import RepeatedNoise
+from skdp.trusted.knorm import KNormNoise
 
 N = 40
 RNG = np.random.default_rng(0)
@@ -207,7 +214,10 @@ def the_solver_stops_early(patch):
 
 
 def unchecked(patch):
-    patch.setattr(base_module, "certify", lambda *_: None)
+    def stated(releases, public, *_):
+        return Guarantee(public.epsilon, public.delta, public.neighbors, unit=public.unit)
+
+    patch.setattr(base_module, "certify", stated)
 
 
 @fault("change", moments)
@@ -251,8 +261,9 @@ def an_eighth_of_the_noise_of_gradients(patch):
 
 @fault("noise")
 def the_noise_is_not_stretched(patch):
-    publication = noises.publication
-    patch.setattr(noises, "publication", lambda noise: publication(noise)._replace(stretch=0.999))
+    publication = NoisySum.publication.func
+    less = property(lambda self: publication(self)._replace(stretch=0.999))
+    patch.setattr(NoisySum, "publication", less)
 
 
 @fault("proof")
@@ -299,7 +310,7 @@ def weights_of_labels_are_above_one(patch):
 
 @fault("flow", lambda: linear(inference_share=0.5))
 def the_noise_of_another_release_is_used(patch):
-    releases = InferencePlan.releases.fget
+    releases = InferencePlan.releases.func
 
     def swapped(self):
         *others, scores, curvatures, squares = releases(self)

@@ -20,9 +20,9 @@ from skdp.mechanisms import (
     calibrate,
     calibrate_releases,
 )
-from skdp.mechanisms.independent import Releases
 from skdp.privacy import Guarantee
 from skdp.trusted.certify import certify
+from skdp.trusted.independent import Releases
 from skdp.trusted.releases import (
     NoisySum,
     NotPrivate,

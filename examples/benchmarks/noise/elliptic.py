@@ -19,8 +19,9 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.geometry import LpBall
-from skdp.mechanisms.gaussian import EllipticGaussian, GaussianNoise, IsotropicGaussian
+from skdp.mechanisms.gaussian import EllipticGaussian, IsotropicGaussian
 from skdp.mechanisms.sensitivity import Sensitivity
+from skdp.trusted.gaussian import GaussianNoise
 
 FloatArray = NDArray[np.float64]
 

@@ -50,7 +50,7 @@ from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units, row_unit
 from skdp.linear_model._shared.task import Progress, Records, Task
 from skdp.linear_model._standardize.stage import check_scaling_share
 from skdp.linear_model.validation import is_auto
-from skdp.mechanisms.noise import Publication
+from skdp.trusted.noise import Publication
 
 # Called with the number of completed passes and the coordinates. Returns whether to stop.
 Watch = Callable[[int, FloatArray], bool]
@@ -342,7 +342,12 @@ class CoordinateDescent:
             descent = replace(descent, n_models=1, n_classes=task.n_models)
         if asked.start is not None:
             self._starts(descent)  # raises an error before anything is spent
-        return plan_descent(descent, stage)
+        plan = plan_descent(descent, stage)
+        # These raise an error if 53-bit floats cannot keep the guarantee.
+        plan.published()
+        if plan.stage is not None:
+            plan.stage_published()
+        return plan
 
     def sums(self, plan: DescentPlan, records: Records) -> Any:
         """Return the records, the sums of a scaling stage or None, and scaled rows or None."""

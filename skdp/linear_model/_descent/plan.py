@@ -31,19 +31,14 @@ from skdp.linear_model._descent.gradients import (
     usual_square,
 )
 from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units, release_exact
-from skdp.linear_model._shared.task import Stage, Task, law_of
+from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize.theorem import sizes_of
 from skdp.linear_model.validation import is_auto
 from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.mechanisms.independent import (
-    Independent,
-    Releases,
-    RepeatedNoise,
-    calibrate_releases,
-    choice_width,
-)
-from skdp.mechanisms.noise import Publication, publication
+from skdp.mechanisms.independent import Independent, calibrate_releases, choice_width
 from skdp.noise.laws import Gaussian
+from skdp.trusted.independent import Releases, RepeatedNoise
+from skdp.trusted.noise import Publication, publication
 from skdp.trusted.releases import NoisySum, NotPrivate, PrivateChoice, Release
 
 # The normalizer of a joint loss rises by RISE with each doubling of the information, from 0 at
@@ -118,7 +113,7 @@ class DescentPlan:
     rows: RowBound
     choice: float | None = None
 
-    @property
+    @cached_property
     def releases(self) -> tuple[Release, ...]:
         """The scaling stage, the gradients of all passes, and the choices of coordinates."""
         task, page = self.task, "coordinate_descent.md"
@@ -133,7 +128,9 @@ class DescentPlan:
             sizes = sizes_of(stage.sums, self.ratio * stage.planned.units, gaussian, in_ball)
             sums = Releases(sizes, task.neighbors)
             found.append(NoisySum("scaling", sums, self.noise, f"{page}, Theorem 2"))
-        if self.rows.bound is not None and self.rows.power == 2 and not is_gaussian(self.noise.law):
+        is_length = self.rows.bound is not None and self.rows.power == 2
+        is_length |= task.joint is not None and task.joint.power == 2
+        if is_length and not is_gaussian(self.noise.law):
             raise NotPrivate("gradients: only Gaussian noise depends on the l2 length of a change")
         size, count = gradient_size(task, self.rows), task.n_models * task.passes
         if self.rows.bound is None and not self.choice:
@@ -146,55 +143,9 @@ class DescentPlan:
         return tuple(found)
 
     @property
-    def losses(self) -> Any:
-        return self.noise.guarantee.losses
-
-    @property
-    def delta(self) -> float:
-        return self.noise.guarantee.delta
-
-    @property
-    def mechanism(self) -> str:
-        scaled = ""
-        if self.stage:
-            own = f", {type(self.stage.norm).__name__}" if self.stage.norm is not None else ""
-            scaled = f"estimated means and scales ({self.stage.dim} sums{own}), then "
-        joint = f" of {self.task.n_classes} classes together" if self.task.joint else ""
-        return f"{scaled}{self.steps} noisy gradients{joint}; {self.noise.guarantee.mechanism}"
-
-    @property
     def steps(self) -> int:
         blocks = 1 if self.choice else len(self.task.blocks)
         return self.task.n_models * self.task.passes * blocks
-
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        law, steps = law_of(self.noise), self.steps
-        own = math.sqrt(float(np.mean(self.deviations**2)))
-        parts = [("gradients", law, steps, own)]
-        if self.choice:
-            parts = [("choices", "Gumbel", steps, self.choice * math.pi / math.sqrt(6)), *parts]
-        if self.stage:
-            stage_law = law if self.stage.norm is None else law_of(self.stage.norm)
-            parts = [("scaling", stage_law, 1, self.stage_deviation), *parts]
-        return tuple(Stage(*part, *self._spent(part[0])) for part in parts)
-
-    def _spent(self, name: str) -> tuple[float | None, float | None]:
-        """Return the parts of the budget that a stage spends; with delta > 0 only all are known."""
-        task, stage, choices = self.task, 0.0, 0.0
-        if task.delta > 0:
-            return None, None
-        if self.choice:
-            choices = self.steps * (2 * task.moved / self.choice + CHOICE_COST)
-        if self.stage and self.stage.spent:
-            stage = self.stage.spent
-        elif self.stage:
-            # With delta = 0 the epsilon of a release is proportional to its shift.
-            shifts = math.fsum(size / self.ratio * count for size, count in self.stage.shifts)
-            whole = math.fsum(size * count for size, count in self.noise.shifts)
-            stage = shifts / whole * (task.epsilon - choices)
-        rest = task.epsilon - choices - stage
-        return {"choices": choices, "scaling": stage, "gradients": rest}[name], 0.0
 
     @property
     def stage_deviation(self) -> float:
@@ -239,12 +190,6 @@ class DescentPlan:
         values = blocks.dim if self.rows.bound is not None else int(max(blocks.sizes))
         stage = self.stage.dim if self.stage and self.stage.norm is None else 0
         return max(values * self.task.n_classes, stage)
-
-    def check_published(self) -> None:
-        """Raise an error if 53-bit floats cannot keep the guarantee."""
-        self.published()
-        if self.stage:
-            self.stage_published()
 
     @property
     def deviations(self) -> FloatArray:
@@ -389,6 +334,8 @@ def _planned(task: DescentTask, stage: DescentStage | None) -> DescentPlan:
         rows = blocks_apart(task)
         size = gradient_size(task, rows)
         count = passes * (1 if task.order == "greedy" else len(task.blocks))
+    if task.joint is not None and task.joint.power == 2 and is_auto(law):
+        law = "gaussian"  # its size is a length
     ratio, shifts = 1.0, [(size, count)]
     if stage is not None and task.delta == 0 and task.order != "greedy":
         own = (task.share or PURE_STAGE_SHARE) * task.epsilon

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -28,15 +28,15 @@ from skdp.domain.layout import number_units
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, exact_sum, release_exact
-from skdp.linear_model._shared.task import ReleasePlan, Task
-from skdp.linear_model._standardize.stage import GaussianSplit, ScalingStage, sums_noise
+from skdp.linear_model._shared.task import Task
+from skdp.linear_model._standardize.stage import ScalingStage, sums_noise
 from skdp.linear_model._standardize.theorem import ColumnSums
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, MatrixLaplaceNoise, Sensitivity
-from skdp.mechanisms.matrix import MatrixGaussianNoise, MatrixNoise, losses_of_trace
-from skdp.mechanisms.noise import variances
-from skdp.mechanisms.sensitivity import ROUND_UP
-from skdp.privacy import Guarantee
+from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.rows import Block, Rows
+from skdp.trusted.change import ROUND_UP
+from skdp.trusted.matrix import MatrixGaussianNoise, MatrixNoise
+from skdp.trusted.noise import variances
 from skdp.trusted.releases import NoisySum, RowsWithin, records_changed
 
 NUMBERS, TARGET = "a number at or beyond a bound of its column", "a target at or beyond a bound"
@@ -110,7 +110,7 @@ REACH, REACH_AT, REACH_POWER, LEAST_REACH, MOST_REACH = 0.5, 60.0, 1 / 3, 0.4, 4
 
 
 @dataclass(frozen=True, eq=False)
-class InferencePlan(ReleasePlan):
+class InferencePlan:
     """The calibrated releases; public information only."""
 
     scales: ScalingStage | None  # None if no column is scaled
@@ -120,12 +120,10 @@ class InferencePlan(ReleasePlan):
     squares: Any
     factor: FloatArray  # the factors f of the rows, (n_encoded + 1,)
     neighbors: str
-    epsilon: float
-    delta: float
 
-    @property
+    @cached_property
     def releases(self) -> tuple[NoisySum, ...]:
-        """The releases in their order."""
+        """Return the releases in their order."""
         page, neighbors = "inference.md", self.neighbors
         found = []
         if self.scales is not None:
@@ -147,14 +145,6 @@ class InferencePlan(ReleasePlan):
             NoisySum("squares", squares, self.squares, page),
         )
 
-    @property
-    def mechanism(self) -> str:
-        *names, last = (release.name for release in self.releases)
-        return (
-            f"{', '.join(names)} and {last} of {len(self.factor)} coefficients for standard errors"
-            f" with {type(self.scores).__name__} and {type(self.curvatures).__name__}"
-        )
-
 
 def plan_inference(task: Task, with_residuals: bool) -> InferencePlan:
     """Return the plan with the noise of smaller variance in the scores.
@@ -166,13 +156,11 @@ def plan_inference(task: Task, with_residuals: bool) -> InferencePlan:
     limits = Limits.plan(task, with_residuals, LIMITS * task.epsilon)
     spent = SCALES * (scales is not None) + LIMITS * (limits is not None)
     rest = task.epsilon * (1 - spent) * (1 - 1e-15)
-    found = _pure(task, layout, rest), 0.0
+    noises = _pure(task, layout, rest)
     if task.delta > 0:
-        gaussian = _gaussian(task, layout, rest), task.delta
-        found = min(found, gaussian, key=lambda own: float(variances(own[0][0]).mean()))
-    noises, delta = found
-    facts = task.neighbors, task.epsilon, delta
-    return InferencePlan(scales, limits, *noises, factors(layout, task), *facts)
+        both = noises, _gaussian(task, layout, rest)
+        noises = min(both, key=lambda own: float(variances(own[0]).mean()))
+    return InferencePlan(scales, limits, *noises, factors(layout, task), task.neighbors)
 
 
 def curvature_layout(task: Task) -> MomentLayout:
@@ -230,27 +218,23 @@ def _pure(task: Task, layout: MomentLayout, epsilon: float) -> Noises:
     """Return noises whose epsilons add up to at most ``epsilon``."""
     scores, rows, squares = changes(layout, task.neighbors)
     part = CURVATURES * epsilon
-    losses = losses_of_trace(part, task.moved)
-    guarantee = Guarantee(part, 0.0, task.neighbors, "Laplace noise on a matrix", losses=losses)
     # The quotient and the product of a proof round.
     precision = np.full(layout.n_rows, part / (task.moved * rows.square * ROUND_UP))
     return (
         KNorm().calibrate(scores, epsilon=SCORES * epsilon),
-        MatrixLaplaceNoise(layout, precision, guarantee),
+        MatrixLaplaceNoise(layout, precision),
         KNorm().calibrate(squares, epsilon=SQUARES * epsilon),
     )
 
 
 def _gaussian(task: Task, layout: MomentLayout, epsilon: float) -> Noises:
     """Return Gaussian noises whose squared shifts add up to that of the whole release."""
-    split = GaussianSplit(epsilon, task.delta, task.neighbors)
     k, moved, longest = layout.n_rows, task.moved, longest_row(layout)
-    what = "Gaussian noise on sums"
+    mu = 1 / gaussian_scale(epsilon, task.delta)
     # With a share s of epsilon a part would have the share s^(1/2) of the shift.
-    scores, curvatures, squares = (math.sqrt(own) for own in (SCORES, CURVATURES, SQUARES))
+    scores, curvatures, squares = (mu * math.sqrt(own) for own in (SCORES, CURVATURES, SQUARES))
     # |zz' - z'z'| of two rows, and the distance of two vectors of squares, are at most sqrt(2).
     distance = math.sqrt(moved) * longest**2 * ROUND_UP
-    shift, guarantee = split.part(curvatures, "Gaussian noise on a matrix")
-    matrix = MatrixGaussianNoise(layout, distance / shift * ROUND_UP, guarantee)
-    sums = split.noise(k, moved * longest, scores, what)
-    return sums, matrix, split.noise(k, distance, squares, what)
+    matrix = MatrixGaussianNoise(layout, distance / curvatures * ROUND_UP)
+    sums = GaussianNoise(k, moved * longest / scores * ROUND_UP)
+    return sums, matrix, GaussianNoise(k, distance / squares * ROUND_UP)

@@ -58,13 +58,14 @@ from skdp.linear_model._shared.gram import (
     row_unit,
     whole_rows,
 )
-from skdp.linear_model._shared.task import Records, Stage, Task, losses_of_all
+from skdp.linear_model._shared.task import Records, Task
 from skdp.linear_model._standardize.scaler import Scaler
-from skdp.mechanisms.noise import variances
 from skdp.rows import Block, Rows
 from skdp.rows.block import MOST_ROWS
 from skdp.rows.persons import WHOLE
-from skdp.trusted.releases import NoisySum
+from skdp.trusted.certify import certify
+from skdp.trusted.noise import variances
+from skdp.trusted.releases import NoisySum, Public
 
 # Bits of a float.
 _FLOAT_BITS = 53
@@ -487,34 +488,10 @@ class InferredPlan:
     def noise(self) -> Any:
         return self.model.noise
 
-    @property
-    def delta(self) -> float:
-        return float(self.model.delta + self.inference.delta)
-
-    @property
-    def mechanism(self) -> str:
-        return f"{self.model.mechanism}, then {self.inference.mechanism}"
-
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        """The stages of the fit. Parts of the budget are known for all of them, or for none."""
-        every = (*self.model.stages, *self.inference.stages)
-        if all(own.epsilon is not None for own in every):
-            return every
-        return tuple(replace(own, epsilon=None, delta=None) for own in every)
-
-    @property
-    def losses(self) -> tuple[Any, ...]:
-        return losses_of_all((self.model.losses, self.inference.losses))
-
-    @property
+    @cached_property
     def releases(self) -> tuple[Any, ...]:
         """The releases of the model and of the inference stage."""
         return (*self.model.releases, *self.inference.releases)
-
-    def check_published(self) -> None:
-        self.model.check_published()
-        self.inference.check_published()
 
 
 def with_inference(algorithm: Algorithm, asked: Any, is_regression: bool) -> Algorithm:
@@ -551,7 +528,9 @@ class Inferred:
         first = replace(task, epsilon=(task.epsilon - own) * ROUNDING, delta=task.delta / 2)
         model = self.algorithm.plan(first)
         # Noise without a delta leaves all of it.
-        left = (task.delta - model.delta) * ROUNDING if task.delta > 0 else 0.0
+        unit = "person" if task.are_persons else "row"
+        public = Public(first.epsilon, first.delta, first.neighbors, unit)
+        left = (task.delta - certify(model.releases, public).delta) * ROUNDING
         stage = replace(task, epsilon=own, delta=left)
         return InferredPlan(model, plan_inference(stage, self.is_regression), task)
 

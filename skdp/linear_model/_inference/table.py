@@ -18,7 +18,6 @@ from skdp._checks import check_interval, fail, optional_module
 from skdp.domain import Domain
 from skdp.domain.splines import Interaction
 from skdp.linear_model._inference.estimate import NoisyEstimate
-from skdp.linear_model._shared.task import Stage
 from skdp.privacy import Guarantee
 
 INTERCEPT = "intercept"
@@ -540,7 +539,7 @@ class FittedModel:
     intercept_: Any
     domain_: Domain
     guarantee_: Guarantee
-    stages_: tuple[Stage, ...]
+    releases_: tuple[Any, ...]
     noise_: Any
     n_iter_: int
     converged_: bool

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,26 +42,25 @@ from skdp.linear_model._shared.gram import (
     exact_sums,
     release_exact,
 )
-from skdp.linear_model._shared.task import ReleasePlan, Task
+from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize.scaler import MOMENTS, RowScaler, Scaler
 from skdp.linear_model._standardize.stage import (
     REPLACED_WEIGHT,
-    GaussianSplit,
     ScalingStage,
     rest_of,
 )
 from skdp.linear_model._standardize.theorem import ColumnSums, Estimates
 from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixLaplaceNoise, Sensitivity, calibrate
-from skdp.mechanisms.matrix import MatrixGaussianNoise, MatrixNoise, losses_of_trace
-from skdp.mechanisms.noise import first_covariance, variances
-from skdp.mechanisms.sensitivity import ROUND_UP
-from skdp.privacy import Guarantee
+from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.rows import Rows
+from skdp.trusted.change import ROUND_UP
+from skdp.trusted.matrix import MatrixGaussianNoise, MatrixNoise
+from skdp.trusted.noise import first_covariance, variances
 from skdp.trusted.releases import NoisySum, RowsWithin
 
 
 @dataclass(frozen=True, eq=False)
-class MomentPlan(ReleasePlan):
+class MomentPlan:
     """A release of moments in one stage; public information only.
 
     The ``layout`` has no features if only the target's mean is released. The number ``n`` of
@@ -72,20 +72,9 @@ class MomentPlan(ReleasePlan):
     n: int | None
     change: Any
 
-    @property
-    def delta(self) -> float:
-        """The delta that the release spends."""
-        return float(self.noise.guarantee.delta)
-
-    @property
-    def mechanism(self) -> str:
-        """The sentence of a guarantee."""
-        what = "moments" if self.layout.dim > 1 else "moment"
-        return f"{self.layout.dim} {what} with {type(self.noise).__name__}"
-
-    @property
+    @cached_property
     def releases(self) -> tuple[NoisySum, ...]:
-        """The release of all moments."""
+        """Return the release of all moments."""
         return (NoisySum("moments", self.change, self.noise, "moment_balls.md, Theorem 4"),)
 
     def sums(self, rows: Rows) -> NDArray[Any]:
@@ -338,7 +327,6 @@ def columns_of(layout: MomentLayout) -> float:
 
 
 Noises = tuple[ScalingStage, KNormNoise | GaussianNoise, MatrixNoise]
-_MOMENTS = "noise on a matrix of moments of scaled rows"
 
 
 def _sums(layout: MomentLayout, task: Task, known: float) -> tuple[ColumnSums, float]:
@@ -369,12 +357,10 @@ def _pure(layout: MomentLayout, sums: ColumnSums, task: Task, shares: EpsilonSha
     assert isinstance(one, KNormNoise)
     assert isinstance(other, KNormNoise)
     rest = task.epsilon - first - cross
-    losses = losses_of_trace(rest, task.moved)
-    pure = Guarantee(rest, 0.0, task.neighbors, f"Laplace {_MOMENTS}", losses=losses)
     # The quotient and the product of a proof round.
     spent = task.moved * greatest_square(layout) * ROUND_UP
     precision = np.full(layout.n_rows, rest / spent)
-    return ScalingStage(sums, one), other, MatrixLaplaceNoise(layout, precision, pure)
+    return ScalingStage(sums, one), other, MatrixLaplaceNoise(layout, precision)
 
 
 def _first_ball(layout: MomentLayout, sums: ColumnSums, moved: float) -> NormBall:
@@ -444,16 +430,15 @@ def _block_cost(levels: int) -> float:
 
 def _gaussian(layout: MomentLayout, sums: ColumnSums, task: Task, shares: EpsilonShares) -> Noises:
     """Return Gaussian noises whose squared shifts add up to that of the whole release."""
-    split = GaussianSplit(task.epsilon, task.delta, task.neighbors)
-    first, cross, rest = shares.shifts
+    mu = 1 / gaussian_scale(task.epsilon, task.delta)
+    first, cross, rest = (mu * share for share in shares.shifts)
     length, cross_length = lengths(layout, sums)
-    what, units = "Gaussian noise on sums", first_units(layout, sums)
-    stage = ScalingStage(sums, split.noise(sums.dim, length, first, what, units))
-    products = split.noise(layout.n_rows - 1, cross_length, cross, what)
-    shift, guarantee = split.part(rest, f"Gaussian {_MOMENTS}")
+    units = first_units(layout, sums)
+    stage = ScalingStage(sums, GaussianNoise(sums.dim, length / first * ROUND_UP * units))
+    products = GaussianNoise(layout.n_rows - 1, cross_length / cross * ROUND_UP)
     # |zz' - z'z'| of two rows of length at most 1 is at most sqrt(2).
     distance = math.sqrt(task.moved) * greatest_square(layout)
-    return stage, products, MatrixGaussianNoise(layout, distance / shift * ROUND_UP, guarantee)
+    return stage, products, MatrixGaussianNoise(layout, distance / rest * ROUND_UP)
 
 
 def first_units(layout: MomentLayout, sums: ColumnSums) -> FloatArray:
@@ -477,7 +462,7 @@ def cross_noise(task: Task) -> float:
     total = float(np.cbrt(costs).sum()) ** 3 / RADIUS**2 / layout.n_encoded
     noise = task.moved * math.sqrt(total) / (task.epsilon * known)
     if task.delta > 0:
-        scale = GaussianSplit(task.epsilon, task.delta, task.neighbors).shift
+        scale = 1 / gaussian_scale(task.epsilon, task.delta)
         length = math.sqrt(1 + len(layout.number_index) + len(layout.block_columns))
         noise = min(noise, task.moved * length / (scale * known))
     return noise
@@ -579,24 +564,15 @@ class ScaledMoments(MomentPlan):
         cross = variances(self.cross)[1:] * (self.radius * self.radius) ** 2
         return float(cross.mean() + signal * (moments[own].mean() if own.any() else 0.0))
 
-    @property
+    @cached_property
     def releases(self) -> tuple[NoisySum, ...]:
-        """The releases of the scaling stage, of the products with the target and of the moments."""
+        """Return the releases of the scaling stage, of the products and of the moments."""
         page, neighbors = "moment_release.md", self.change.neighbors
         first = FirstChange(self.layout, self.first.sums, neighbors)
         return (
             NoisySum("scaling", first, self.first.noise, page),
             NoisySum("cross", cross_change(self.layout, neighbors), self.cross, page),
             NoisySum("moments", self.change, self.noise, page),
-        )
-
-    @property
-    def mechanism(self) -> str:
-        """The sentence of a guarantee."""
-        return (
-            f"estimated centres and scales {self.first.description}, then {self.cross.dim} products"
-            f" with the target with {type(self.cross).__name__} and"
-            f" {self.layout.dim} moments around them with {type(self.noise).__name__}"
         )
 
     def sums(self, rows: Rows) -> NDArray[Any]:

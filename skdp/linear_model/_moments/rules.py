@@ -32,7 +32,7 @@ from skdp.mechanisms.calibrate import LAWS
 from skdp.mechanisms.gaussian import EllipticGaussian
 from skdp.mechanisms.knorm import EllipticKNorm, knorm_is_less
 from skdp.mechanisms.matrix import MatrixLaplace
-from skdp.mechanisms.noise import Noise, variances
+from skdp.trusted.noise import Noise, variances
 
 # The effect of an error in x_i x_j on the normal equations, relative to one in x_i y: the squared
 # length of the coefficients that can be distinguished from noise. It is SIGNAL if

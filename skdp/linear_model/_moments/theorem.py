@@ -16,7 +16,8 @@ import numpy as np
 from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._standardize.theorem import ColumnSums, number_square
-from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
+from skdp.mechanisms.sensitivity import Sensitivity
+from skdp.trusted.change import ROUND_UP
 from skdp.trusted.releases import records_changed
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from skdp.linear_model._objective.profiles import corners
 from skdp.linear_model._objective.rules import DEGREE, choose, usual_knots
 from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model._shared.base import PrivateLinearModel, Solution, with_parameters
-from skdp.linear_model._shared.task import Records, Stage, Task, losses_of_all
+from skdp.linear_model._shared.task import Records, Task
 from skdp.linear_model._solver.certificate import attainable_tolerance
 from skdp.linear_model._solver.problem import Coordinates, Curves, joined, row_builder, sample_of
 from skdp.linear_model._standardize.stage import check_scaling_share
@@ -76,46 +77,21 @@ class ObjectivePlan:
 
     minimiser: NoisyMinimiser
     clipping: ClippingStage | None
-    delta: float
     curves: Curves | None = None
 
     @property
     def objective(self) -> Perturbation:
         return self.minimiser.objective
 
-    @property
+    @cached_property
     def releases(self) -> tuple[Release, ...]:
-        """The sums of the scaling stage, and the minimisers."""
+        """Return the sums of the scaling stage, and the minimisers."""
         first = () if self.clipping is None else (self.clipping.noisy_sum,)
         return *first, self.minimiser
 
     @property
     def noise(self) -> Any:
         return self.objective.noise
-
-    @property
-    def mechanism(self) -> str:
-        scaled = f"{self.clipping.mechanism}, then " if self.clipping else ""
-        return scaled + self.objective.mechanism
-
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        stages = self.objective.stages(self.delta)
-        if not self.clipping:
-            return stages
-        return (Stage.of("scaling", self.clipping.noise, self.clipping.epsilon, 0.0), *stages)
-
-    def check_published(self) -> None:
-        """Raise an error if 53-bit floats cannot keep the guarantee."""
-        _ = self.objective.hidden
-        if self.clipping:
-            self.clipping.check_published()
-
-    @property
-    def losses(self) -> tuple[Any, ...]:
-        """Privacy losses of both releases with counts; empty if those of one are unknown."""
-        first = [self.clipping.noise.guarantee.losses] if self.clipping else []
-        return losses_of_all([*first, self.objective.losses])
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,8 +143,8 @@ class ObjectivePerturbation:
             task = replace(task, design=curves.design)
         rest = task.epsilon - (clipping.epsilon if clipping else 0.0)
         objective = self._plan_objective(task, rest, clipping is not None)
-        delta = task.delta if objective.noise.guarantee.delta > 0 else 0.0
-        return ObjectivePlan(NoisyMinimiser(objective, task.design), clipping, delta, curves)
+        minimiser = NoisyMinimiser(objective, task.design)
+        return ObjectivePlan(minimiser, clipping, curves)
 
     def sums(self, plan: ObjectivePlan, records: Records) -> Any:
         """Return the records, rows of the design matrix, and the sums of a scaling stage."""
@@ -265,7 +241,7 @@ class ObjectivePerturbation:
         model = self._model_task(task, epsilon - hidden, n_classes=max(1, n_classes), **share)
         calibrated = self._apart if self._has_calibration else self._jointly
         loss, q, ridge, found = calibrated(model)
-        facts = task.design.row_norm, _records_bound(task), found.losses, n_models
+        facts = task.design.row_norm, _records_bound(task), n_models
         known = loss, epsilon, q, ridge, found.leverage, found.noise, *facts
         return Perturbation(*known, task.design.stiffest)
 

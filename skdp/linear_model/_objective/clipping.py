@@ -133,11 +133,7 @@ class ClippingStage(ScalingStage):
     with_target: bool
     curve_radius: float = 0.0
 
-    @property
-    def mechanism(self) -> str:
-        return f"estimated clipping bounds {self.description}"
-
-    @property
+    @cached_property
     def noisy_sum(self) -> NoisySum:
         """The release of the sums."""
         change = self.sums.change(self.noise.guarantee.neighbors)

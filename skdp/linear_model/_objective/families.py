@@ -31,7 +31,6 @@ from skdp.linear_model._objective.perturbation import (
     weighted_radius,
 )
 from skdp.linear_model._objective.profiles import (
-    JointProfile,
     greatest_shift,
     record_of,
     rough_shifts,
@@ -40,10 +39,8 @@ from skdp.linear_model._shared.design import Design, Group
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model.losses import AnyLoss, Bounded, Loss, size_of_slopes
 from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
-from skdp.mechanisms.noise import Noise
-from skdp.mechanisms.sensitivity import ROUND_UP
-from skdp.privacy.guarantee import Guarantee
-from skdp.privacy.losses import ProfileLoss
+from skdp.trusted.change import ROUND_UP
+from skdp.trusted.noise import Noise
 
 # Variance of a number in [-1, 1] in the reference population.
 SPREAD = 0.1
@@ -205,11 +202,10 @@ GAUSSIAN_GRID = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.
 
 @dataclass(frozen=True)
 class Calibrated:
-    """Noise of the random linear term, the leverage L that privacy then allows, and losses."""
+    """Noise of the random linear term, and the leverage L that privacy then allows."""
 
     noise: Noise
     leverage: float
-    losses: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -374,14 +370,8 @@ class GaussianFamily:
             raise fail("q", rule, choice.q, "Give a q nearer to 1.")
         reach = choice.reach(design, leverage)
         deviation = loss.slope_bound * reach * np.sqrt(choice.shape) / shift * ROUND_UP
-        profile = JointProfile(loss, shift, leverage, task.neighbors, task.hidden)
-        kind = "elliptic" if self.elliptic else "isotropic"
-        guarantee = Guarantee(
-            self._epsilon(task), task.delta, task.neighbors, f"{kind} Gaussian noise on gradients"
-        )
         deviation = np.tile(per_coordinate(design, deviation), task.n_classes)
-        noise = GaussianNoise(len(deviation), deviation, guarantee)
-        return Calibrated(noise, leverage, ((ProfileLoss(profile), task.n_models),))
+        return Calibrated(GaussianNoise(len(deviation), deviation), leverage)
 
     @staticmethod
     def _epsilon(task: ModelTask) -> float:

@@ -38,15 +38,14 @@ from skdp._publish import publish
 from skdp.geometry import LpBall, NormBall
 from skdp.linear_model._objective.profiles import least_share_of, rank_of
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.task import Stage
 from skdp.linear_model._solver.certificate import attainable_tolerance
 from skdp.linear_model._solver.problem import Coordinates, DesignRows, Objective, weigher
 from skdp.linear_model._solver.solve import minimise
 from skdp.linear_model.losses import AnyLoss, Bounded, Softmax, count_predictors, greatest_curvature
-from skdp.mechanisms.noise import Noise, variances
-from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.randomness import granularity_of, publish_near
 from skdp.rows import Kept, KeptBlocks
+from skdp.trusted.change import ROUND_UP
+from skdp.trusted.noise import Noise, variances
 
 # Share of epsilon spent on hiding the solver's inexactness and the rounding to a lattice, and the
 # most that all models together spend on it: it divides the delta of the noise by exp of its half.
@@ -146,9 +145,8 @@ class Perturbation:
     of the coordinates of a row, is the same for all classes of a joint model, which counts as one
     of the ``models``. ``leverage`` is the bound that the weights enforce (`greatest_leverage`),
     ``noise`` the law of V, and ``row_norm`` the greatest Euclidean norm of a row. The solver's
-    tolerance is set for the public number ``n_bound`` of records. ``losses`` are the privacy losses
-    of all models with counts; empty if only epsilon is known. ``stiffest`` is the greatest absolute
-    sum of a row of the penalty's matrix, in ridges.
+    tolerance is set for the public number ``n_bound`` of records. ``stiffest`` is the greatest
+    absolute sum of a row of the penalty's matrix, in ridges.
     """
 
     loss: AnyLoss
@@ -159,7 +157,6 @@ class Perturbation:
     noise: Noise
     row_norm: float
     n_bound: int
-    losses: tuple[Any, ...] = ()
     models: int = 1
     stiffest: float = 1.0
 
@@ -175,22 +172,6 @@ class Perturbation:
     def ridges(self) -> FloatArray:
         """The ridge of every released coordinate, those of one class after the other, (dim,)."""
         return np.tile(self.ridge, self.n_classes)
-
-    @property
-    def mechanism(self) -> str:
-        return (
-            f"objective perturbation of {self.loss!r}, q = {self.q:g},"
-            f" {type(self.noise).__name__} in {len(self.ridges)} dimensions"
-        )
-
-    def stages(self, delta: float) -> tuple[Stage, Stage]:
-        """Return the random linear terms, and the noise on the minimisers, of all models."""
-        models, hidden, spent = self.models, self.hidden, self.output_epsilon
-        width = math.sqrt(2) * math.ldexp(hidden.scale, hidden.exponent)
-        return (
-            Stage.of("objective", self.noise, models * (self.epsilon - spent), delta, models),
-            Stage("output", "discrete Laplace", models, width, models * spent, 0.0),
-        )
 
     def weigh(self, coordinates: Coordinates) -> Callable[[DesignRows], DesignRows] | None:
         """Return the weights of rows; None if every row of the domain has weight 1."""

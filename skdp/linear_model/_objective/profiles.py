@@ -41,10 +41,10 @@ from skdp._identity import remembered
 from skdp._search import halved, passing_below_root
 from skdp.linear_model.losses import AnyLoss, Bounded, Softmax, is_one_sided
 from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy.composition import Composition
 from skdp.privacy.losses import ProfileLoss
 from skdp.privacy.normal import fall_of_mills_ratio, log_delta, mills_ratio
+from skdp.trusted.change import ROUND_UP
 
 # Slopes at which envelopes are computed: evenly spaced ones, and some that are denser near full
 # slope, which determines the noise.

@@ -22,6 +22,7 @@ from skdp._identity import remembered
 from skdp.geometry import ProductBall, SumBall
 from skdp.linear_model._objective.families import per_coordinate, per_group
 from skdp.linear_model._objective.perturbation import (
+    OutputNoise,
     Perturbation,
     shift_share,
     weighted_length,
@@ -40,6 +41,7 @@ from skdp.mechanisms import GaussianNoise, KNormNoise, Sensitivity
 from skdp.privacy.losses import PairLoss, ProfileLoss
 from skdp.privacy.profile import composition
 from skdp.privacy.rounding import add_multiples, float_above
+from skdp.trusted.noise import law_of
 from skdp.trusted.releases import NoisySum, NotPrivate, Public, Spent, up
 
 # Relative error of a computed bound on a cell, with a margin.
@@ -70,6 +72,18 @@ class NoisyMinimiser:
             return "gaussian_objective.md, Theorem 3"
         kind = 1 if isinstance(self.objective.noise, KNormNoise) else 2
         return f"objective_perturbation.md, Theorem {kind}"
+
+    @property
+    def description(self) -> str:
+        """What is published, and with which noise."""
+        own = self.objective
+        times = f"{own.models} models" if own.models > 1 else "the model"
+        return f"{times} by objective perturbation of {own.loss!r} with {law_of(own.noise)}"
+
+    @property
+    def publication(self) -> OutputNoise:
+        """The lattice and the noise on it that hides the inexactness of the solver."""
+        return self.objective.hidden
 
     def spent(self, public: Public) -> Spent:
         """Return the privacy loss of all models; raise `NotPrivate` if a claim does not hold."""
@@ -157,6 +171,8 @@ class NoisyMinimiser:
         )
         if spent.epsilon <= left:
             return 0.0
+        if public.unit == "person":
+            raise NotPrivate(f"{self.name}: no theorem covers this noise for persons and a delta")
         if left < 0 or not getattr(own.noise, "log_concave", False):
             raise NotPrivate(
                 f"{self.name}: the noise spends {spent.epsilon:.9g} and the curvature {bent:.9g},"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from inspect import cleandoc
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, check_epsilon, check_flag, check_interval, fail
-from skdp._identity import relied_on
+from skdp._identity import is_ours, relied_on
 from skdp._sklearn import Documented
 from skdp.domain import Domain
 from skdp.domain.domain import declare_input
@@ -60,7 +60,7 @@ from skdp.linear_model.validation import (
     spent_note,
     warn_without,
 )
-from skdp.privacy import Guarantee, Ledger
+from skdp.privacy import Ledger
 from skdp.privacy.guarantee import NEIGHBORS
 from skdp.randomness import RandomStateLike, as_generator, is_cryptographic
 from skdp.rows import MemoryRows, Rows
@@ -91,9 +91,8 @@ class Solution:
 class Algorithm(Protocol):
     """A private algorithm with its parameters.
 
-    A plan depends on public information only. It has ``noise``, ``delta``, ``mechanism`` (the
-    sentence of the guarantee), ``losses`` (privacy losses with counts, or nothing), ``stages``
-    and ``check_published()``, which raises an error if 53-bit floats cannot keep the guarantee.
+    A plan depends on public information only. It has ``releases``, which are certified before
+    the data are read, and ``noise``, the attribute ``noise_`` of a fitted model.
     """
 
     def check(self, delta: float) -> None:
@@ -269,11 +268,9 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
                 source = self._source(X, y, target, groups)
                 design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
                 plan = self._plan(design, source.n, max(1, len(source.labels)), source.unit)
-                plan.check_published()
-                guarantee = self._guarantee(plan, source)
-                facts = guarantee.delta, guarantee.neighbors, guarantee.unit
-                in_two_steps = not self._is_whole(source.unit)
-                certify(plan.releases, Public(guarantee.epsilon, *facts, in_two_steps))
+                guarantee = certify(plan.releases, self._public(source))
+                for release in plan.releases:
+                    _ = release.publication  # an error if 53-bit floats cannot keep the guarantee
                 algorithm = self._algorithm()
                 weights = self._label_weights(source.attributes)
                 records = Records(design, source.rows(design.domain), source.labels, weights)
@@ -395,19 +392,17 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             raise fail("X", f"have the domain's {domain.n_columns} columns", n_columns, remedy)
         return domain
 
-    def _guarantee(self, plan: Any, source: GivenRows) -> Guarantee:
+    def _public(self, source: GivenRows) -> Public:
+        """Return the public facts of a fit."""
         seeded = "the noise came from random_state and not from the operating system"
-        is_whole = self._is_whole(source.unit)
-        return Guarantee(
+        return Public(
             float(self.epsilon),
-            # Of a plan for removal and addition the delta is smaller.
-            plan.delta if is_whole or not plan.delta else float(self.delta),
-            neighbors=self.neighbors,
-            mechanism=plan.mechanism,
+            float(self.delta),
+            self.neighbors,
+            source.unit,
+            in_two_steps=not self._is_whole(source.unit),
             assumptions=self._assumptions(source),
             void_because=() if is_cryptographic(self.random_state) else (seeded,),
-            losses=plan.losses if is_whole else (),
-            unit=source.unit,
         )
 
     def _is_whole(self, unit: str) -> bool:
@@ -429,15 +424,12 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             self.domain_ = estimated_by(domain, own) if solution.is_estimated else domain
             self._design = replace(design, domain=self.domain_)
         if plan is not None:
-            self.noise_, void = plan.noise, self.guarantee_.void_because
-            if void and is_dataclass(type(plan.noise)):
-                stated = replace(plan.noise.guarantee, void_because=void)
-                self.noise_ = replace(plan.noise, guarantee=stated)
+            self.noise_ = plan.noise
+            if is_ours(plan.noise):
+                self.noise_ = replace(plan.noise, guarantee=self.guarantee_)
             # The number of steps depends on the data. A solver that does not converge raises.
             self.n_iter_, self.converged_ = 1, True
-            self.stages_, self.releases_ = plan.stages, plan.releases
-            if not self._is_whole(self.guarantee_.unit):
-                self.stages_ = tuple(replace(own, epsilon=None, delta=None) for own in plan.stages)
+            self.releases_ = plan.releases
         self._clipping = solution.clipping
         self._encoded_coef, self._encoded_intercept = solution.coef, solution.intercept
         found = attributes | solution.attributes

@@ -22,7 +22,7 @@ from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall, ProductBall, ShearedBall, SimplexBall, SumBall
 from skdp.geometry.ball import exact_variance
 from skdp.geometry.encoded_rows import rows_ball
-from skdp.mechanisms.sensitivity import ROUND_UP
+from skdp.trusted.change import ROUND_UP
 
 LISTABLE = 4096
 # Gauges of rows are computed for arrays of at most so many entries.

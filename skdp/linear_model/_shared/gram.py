@@ -25,9 +25,9 @@ from skdp.domain import Domain
 from skdp.domain.layout import write_rows
 from skdp.domain.splines import units_of
 from skdp.geometry.moments import MomentLayout
-from skdp.mechanisms.noise import release_integers
 from skdp.rows import Block, Kept, Rows
 from skdp.rows.persons import WHOLE, WHOLE_BITS
+from skdp.trusted.noise import release_integers
 
 # Fractional bits of an encoded number, and of a product of two.
 NUMBER_BITS = 20

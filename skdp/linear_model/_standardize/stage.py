@@ -26,11 +26,7 @@ from skdp.linear_model._shared.gram import release_exact
 from skdp.linear_model._standardize.theorem import ColumnSums, Estimates, Shifts, sizes_of
 from skdp.linear_model.validation import is_auto
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, Sensitivity
-from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.mechanisms.noise import publication, variances
-from skdp.mechanisms.sensitivity import ROUND_UP
-from skdp.privacy import Guarantee
-from skdp.privacy.losses import GaussianLoss
+from skdp.trusted.noise import variances
 from skdp.trusted.releases import NoisySum
 
 # Weights of squares: Gaussian noise if a record is replaced (at most sqrt((11 + 5 sqrt 5) / 8)) and
@@ -81,15 +77,6 @@ class ScalingStage:
 
     sums: ColumnSums
     noise: KNormNoise | GaussianNoise
-
-    @property
-    def description(self) -> str:
-        """The number of sums and the noise, in words."""
-        return f"({self.noise.dim} sums, {type(self.noise).__name__})"
-
-    def check_published(self) -> None:
-        """Raise an error if 53-bit floats cannot keep the guarantee."""
-        publication(self.noise)
 
     def deviations(self, n: float) -> FloatArray:
         """Return the standard deviation of the noise in each sum over n, (dim,)."""
@@ -151,33 +138,6 @@ def _last_apart(columns: int, counted: bool, share: float) -> SumBall:
 def usual_share(needed: float) -> float:
     """Return the share of epsilon; ``needed`` is the noise in the means with all of epsilon."""
     return min(max(needed / GOOD_NOISE, LEAST_SHARE), MOST_SHARE)
-
-
-@dataclass(frozen=True)
-class GaussianSplit:
-    """A Gaussian release of (epsilon, delta) in two parts. Their squared shifts add up."""
-
-    epsilon: float
-    delta: float
-    neighbors: str
-
-    @property
-    def shift(self) -> float:
-        """The shift of the whole release, in standard deviations."""
-        return 1 / gaussian_scale(self.epsilon, self.delta)
-
-    def part(self, share: float, what: str) -> tuple[float, Guarantee]:
-        """Return the shift of a part, a share of the whole shift, and its guarantee."""
-        shift = self.shift * share
-        losses = ((GaussianLoss(shift), 1),)
-        return shift, Guarantee(self.epsilon, self.delta, self.neighbors, what, losses=losses)
-
-    def noise(
-        self, dim: int, length: float, share: float, what: str, units: Any = 1.0
-    ) -> GaussianNoise:
-        """Return noise for a vector; one record changes it by at most ``length``, in ``units``."""
-        shift, guarantee = self.part(share, what)
-        return GaussianNoise(dim, length / shift * ROUND_UP * units, guarantee)
 
 
 def check_scaling_share(share: Any) -> None:

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray
 from skdp.geometry import LpBall, ProductBall, SquaresBall
 from skdp.linear_model._shared.gram import GRAM_BITS
-from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
+from skdp.mechanisms.sensitivity import Sensitivity
+from skdp.trusted.change import ROUND_UP
 from skdp.trusted.releases import NotPrivate, records_changed
 
 Shifts = tuple[tuple[float, int], ...]

@@ -29,10 +29,11 @@ from scipy.stats import norm
 
 from skdp import Domain, DPCoordinateDescentClassifier
 from skdp.linear_model.losses import Softmax
-from skdp.mechanisms.independent import Independent, RepeatedNoise
+from skdp.mechanisms.independent import Independent
 from skdp.noise import Gaussian, Laplace
 from skdp.rows import MemoryRows, streamed
 from skdp.rows.persons import Members
+from skdp.trusted.independent import RepeatedNoise
 
 
 def three(n=600, seed=0):

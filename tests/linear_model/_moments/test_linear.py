@@ -9,8 +9,8 @@ from inner_fits import Records
 from sklearn.linear_model import LinearRegression
 
 from skdp import Domain, DPLinearRegression, Ledger
-from skdp.mechanisms.knorm import KNormNoise
 from skdp.rows import MemoryRows
+from skdp.trusted.knorm import KNormNoise
 
 RELATIONS = ["replace_one", "add_remove"]
 UNCHARGED = "No budget was spent and no noise was drawn."

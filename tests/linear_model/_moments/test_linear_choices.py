@@ -11,10 +11,11 @@ from skdp import Domain, DPLinearRegression, Ledger
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.mechanisms import KNorm
-from skdp.mechanisms.gaussian import GaussianNoise
-from skdp.mechanisms.independent import IndependentNoise
-from skdp.mechanisms.knorm import KNormNoise
-from skdp.mechanisms.matrix import MatrixLaplace, MatrixLaplaceNoise
+from skdp.mechanisms.matrix import MatrixLaplace
+from skdp.trusted.gaussian import GaussianNoise
+from skdp.trusted.independent import IndependentNoise
+from skdp.trusted.knorm import KNormNoise
+from skdp.trusted.matrix import MatrixLaplaceNoise
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)

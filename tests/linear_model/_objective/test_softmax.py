@@ -25,7 +25,7 @@ from scipy.special import logsumexp, ndtr, softmax
 from skdp import Domain, DPLogisticRegression
 from skdp.linear_model import load_model
 from skdp.linear_model.losses import Logistic, Softmax, size_of_slopes
-from skdp.mechanisms.noise import variances
+from skdp.trusted.noise import variances
 
 NORMALIZERS = (0.2, 0.6, 1.0)
 CLASSES = (2, 3, 6)

@@ -16,10 +16,10 @@ from inner_objective import clipping_module as _clipping
 from scipy.special import expit
 
 from skdp import Domain, DPLogisticRegression, Ledger
-from skdp.mechanisms.noise import Publication
 from skdp.privacy import compose
 from skdp.randomness import Lattice
 from skdp.rows import KeptBlocks
+from skdp.trusted.noise import Publication
 
 RELATIONS = ["replace_one", "add_remove"]
 LEVELS = {"a": (0, 3), "job": ["x", "y", "z"], "b": (-1, 1), "sex": ["f", "m"]}

@@ -13,7 +13,6 @@ from scipy.stats import kstest
 from skdp import Domain, DPCoordinateDescentClassifier, DPCoordinateDescentRegressor, Ledger
 from skdp.linear_model import Progress
 from skdp.mechanisms import Independent
-from skdp.mechanisms.independent import RepeatedNoise
 from skdp.noise import (
     FlippedHuber,
     Gaussian,
@@ -24,6 +23,7 @@ from skdp.noise import (
     TruncatedLaplace,
 )
 from skdp.privacy import Composition
+from skdp.trusted.independent import RepeatedNoise
 
 RELATIONS = ["replace_one", "add_remove"]
 # Quickly calibrated, for whatever number of releases.

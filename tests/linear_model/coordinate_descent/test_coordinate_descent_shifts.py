@@ -181,6 +181,6 @@ def test_the_stretch_pays_for_the_lattice_of_steps_and_stage(share, clip, n_labe
         assert stage.stretch == steps.stretch
         cost, least = cost + plan.stage.dim, max(least, plan.stage.dim)
     distance = min(1 - 2 * math.exp(noise.law.logsf(size / 2)) for size, _ in noise.shifts)
-    whole = max(math.exp(loss.log_delta(0.0)) for loss, _ in noise.losses)
+    whole = max(math.exp(loss.log_delta(0.0)) for loss, _ in noise.guarantee.losses)
     paid = (1 - 1 / steps.stretch) * steps.lattice.dither
     assert paid >= 3 * min(least / distance, cost / whole)

@@ -17,15 +17,11 @@ from skdp.geometry import (
     SumBall,
 )
 from skdp.mechanisms import Independent, IndependentNoise, Sensitivity, calibrate
-from skdp.mechanisms.gaussian import (
-    GaussianNoise,
-    IsotropicGaussian,
-    gaussian_scale,
-)
+from skdp.mechanisms.gaussian import IsotropicGaussian, gaussian_scale
 from skdp.noise import Laplace
 from skdp.privacy import Guarantee
-from skdp.privacy.losses import GaussianLoss
 from skdp.privacy.normal import log_delta, log_spared
+from skdp.trusted.gaussian import GaussianNoise
 
 EPSILONS = [1e-8, 1e-4, 0.01, 0.3, 1.0, 5.0, 30.0, 100.0, 1e4]
 DELTAS = [1e-300, 1e-100, 1e-30, 1e-12, 1e-5, 0.01, 0.3, 0.5, 0.51, 0.9, 0.999, 1 - 1e-12]
@@ -104,9 +100,9 @@ def test_isotropic_noise_is_as_private_as_it_says(ball, neighbors):
     sensitivity = Sensitivity(ball, 2.5, neighbors)
     noise = calibrate("gaussian", sensitivity, epsilon=0.8, delta=1e-6)
     said = noise.guarantee
-    shift = GaussianLoss(1 / gaussian_scale(0.8, 1e-6))
-    promised = Guarantee(0.8, 1e-6, neighbors, said.mechanism, losses=((shift, 1),))
-    assert said == promised
+    assert (said.epsilon, said.delta, said.neighbors) == (0.8, 1e-6, neighbors)
+    ((loss, count),) = said.losses
+    assert (loss.mu, count) == (pytest.approx(1 / gaussian_scale(0.8, 1e-6), rel=1e-11), 1)
     draws = ball.sample(20_000, np.random.default_rng(0))
     lengths = np.linalg.norm(draws / ball.gauge(draws)[:, None], axis=1)
     longest = 2.5 * max(lengths.max(), np.linalg.norm(corners(ball), axis=1).max(initial=0.0))

@@ -9,7 +9,7 @@ from exact_profile import Bare, exact_delta
 from inner_package import last_passing
 
 from skdp.mechanisms.independent import calibrate_releases
-from skdp.mechanisms.scales import greatest_slope, least_scale
+from skdp.mechanisms.scales import least_scale
 from skdp.noise.laws import (
     FlippedHuber,
     Gaussian,
@@ -20,6 +20,7 @@ from skdp.noise.laws import (
     TruncatedLaplace,
 )
 from skdp.privacy.shift import log_delta
+from skdp.trusted.independent import greatest_slope
 
 LAWS = [
     Laplace(0.7),
@@ -97,7 +98,7 @@ def test_pure_privacy_is_for_bounded_losses():
         assert scale > 3.0
         assert greatest_slope(law) == 2.0
     other = Bare(Laplace(0.5))
-    assert greatest_slope(other, required=False) == math.inf
+    assert greatest_slope(other) == math.inf
 
 
 @pytest.mark.parametrize("law", [*LAWS[5:], Bare(Laplace())], ids=repr)

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
 from skdp._checks import fail
-from skdp._identity import is_ours
 from skdp._publish import publish
 from skdp.geometry import NormBall
 from skdp.privacy.guarantee import Guarantee
+from skdp.privacy.losses import Losses
 from skdp.randomness import GRANULARITY, Lattice, RandomStateLike, granularity_of
 
 # The noise is stretched by no more than this share; below the first one the dither is not widened.
@@ -103,7 +103,8 @@ class BaseNoise:
     @cached_property
     def publication(self) -> Publication:
         """Lattice and stretch of the releases."""
-        return publication_of(self)
+        stated = self.guarantee
+        return publication_of(self, stated.epsilon, stated.delta, stated.losses)
 
     def release(self, value: ArrayLike, rng: RandomStateLike = None) -> FloatArray:
         """Return the value with noise, on a lattice that does not depend on the value.
@@ -129,38 +130,6 @@ class BaseNoise:
             If ``value`` does not have ``dim`` finite entries.
         """
         return release(self, value, rng)
-
-
-def check_noise(
-    mechanism: Any, noise: Any, neighbors: str, dim: int, epsilon: float, delta: float
-) -> None:
-    """Raise unless noise has its members, and a guarantee within epsilon and delta."""
-    members = ("guarantee", "rvs", "covariance")
-    lacking = [name for name in members if not hasattr(noise, name)]
-    if lacking or isinstance(noise, type):
-        rule = f"make noise with {', '.join(members)}"
-        raise fail("mechanism", rule, type(noise), f"It has no {', '.join(lacking)}.")
-    claimed = noise.guarantee
-    if not isinstance(claimed, Guarantee):
-        rule = f"make noise whose guarantee is a Guarantee, {type(noise).__name__}"
-        raise fail("mechanism", rule, type(claimed))
-    if claimed.epsilon > epsilon or claimed.delta > delta:
-        rule = f"make noise with epsilon <= {epsilon:g} and delta <= {delta:g}"
-        raise fail("mechanism", rule, (claimed.epsilon, claimed.delta))
-    if claimed.neighbors != neighbors:
-        rule = f"claim privacy under the sensitivity's neighbors={neighbors!r}"
-        raise fail("mechanism", rule, claimed.neighbors)
-    if not claimed.holds:
-        raise fail("mechanism", "claim a guarantee that holds", claimed.void_because)
-    if not is_ours(mechanism):
-        draws = [np.asarray(noise.rvs(np.random.default_rng(seed))) for seed in (0, 0, 1)]
-        shapes = {(draw.shape, draw.dtype.kind) for draw in draws}
-        if shapes != {((dim,), "f")} or not np.isfinite(draws).all():
-            rule = f"make noise whose rvs(rng) returns {dim} finite floats"
-            raise fail("mechanism", rule, (type(noise).__name__, draws[0].dtype, draws[0].shape))
-        if not np.array_equal(draws[0], draws[1]) or (draws[0] == draws[2]).all():
-            rule = "make noise whose rvs(rng) draws from rng, and from it alone"
-            raise fail("mechanism", rule, type(noise).__name__)
 
 
 def release(noise: Any, value: ArrayLike, rng: RandomStateLike = None) -> FloatArray:
@@ -198,7 +167,7 @@ def release(noise: Any, value: ArrayLike, rng: RandomStateLike = None) -> FloatA
     (2,)
     """
     named, noise = noise, getattr(noise, "noise", noise)
-    lattice, stretch = publication(noise)
+    lattice, stretch = publication(named)
 
     def draw(generator: Generator) -> FloatArray:
         return np.asarray(stretch * noise.rvs(generator))
@@ -208,13 +177,14 @@ def release(noise: Any, value: ArrayLike, rng: RandomStateLike = None) -> FloatA
 
 def release_integers(release: Any, exact: Sequence[int], unit: int, rng: Generator) -> FloatArray:
     """Return exact integers in units of 2^unit with the noise of a `NoisySum`, (dim,)."""
-    lattice, stretch = publication(release.noise)
+    lattice, stretch = Publication(*release.publication)
 
     def draw(generator: Generator) -> FloatArray:
         noise = stretch * release.noise.rvs(generator)
         return lattice.release(exact, unit, noise, generator)
 
-    return publish(release, exact, draw, rng, unit=unit, scale=stretch, lattice=lattice)
+    facts = {"unit": unit, "scale": stretch, "lattice": lattice}
+    return np.asarray(publish(release, exact, draw, rng, **facts))
 
 
 def variances(noise: Any) -> FloatArray:
@@ -230,24 +200,23 @@ def first_covariance(noise: Any) -> FloatArray:
     return np.asarray(noise.covariance()[0] if own is None else own(), dtype=float)
 
 
-def publication_of(noise: Any) -> Publication:
-    """Return the lattice and stretch for a noise, computed from public values only.
+def publication_of(noise: Any, epsilon: float, delta: float, losses: Losses) -> Publication:
+    """Return the lattice and stretch for a noise with this guarantee and these losses.
 
     It is an error if the lattice would cost more than the guarantee has to spend.
     """
-    guarantee = noise.guarantee
 
     def shrink(lattice: Lattice) -> float:
         """Return the share by which differences must shrink against the noise to pay."""
-        if guarantee.losses:
+        if losses:
             # The total variation distance of the pair that is claimed, or of one that it bounds.
-            distance = getattr(noise, "total_variation", None)
-            if distance is None:
-                distance = max(math.exp(float(loss.log_delta(0.0))) for loss, _ in guarantee.losses)
+            measured = getattr(noise, "distance", None)
+            distances = [math.exp(float(loss.log_delta(0.0))) for loss, _ in losses]
+            distance = max(distances) if measured is None else measured(losses)
             return paid_in_full(lattice.cost, distance)
-        if guarantee.epsilon == 0:
-            return -lattice.cost / math.log1p(-guarantee.delta)
-        return lattice.cost * max(2 / float(guarantee.epsilon), 1.5)
+        if epsilon == 0:
+            return -lattice.cost / math.log1p(-delta)
+        return lattice.cost * max(2 / float(epsilon), 1.5)
 
     return published(np.sqrt(variances(noise)), granularity_of(noise), shrink)
 
@@ -269,9 +238,10 @@ def published(
 
 
 def publication(noise: Any) -> Publication:
-    """Return the noise's own ``publication``, or else that of `publication_of`."""
+    """Return the noise's own ``publication``, or else that of its guarantee."""
     if not hasattr(noise, "publication"):
-        return publication_of(noise)
+        stated = noise.guarantee
+        return publication_of(noise, stated.epsilon, stated.delta, stated.losses)
     found = noise.publication
     if not isinstance(found, Publication):
         raise fail("noise", "have a publication that is a Publication, or none", type(noise))
@@ -281,3 +251,12 @@ def publication(noise: Any) -> Publication:
 def paid_in_full(cost: float, distance: float) -> float:
     """Return the share that pays ``cost`` at every epsilon (Lemma 2), for a distance > 0."""
     return 3 * cost / (distance * (1 - 1e-9)) if distance > 0 else math.inf
+
+
+def law_of(noise: Any) -> str:
+    """Return the law of a noise in a few words."""
+    law, ball = getattr(noise, "law", None), getattr(noise, "ball", None)
+    if law is not None:
+        return repr(law)
+    kind = type(noise).__name__
+    return kind if ball is None else f"{kind}({type(ball).__name__})"

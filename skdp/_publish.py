@@ -26,8 +26,8 @@ class Recorder(Generator):
         """Return the published value; the arguments are those of `publish`."""
         raise NotImplementedError
 
-    def restart(self) -> None:
-        """Continue with a stream that does not depend on earlier draws."""
+    def restart(self) -> int:
+        """Continue with a stream that does not depend on earlier draws, and return its number."""
         raise NotImplementedError
 
 
@@ -41,18 +41,24 @@ def publish(
     release : Release
         The release of the plan: its change, its noise and its theorem.
     exact : object
-        The exact statistic of the records: for sums a list of integers in units of ``2.0**unit``.
+        The exact statistic of the records: for sums a list of integers in units of ``2.0**unit``,
+        or of pairs (m, e), which stand for m 2^e, if the unit is None.
     draw : callable
         Returns the published value for a generator. It alone uses ``exact`` and noise together.
     rng : Generator
     **facts : object
         Public facts of the draw. Of sums: ``unit``; ``scale``, the factor on draws of the
         release's noise; ``lattice``, on which they are published. ``parts`` calls are together one
-        of the repeated releases.
+        of the repeated releases. Noise that was drawn before has the facts ``ahead``.
     """
     if isinstance(rng, Recorder):
         return rng.published(release, exact, draw, facts)
     return draw(rng)
+
+
+def ahead(rng: Generator) -> int | None:
+    """Return the number of the stream of a recorder, from which noise is drawn in advance."""
+    return rng.restart() if isinstance(rng, Recorder) else None
 
 
 def source_of(rng: Generator) -> Generator | int:

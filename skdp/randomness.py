@@ -23,6 +23,7 @@ from randomgen import ChaCha
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, fail
 from skdp._draws import discrete_laplace
+from skdp._publish import publish
 
 # Greatest distance of a draw of noise from a draw of the exact law, in standard deviations.
 GRANULARITY = 2.0**-42
@@ -210,12 +211,26 @@ class Lattice:
         return low.tolist(), self.fine.tolist(), self.spacing.tolist()
 
     def publish(
-        self, value: ArrayLike, draw: Callable[[Generator], FloatArray], rng: RandomStateLike
+        self,
+        value: ArrayLike,
+        draw: Callable[[Generator], FloatArray],
+        rng: RandomStateLike,
+        release: Any = None,
+        scale: float = 1.0,
     ) -> FloatArray:
-        """Return a value of finite numbers plus a draw of the noise, on the lattice, (dim,)."""
-        mantissas, exponents = _exactly(value, len(self.spacing))
-        generator = as_generator(rng)
-        return self.release(mantissas, exponents, draw(generator), generator)
+        """Return a value of finite numbers plus a draw of the noise, on the lattice, (dim,).
+
+        The ``release``, or its noise, and the factor ``scale`` on it are for a recorder.
+        """
+        exact, unit = _exactly(value, len(self.spacing))
+
+        def add(generator: Generator) -> FloatArray:
+            return self.release(exact, unit, draw(generator), generator)
+
+        # The units of floats depend on them: they are no facts.
+        facts = {"unit": None, "scale": scale, "lattice": self}
+        numbers = list(zip(exact, unit, strict=True))
+        return publish(release, numbers, add, as_generator(rng), **facts)
 
     def repeated(self, times: int) -> Lattice:
         """Return the lattice of ``times`` consecutive releases."""

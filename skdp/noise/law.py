@@ -223,7 +223,7 @@ class EvenLaw(ABC):
         """
         count = np.size(value)
         lattice = Lattice.of(np.full(count, self.std()), granularity_of(self))
-        return lattice.publish(value, lambda generator: self.rvs(count, generator), rng)
+        return lattice.publish(value, lambda generator: self.rvs(count, generator), rng, self)
 
     def scaled(self, s: float) -> Self:
         """Return the law of s X, for s in (0, inf)."""

@@ -49,7 +49,7 @@ class _Publishing:
         """
         law: Any = self
         lattice = Lattice.of(np.sqrt(np.diag(law.covariance())))
-        return lattice.publish(value, lambda generator: law.rvs(1, generator)[0], rng)
+        return lattice.publish(value, lambda generator: law.rvs(1, generator)[0], rng, law)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from skdp.testing.ball import check_ball
 from skdp.testing.law import check_law
 from skdp.testing.loss import check_loss
 from skdp.testing.mechanism import check_mechanism, check_release
+from skdp.testing.recording import replay
 
 __all__ = [
     "check_ball",
@@ -17,4 +18,5 @@ __all__ = [
     "check_mechanism",
     "check_release",
     "epsilon_lower_bound",
+    "replay",
 ]

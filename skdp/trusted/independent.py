@@ -342,7 +342,11 @@ class RepeatedNoise(BaseNoise):
         """
         count = np.size(value)
         lattice, stretch = self.publication_for(np.ones(count), 1)
-        return lattice.publish(value, lambda generator: stretch * self.rvs(generator, count), rng)
+
+        def draw(generator: Generator) -> FloatArray:
+            return stretch * self.rvs(generator, count)
+
+        return lattice.publish(value, draw, rng, self, stretch)
 
     def var(self) -> float:
         """Return the variance of the noise of one release."""

@@ -141,7 +141,7 @@ def release(noise: Any, value: ArrayLike, rng: RandomStateLike = None) -> FloatA
 
     Parameters
     ----------
-    noise : Noise
+    noise : Noise, or a `skdp.trusted.NoisySum` with one
         A draw must differ from a draw of the exact law by at most ``noise.granularity`` standard
         deviations in each coordinate; without that attribute by at most 2^-42.
     value : array-like of shape (dim,), finite
@@ -166,8 +166,13 @@ def release(noise: Any, value: ArrayLike, rng: RandomStateLike = None) -> FloatA
     >>> release(noise, [12.0, -3.0]).shape
     (2,)
     """
-    lattice, stretch = publication(noise)
-    return lattice.publish(value, lambda generator: stretch * noise.rvs(generator), rng)
+    named, noise = noise, getattr(noise, "noise", noise)
+    lattice, stretch = publication(named)
+
+    def draw(generator: Generator) -> FloatArray:
+        return np.asarray(stretch * noise.rvs(generator))
+
+    return lattice.publish(value, draw, rng, named, stretch)
 
 
 def release_integers(release: Any, exact: Sequence[int], unit: int, rng: Generator) -> FloatArray:

@@ -75,7 +75,7 @@ class Method:
     def coefficients(self, plan: MomentPlan, gram: IntArray, rng: Generator) -> FloatArray:
         """Return (intercept, slopes) of one release of a Gram matrix in units of 2^-40."""
         names = tuple(map(str, range(plan.layout.n_rows)))
-        released = release_exact(plan.noise, exact_statistic(plan.layout, gram), rng)
+        released = release_exact(plan.releases[0], exact_statistic(plan.layout, gram), rng)
         moments = Moments.of(plan, released, names)
         return solve("pinv", moments.noisy(intercept=True)).theta
 

@@ -95,7 +95,7 @@ def losses(
     for k in range(repeats):
         problem = Problem.draw(p, np.random.default_rng([seed, p, k]))
         sums = exact_statistic(plan.layout, exact(problem, n))
-        released = release_exact(plan.noise, sums, np.random.default_rng([seed, p, n, k]))
+        released = release_exact(plan.releases[0], sums, np.random.default_rng([seed, p, n, k]))
         found.append(problem.loss(solve(Moments.of(plan, released, names).noisy(True)).theta))
     return float(np.mean(found))
 

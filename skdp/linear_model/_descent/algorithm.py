@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, check_flag, check_interval, fail
 from skdp._draws import gumbels
-from skdp._publish import publish
+from skdp._publish import ahead, publish
 from skdp.domain import Domain
 from skdp.linear_model._descent.gradients import (
     Blocks,
@@ -231,23 +231,26 @@ class _Release:
         self._named, self._rng, self._n_passes = named, rng, descent.n_passes
         self._noise, self._parts = named.noise, len(descent.blocks) if descent.together else 1
         self._width = math.prod(descent.classes)
-        self._factors = np.repeat(descent.noise_factor, descent.blocks.sizes).repeat(self._width)
-        self._lattice, self._stretch = descent.published
+        factors = np.repeat(descent.noise_factor, descent.blocks.sizes).repeat(self._width)
+        self._lattice, stretch = descent.published
+        self._scale = stretch * factors
         self._add = self._lattice.adder(-SUM_BITS)
         self._passes = self._drawn()
 
     def renew(self) -> None:
-        self._grains = next(self._passes)
+        self._grains, self._ahead = next(self._passes)
 
-    def _drawn(self) -> Iterator[list[int]]:
-        """Yield the noise of each pass; that of some passes is drawn at once."""
-        dim, left = len(self._factors), self._n_passes
+    def _drawn(self) -> Iterator[tuple[list[int], Any]]:
+        """Yield the noise of each pass, and where it is from; that of some is drawn at once."""
+        dim, left = len(self._scale), self._n_passes
         while left > 0:
             count = min(left, max(1, _DRAWN // dim))
             left -= count
-            draws = self._stretch * self._factors * self._noise.rvs(self._rng, (count, dim))
+            stream = ahead(self._rng)
+            draws = self._scale * self._noise.rvs(self._rng, (count, dim))
             grains = self._lattice.repeated(count).grains(-SUM_BITS, draws.ravel(), self._rng)
-            yield from (grains[at : at + dim] for at in range(0, len(grains), dim))
+            for at in range(0, len(grains), dim):
+                yield grains[at : at + dim], (stream, count, at)
 
     def __call__(self, place: slice, exact: NDArray[Any]) -> FloatArray:
         """Return exact sums, in units of 2^-40, plus their noise."""
@@ -257,8 +260,8 @@ class _Release:
         def draw(_: Generator) -> FloatArray:
             return self._add(own, sums, self._grains[own])
 
-        scale = self._stretch * self._factors[own]
-        facts = {"unit": -SUM_BITS, "scale": scale, "parts": self._parts}
+        facts = {"unit": -SUM_BITS, "scale": self._scale[own], "parts": self._parts}
+        facts |= {"ahead": (*self._ahead, own, self._scale), "lattice": self._lattice}
         return publish(self._named, sums, draw, self._rng, **facts).reshape(exact.shape)
 
 

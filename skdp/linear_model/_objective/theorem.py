@@ -111,7 +111,7 @@ class NoisyMinimiser:
     ) -> None:
         own, size = self.objective, size_of_slopes(self.objective.loss)
         # The loss of V at full slope.
-        whole = up(public.records_changed * size * self._reach(noise) / float(noise.scale))
+        whole = up(public.records_changed * size * self.reach(noise) / float(noise.scale))
         worst = failing_cost(record, whole, own.leverage, epsilon, public.relation)
         if worst is not None:
             raise NotPrivate(
@@ -119,7 +119,7 @@ class NoisyMinimiser:
                 f" epsilon = {epsilon:.9g} is stated"
             )
 
-    def _reach(self, noise: KNormNoise) -> float:
+    def reach(self, noise: KNormNoise) -> float:
         """Return a bound on the gauge of a weighted row in the ball of the noise."""
         own, ball = self.objective, noise.ball
         if (classes := own.n_classes) > 1:

@@ -10,6 +10,7 @@ from scipy.stats import chisquare
 
 from skdp import Domain
 from skdp.randomness import Lattice
+from skdp.trusted import NoisySum
 from skdp.trusted.noise import Publication
 
 UNIT = 2**GRAM_BITS
@@ -70,7 +71,8 @@ def run(descent, target=(1.0, -2.0, 9.0, 0.5, 0.1), noise=None, watch=None):
     """Where a descent ends, and what was asked of the data."""
     data = Quadratic(descent.unit, target)
     rng, start = np.random.default_rng(0), np.zeros(5)
-    end = descent.run(data, start, noise or Noise(), rng, watch or (lambda *_: False))
+    releases = {"gradients": NoisySum("gradients", None, noise or Noise()), "choices": None}
+    end = descent.run(data, start, releases, rng, watch or (lambda *_: False))
     return end, data
 
 
@@ -236,7 +238,7 @@ def test_greedy_coordinates_have_the_exponential_mechanisms_law():
     score = np.array([0.5, abs(-1.5 + 0.6), 0, 0, abs(0.7 - 0.6)])
     exact = np.array([round(v * UNIT) for v in gradient], dtype=object)
     rng = np.random.default_rng(0)
-    chosen = [descent._steepest(theta, exact, rng) for _ in range(20_000)]
+    chosen = [descent._steepest(theta, exact, None, rng) for _ in range(20_000)]
     counts = np.bincount(chosen, minlength=5)
     assert counts[2] == 0
 

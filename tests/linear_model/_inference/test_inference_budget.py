@@ -332,9 +332,9 @@ def test_each_sum_is_released_with_the_noise_of_its_stage(kind, delta, monkeypat
     """In the order of ``stages_``, once each: noise of another release would do for none."""
     used, release = [], release_module.release_exact
 
-    def noted(noise, exact, rng):
-        used.append((noise, len(exact)))
-        return release(noise, exact, rng)
+    def noted(named, exact, rng):
+        used.append((named.noise, len(exact)))
+        return release(named, exact, rng)
 
     for module in (release_module, limits_module, scaling_module):
         monkeypatch.setattr(module, "release_exact", noted)

@@ -42,7 +42,7 @@ def test_releases_are_lattice_points_whatever_the_data(mechanism, neighbors):
     for epsilon in (1e3, 1.0, 1e-3):
         plan = plan_of(ONE, mechanism, neighbors, epsilon, delta=1e-6)
         for rows in ([[1 / 3, -1 / 7]], [[1.0, 1.0]], rng.uniform(-1, 1, (50, 2))):
-            released = release_exact(plan.noise, plan.sums(rows_of(ONE, rows)), rng)
+            released = release_exact(plan.releases[0], plan.sums(rows_of(ONE, rows)), rng)
             assert released.shape == (plan.layout.dim,)
             steps = released / UNIT
             assert (steps == np.rint(steps)).all()

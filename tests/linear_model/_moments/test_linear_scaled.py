@@ -71,7 +71,8 @@ def test_the_scaling_depends_on_the_release_alone():
     plan = plan_of(MIXED, n=4000)
     sums = plan.sums(MemoryRows(MIXED, X, y))
     rngs = [np.random.default_rng(k) for k in (0, 0, 1)]
-    scalers = [plan.scalers(plan.first.release(sums, rng))[1] for rng in rngs]
+    scaling = plan.releases[0]
+    scalers = [plan.scalers(plan.first.release(scaling, sums, rng))[1] for rng in rngs]
     np.testing.assert_array_equal(scalers[0].centre, scalers[1].centre)
     assert np.all(
         scalers[0].centre[plan.layout.variables] != scalers[2].centre[plan.layout.variables]

@@ -328,7 +328,7 @@ def test_deviations_are_those_of_the_noise():
     rng = np.random.default_rng(5)
     X, y = (np.array(v) for v in zip(*(record(domain, rng) for _ in range(n)), strict=True))
     plan, rows = plan_of(domain, "replace_one", 5.0, n=n, strength=40.0), MemoryRows(domain, X, y)
-    seen = plan.first.release(plan.sums(rows), rng)
+    seen = plan.first.release(plan.releases[0], plan.sums(rows), rng)
     box, scaler = plan.scalers(seen)
     names = ("1", *map(str, range(domain.n_encoded)), "y")
     cross, moments = (

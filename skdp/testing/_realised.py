@@ -1,0 +1,363 @@
+"""The privacy loss that a recorded value has, and the change of its statistic, both exact.
+
+With the density f of the noise and the exact statistics s and s' of two tables, a sum with noise
+that was published as o has the loss log f(o - s) - log f(o - s'). The density of a perturbed
+minimiser at a point is that of the linear term which makes it the minimiser, times the determinant
+of the second derivative there. Choices have exact probabilities.
+
+A loss is an interval: where only a bound is known, it is the one around 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.special import log_softmax
+
+from skdp._arrays import FloatArray
+from skdp.linear_model.losses import Softmax, greatest_curvature, size_of_slopes
+from skdp.noise.laws import Gaussian
+from skdp.trusted.change import Change
+from skdp.trusted.gaussian import GaussianNoise
+from skdp.trusted.independent import IndependentNoise, Releases, RepeatedNoise
+from skdp.trusted.knorm import KNormNoise
+from skdp.trusted.matrix import MatrixGaussianNoise, MatrixLaplaceNoise
+from skdp.trusted.releases import PrivateChoice, Public, RowsWithin, records_changed
+
+Interval = tuple[float, float]
+# An eigenvalue of this share of the greatest one counts as 0.
+_NEGLIGIBLE = 1e-9
+_UNKNOWN = (-math.inf, math.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A published value with its release, its exact statistic, and the facts of the draw."""
+
+    release: Any
+    exact: Any
+    value: Any
+    facts: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The name of the release, or the class of noise that is used alone."""
+        return getattr(self.release, "name", type(self.release).__name__)
+
+    @property
+    def noise(self) -> Any:
+        """The noise of a sum."""
+        return getattr(self.release, "noise", self.release)
+
+    @property
+    def is_minimiser(self) -> bool:
+        """Whether the minimiser of a perturbed objective is published."""
+        return hasattr(self.release, "objective")
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether levels with counts above a threshold are published."""
+        return hasattr(self.release, "threshold")
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether a sum with noise is published."""
+        return "unit" in self.facts and not isinstance(self.release, PrivateChoice)
+
+    def rest(self, exact: Any) -> FloatArray:
+        """Return the published value less an exact statistic, in units of the noise."""
+        return less(np.ravel(self.value).tolist(), exact, self.facts["unit"]) / self.facts["scale"]
+
+    def change(self, other: Entry) -> FloatArray:
+        """Return the exact statistic of another table less the own one, in units of the noise."""
+        units = np.broadcast_to(self.facts["unit"], len(self.exact)).tolist()
+        steps = zip(other.exact, self.exact, units, strict=True)
+        found = [float((a - b) * Fraction(2) ** unit) for a, b, unit in steps]
+        return np.array(found) / self.facts["scale"]
+
+
+def less(values: Sequence[float], exact: Sequence[int], unit: Any) -> FloatArray:
+    """Return floats less exact integers in units of 2^unit, rounded once."""
+    units = np.broadcast_to(unit, len(values)).tolist()
+    rows = zip(values, exact, units, strict=True)
+    return np.array([float(Fraction(o) - s * Fraction(2) ** own) for o, s, own in rows])
+
+
+# Losses
+
+
+def loss_of(own: Entry, other: Entry) -> Interval:
+    """Return the log-ratio of the densities, or probabilities, of the own table and another one."""
+    release = own.release
+    if own.is_minimiser:
+        return _of_minimiser(own, other)
+    if own.is_counted:
+        return _exactly(_of_levels(own, other))
+    if isinstance(release, PrivateChoice):
+        mine, others = (log_probabilities(entry)[own.value] for entry in (own, other))
+        return _exactly(mine - others)
+    if not own.is_sum:
+        return _UNKNOWN
+    pair = own.rest(own.exact), own.rest(other.exact)
+    if np.array_equal(*pair):
+        return _exactly(0.0)
+    if isinstance(own.noise, MatrixLaplaceNoise):
+        stated = Public(1.0, neighbors=own.release.change.neighbors)
+        return _of_matrix(own.noise, *pair, own.release.spent(stated).epsilon)
+    return _of_noise(own.noise, *pair)
+
+
+def _exactly(value: float) -> Interval:
+    return float(value), float(value)
+
+
+def _around(size: float) -> Interval:
+    return -float(size), float(size)
+
+
+def _of_noise(noise: Any, mine: FloatArray, others: FloatArray) -> Interval:
+    """Return log f(mine) - log f(others) for the density of a noise."""
+    match noise:
+        case KNormNoise():
+            gauges = noise.ball.gauge(np.array([others, mine]))
+            return _exactly((gauges[0] - gauges[1]) / noise.scale)
+        case IndependentNoise():
+            pair = (noise.law.logpdf(rest / noise.scale) for rest in (mine, others))
+        case RepeatedNoise():
+            pair = (noise.law.logpdf(rest) for rest in (mine, others))
+        case GaussianNoise():
+            pair = (-(of_factor(noise.factor, rest) ** 2) / 2 for rest in (mine, others))
+        case MatrixGaussianNoise():
+            inverse = np.linalg.inv(noise.covariance())
+            pair = (-rest @ inverse @ rest / 2 for rest in (mine, others))
+        case _ if hasattr(noise, "logpdf"):
+            pair = (noise.logpdf(rest) for rest in (mine, others))
+        case _:
+            stated = getattr(getattr(noise, "guarantee", None), "epsilon", math.inf)
+            return _around(stated)
+    first, second = (np.sum(own) for own in pair)
+    return _exactly(first - second)
+
+
+def of_factor(factor: Any, rest: FloatArray) -> FloatArray:
+    """Return A^-1 of a vector, for Gaussian noise A Z."""
+    factor = np.asarray(factor)
+    return np.asarray(np.linalg.solve(factor, rest) if factor.ndim == 2 else rest / factor)
+
+
+def _of_matrix(
+    noise: MatrixLaplaceNoise, mine: FloatArray, others: FloatArray, most: float
+) -> Interval:
+    """Return the loss of matrix Laplace noise.
+
+    The density of a semidefinite W is in proportion to exp(-tr S |W|). In general the logarithm
+    changes by at most the trace norm of the difference, also if some entries are not released.
+    Where they are not known either, the loss is at most ``most``, that of the release.
+    """
+    layout, root = noise.layout, np.sqrt(noise.precision)
+    if len(layout.indicators) or (layout.target and not layout.target_square):
+        return _around(most)
+    pair = [matrix_of(layout, rest) * np.outer(root, root) for rest in (mine, others)]
+    eigenvalues = [np.linalg.eigvalsh(own) for own in pair]
+    slack = _NEGLIGIBLE * max(float(np.abs(own).max()) for own in eigenvalues)
+    signs = [(own >= -slack).all() or (own <= slack).all() for own in eigenvalues]
+    if layout.adds and layout.dim == layout.n_rows * (layout.n_rows + 1) // 2 and all(signs):
+        first, second = (float(np.abs(own).sum()) for own in eigenvalues)
+        return _exactly(second - first)
+    return _around(trace_norm(pair[1] - pair[0]))
+
+
+def matrix_of(layout: Any, entries: FloatArray) -> FloatArray:
+    """Return the matrix of differences of moments; entries that are not released are 0."""
+    return np.nan_to_num(layout.gram(entries, None if layout.adds else 0.0))
+
+
+def size_of_matrix(layout: Any, entries: FloatArray) -> float:
+    """Return a lower bound on the trace norm of a difference of moments.
+
+    The squares of indicators, which are no entries, are not known.
+    """
+    whole, at = matrix_of(layout, entries), layout.indicators
+    whole[at, at] = 0.0
+    others = np.setdiff1d(np.arange(len(whole)), at)
+    return max(trace_norm(whole[np.ix_(others, others)]), float(np.linalg.norm(whole)))
+
+
+def trace_norm(matrix: FloatArray) -> float:
+    """Return the sum of the absolute eigenvalues of a symmetric matrix."""
+    return float(np.abs(np.linalg.eigvalsh(matrix)).sum())
+
+
+def log_probabilities(entry: Entry) -> dict[int, float]:
+    """Return the log-probability of each candidate of a choice."""
+    among = entry.facts.get("among", range(len(entry.exact)))
+    rate = Fraction(2) ** entry.facts.get("unit", 0) / Fraction(entry.facts["scale"])
+    greatest = max(entry.exact[j] for j in among)
+    below = np.array([float((entry.exact[j] - greatest) * rate) for j in among])
+    if entry.name != "permute-and-flip":
+        return dict(zip(among, log_softmax(below).tolist(), strict=True))
+    # The greatest of scores plus exponential noise: an integral of a polynomial over [0, 1].
+    nodes, weights = np.polynomial.legendre.leggauss(len(below) // 2 + 1)
+    factors = 1 - np.exp(below)[:, None] * (nodes + 1) / 2
+    found = [
+        low + math.log(weights @ np.delete(factors, k, axis=0).prod(axis=0) / 2)
+        for k, low in enumerate(below.tolist())
+    ]
+    return dict(zip(among, found, strict=True))
+
+
+def _of_levels(own: Entry, other: Entry) -> float:
+    """Return the loss of noisy counts above a threshold; inf for a level of one table only."""
+    release, scale = own.release, own.release.noise.scale * own.facts["scale"]
+    published, found = {name: -count for count, name in own.value}, 0.0
+    for name in own.exact.keys() | other.exact.keys() | published.keys():
+        counts = [entry.exact.get(name) for entry in (own, other)]
+        if name not in published:  # a count is below the threshold, or is not there
+            first, second = (_log_below(release.threshold, s, scale) for s in counts)
+        elif None in counts:
+            first, second = (-math.inf if s is None else 0.0 for s in counts)
+        else:
+            first, second = (-abs(published[name] - s) / scale for s in counts)
+        found += first - second
+    return found
+
+
+def _log_below(threshold: float, count: int | None, scale: float) -> float:
+    """Return the log-probability that a count with Laplace noise is at most a threshold."""
+    if count is None:
+        return 0.0
+    size = (threshold - count) / scale
+    return math.log1p(-math.exp(-size) / 2) if size > 0 else size - math.log(2)
+
+
+def _of_minimiser(own: Entry, other: Entry) -> Interval:
+    """Return the loss at the published point, with that of the output noise on both sides."""
+    objective, noise = own.release.objective, own.release.objective.noise
+    mine, others = (linear_term_at(entry, own.value) for entry in (own, other))
+    if objective.n_classes > 1 and isinstance(noise, KNormNoise):
+        # The mean over the classes is taken off: the marginal density changes by no more.
+        pair = [linear_term_at(entry, own.value, whole=True) for entry in (own, other)]
+        low, high = _around(noise.ball.gauge(pair[1] - pair[0]) / noise.scale)
+    else:
+        low, high = _of_noise(noise, mine, others)
+    bent = _log_determinant(own, own.value) - _log_determinant(other, own.value)
+    hidden = objective.hidden.epsilon
+    return low + bent - hidden, high + bent + hidden
+
+
+class _Whole(Softmax):
+    """A softmax with the whole gradient: its mean over the classes is not taken off."""
+
+    def slopes(self, z: FloatArray, y: Any) -> FloatArray:
+        """Return the gradient of a record for predictors z."""
+        return super().slopes(z, y) - (1 - self.normalizer) / self.n_classes
+
+
+def linear_term_at(entry: Entry, point: FloatArray, whole: bool = False) -> FloatArray:
+    """Return the linear term with which a point is the minimiser.
+
+    A common shift of all classes moves no density of a joint model. With ``whole`` it is the one
+    of the gradient without a shift, for which the theorem states a bound.
+    """
+    objective = entry.exact
+    if whole and isinstance(objective.loss, Softmax):
+        loss = _Whole(objective.loss.n_classes, objective.loss.normalizer)
+        objective = replace(objective, loss=loss)
+    return -np.asarray(objective.gradient(np.ravel(point)))
+
+
+def _log_determinant(entry: Entry, point: FloatArray) -> float:
+    """Return the log-determinant of the second derivative of the objective at a point."""
+    found = entry.exact.hessian(np.ravel(point))
+    rest = np.setdiff1d(np.arange(len(found.diagonal)), found.core)
+    parts = [float(np.linalg.slogdet(own)[1]) for own in found.matrix]
+    return math.fsum([*parts, *np.log(found.diagonal[rest]).tolist()])
+
+
+# Changes
+
+
+def size_of_change(own: Entry, other: Entry, relation: str) -> float:
+    """Return the change of a statistic over the greatest one that its release allows."""
+    release = own.release
+    if own.is_minimiser:
+        return _change_of_minimiser(own, other, relation)
+    if isinstance(release, PrivateChoice):
+        among = own.facts.get("among", range(len(own.exact)))
+        moved = [other.exact[j] - own.exact[j] for j in among]
+        rate = Fraction(2) ** own.facts.get("unit", 0) / Fraction(own.facts["scale"])
+        return float((max(moved) - min(moved)) * rate) / release.width
+    if own.is_counted:
+        names = own.exact.keys() | other.exact.keys()
+        moved = [abs(own.exact.get(name, 0) - other.exact.get(name, 0)) for name in names]
+        return sum(moved) / records_changed(release.neighbors)
+    change = getattr(release, "change", None)
+    moved = own.change(other) * own.facts["scale"]
+    match change:
+        case None | Releases():  # of repeated releases: `size_of_repeated`
+            return 0.0
+        case Change():
+            return float(change.ball.gauge(moved)) / change.radius
+        case _ if hasattr(change, "parts"):  # balls around parts of the changes
+            most = records_changed(change.neighbors)
+            return max(float(ball.gauge(moved[list(at)])) / most for ball, at in change.parts())
+        case RowsWithin():
+            most = records_changed(change.neighbors) * change.square
+            return size_of_matrix(change.layout, moved) / most
+    return math.inf
+
+
+def size_of_repeated(release: Any, moved: Sequence[FloatArray], parts: int | None) -> float:
+    """Return the changes of repeated releases over those that are fixed in advance.
+
+    ``moved`` has the changes of all calls in units of the noise. With ``parts`` so many calls are
+    together one of the releases, which all have one size.
+    """
+    shifts, gaussian = release.change.shifts, type(release.noise.law) is Gaussian
+    if parts is None:
+        return _over_sizes(np.concatenate(moved), shifts, gaussian)
+    one = ((shifts[0][0], 1),)
+    groups = [np.concatenate(moved[at : at + parts]) for at in range(0, len(moved), parts)]
+    return max(_over_sizes(group, one, gaussian) for group in groups)
+
+
+def _over_sizes(moved: FloatArray, shifts: Any, gaussian: bool) -> float:
+    """Return the least factor on sizes that weakly majorise changes, or have their length."""
+    sizes = np.repeat([size for size, _ in shifts], [count for _, count in shifts])
+    if gaussian:
+        return math.sqrt(float(moved @ moved) / float(sizes @ sizes))
+    length = max(len(moved), len(sizes))
+    found = np.sort(np.abs(np.pad(moved, (0, length - len(moved)))))[::-1].cumsum()
+    allowed = np.sort(np.pad(sizes, (0, length - len(sizes))))[::-1].cumsum()
+    return float((found / allowed).max())
+
+
+def _change_of_minimiser(own: Entry, other: Entry, relation: str) -> float:
+    """Return the change of the gradient at the published point over the greatest one."""
+    release, noise = own.release, own.release.objective.noise
+    pair = [linear_term_at(entry, own.value, whole=True) for entry in (own, other)]
+    moved = pair[1] - pair[0]
+    sizes = [_change_of_curvature(own, other)]
+    if isinstance(noise, KNormNoise):
+        most = records_changed(relation) * size_of_slopes(release.objective.loss)
+        sizes.append(float(noise.ball.gauge(moved)) / (most * release.reach(noise)))
+    return max(sizes)
+
+
+def _change_of_curvature(own: Entry, other: Entry) -> float:
+    """Return the change of the second derivative, over the penalty's, over the greatest one."""
+    objective, point = own.release.objective, np.ravel(own.value)
+    found = [entry.exact.hessian(point) for entry in (own, other)]
+    most = greatest_curvature(objective.loss) * objective.leverage
+    if found[0].core.shape != (1, len(point)) or not 0 < most < math.inf:
+        return 0.0
+    at = found[0].core[0]
+    penalty = np.array([own.exact.penalty(unit) for unit in np.eye(len(point))])[np.ix_(at, at)]
+    changed = eigh(found[0].matrix[0] - found[1].matrix[0], penalty, eigvals_only=True)
+    return float(np.abs(changed).max()) / most

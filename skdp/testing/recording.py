@@ -1,0 +1,471 @@
+"""Replay: a fit is recorded, and repeated on a neighbouring table with the same published values.
+
+Everything that leaves a fit must be a function of public facts and published values. So a second
+fit, to a neighbouring table, which is given the published values of the first one, must show the
+same: the same releases in their order, attributes, files, warnings and messages, bit for bit. The
+exact statistics of both fits may differ, within the bodies that the releases state. The loss of the
+published values follows from the laws of the noise, exactly, and adds up to at most epsilon.
+
+Only the samplers are left for other tests. The idea of record and replay is that of Cebere et al.
+(2026, arXiv 2602.17454).
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from fractions import Fraction
+from io import StringIO
+from typing import Any
+
+import numpy as np
+from numpy.random import PCG64, Generator, SeedSequence
+from sklearn.base import clone
+
+from skdp._draws import discrete_laplace
+from skdp._publish import Recorder
+from skdp.privacy import Guarantee
+from skdp.testing._realised import (
+    Entry,
+    Interval,
+    linear_term_at,
+    loss_of,
+    size_of_change,
+    size_of_repeated,
+)
+from skdp.testing._same import differences, text_of
+from skdp.trusted.certify import certify
+from skdp.trusted.independent import Releases, RepeatedNoise
+from skdp.trusted.releases import NotPrivate, PrivateChoice, Public
+
+# Covers the rounding of gauges, determinants and sums.
+SLACK = 1e-6
+# The same for the changes of sums, which are integers.
+EXACT = 1e-10
+# The share of the output noise by which a distance may differ from that to first order.
+_BENT = 0.1
+
+
+class Parted(RuntimeError):
+    """The replayed fit publishes more than the recorded one."""
+
+
+class Tape(Recorder):
+    """A generator that records what is published, or repeats what another one has recorded.
+
+    Parameters
+    ----------
+    seed : int
+    recorded : Tape or None
+        The published values that are repeated.
+    choose : callable or None
+        Returns the value that is published instead of the one that was drawn, or None, for an
+        `Entry` with the latter.
+    """
+
+    def __init__(
+        self, seed: int, recorded: Tape | None = None, choose: Callable[..., Any] | None = None
+    ) -> None:
+        super().__init__(PCG64(seed))
+        self.seed, self.recorded, self.choose = seed, recorded, choose
+        self.entries: list[Entry] = []
+        self._grains: tuple[int | None, list[int]] = (None, [])
+        self.wrong: list[str] = []
+
+    def __repr__(self) -> str:
+        return "Tape()"
+
+    def __copy__(self) -> Tape:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tape:
+        return self
+
+    def published(
+        self, release: Any, exact: Any, draw: Callable[[Generator], Any], facts: dict[str, Any]
+    ) -> Any:
+        """Draw and store a value; return it, or the one that was recorded or chosen."""
+        exact = copy.copy(exact)
+        if facts.get("unit", 0) is None:
+            exact, facts = [m * Fraction(2) ** e for m, e in exact], facts | {"unit": 0}
+        self._continue(0)
+        drawn = Entry(release, exact, draw(self), facts)
+        value, before = drawn.value, len(self.entries)
+        self._check_noise(drawn)
+        if self.recorded is not None:
+            if before >= len(self.recorded.entries):
+                raise Parted(f"{drawn.name} is published once more")
+            value = self.recorded.entries[before].value
+        elif self.choose is not None and (chosen := self.choose(drawn)) is not None:
+            value = chosen
+        self.entries.append(Entry(release, exact, value, facts))
+        self.restart()
+        return copy.copy(value)
+
+    def restart(self) -> int:
+        """Continue with the stream that follows the last published value."""
+        self._continue(1)
+        return len(self.entries)
+
+    def _continue(self, what: int) -> None:
+        """Start the stream of the next published value (0), the one before it (1), or another."""
+        self._start(len(self.entries), what)
+
+    def _start(self, *key: int) -> None:
+        # What is drawn may depend on the data, as in a search: then the streams must meet again.
+        self.bit_generator.state = PCG64(SeedSequence([self.seed, *key])).state
+
+    # The noise
+
+    def _check_noise(self, drawn: Entry) -> None:
+        """Compare a value with the one that the law of its release gives."""
+        right = True
+        if drawn.is_minimiser:
+            right = self._is_perturbed(drawn)
+        elif drawn.is_sum and hasattr(drawn.noise, "guarantee"):
+            is_shared = isinstance(drawn.noise, RepeatedNoise)  # its changes are in these units
+            right = is_shared or drawn.facts["scale"] >= 1
+            right = right and np.array_equal(self._expected(drawn), drawn.value)
+        if not right:
+            self.wrong.append(f"noise: {drawn.name} does not have the noise of its release")
+
+    def _expected(self, drawn: Entry) -> Any:
+        """Return the exact statistic with a draw of the release's noise from the same stream."""
+        facts, unit = drawn.facts, drawn.facts["unit"]
+        if "ahead" in facts:  # noise of several passes was drawn at once
+            stream, count, at, place, scale = facts["ahead"]
+            if self._grains[0] != stream:
+                draws = self._noise(drawn.noise, (stream, 1), (count, len(scale)))
+                lattice = facts["lattice"].repeated(count)
+                self._grains = stream, lattice.grains(unit, (scale * draws).ravel(), self)
+            own = self._grains[1][at : at + len(scale)][place]
+            return facts["lattice"].adder(unit)(place, drawn.exact, own)
+        size = (len(drawn.exact),) if isinstance(drawn.noise, RepeatedNoise) else ()
+        draws = facts["scale"] * self._noise(drawn.noise, (len(self.entries), 0), *size)
+        pairs = [Fraction(own).as_integer_ratio() for own in drawn.exact]
+        numbers, units = [m for m, _ in pairs], [unit + 1 - d.bit_length() for _, d in pairs]
+        return facts["lattice"].release(numbers, np.array(units), draws, self)
+
+    def _noise(self, noise: Any, stream: tuple[int, int], *size: Any) -> Any:
+        """Return a draw of noise from a stream; two streams and two draws are not the same."""
+        self._continue(2)
+        other = noise.rvs(self, *size)
+        self._start(*stream)
+        found = noise.rvs(self, *size)
+        if len(np.unique([found, other])) < 2 * np.size(found):
+            self.wrong.append(f"noise: draws of {type(noise).__name__} are the same")
+        return found
+
+    def _is_perturbed(self, drawn: Entry) -> bool:
+        """Return whether a point is the minimiser for a draw of V, with the output noise."""
+        objective, point = drawn.release.objective, np.ravel(drawn.value)
+        hidden, linear_term = objective.hidden, self._noise(objective.noise, (len(self.entries), 0))
+        if objective.n_classes > 1:
+            by_class = linear_term.reshape(objective.n_classes, -1)
+            linear_term = (by_class - by_class.mean(axis=0)).ravel()
+        output = discrete_laplace(hidden.scale, len(point), self)
+        found = drawn.exact.hessian(point)
+        if found.core.shape != (1, len(point)):  # the matrix has parts only
+            return True
+        at = found.core[0]
+        moved = (linear_term_at(drawn, point) - linear_term)[at]
+        # The distance from the minimiser, to first order, in steps of the output noise.
+        steps = np.ldexp(np.linalg.solve(found.matrix[0], -moved), -hidden.exponent)
+        away, whole = (float(np.abs(own).sum()) for own in (steps - output[at], output))
+        return away <= hidden.steps + _BENT * whole
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a replay found.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The guarantee that the recorded fit states.
+    losses : dict of str to (float, float)
+        The realised privacy loss of each release: exact, or an interval that holds it.
+    changes : dict of str to float
+        The change of the exact statistic of each release, over the greatest one that it allows.
+    cost : float
+        What the lattices of the published numbers may add to the loss.
+    n_published : int
+        Number of published values.
+    violations : tuple of str
+        What contradicts the guarantee, in sentences.
+    error : str
+        The error of the recorded fit, if it raised one. Then the guarantee is not known.
+    """
+
+    epsilon: float
+    delta: float
+    losses: dict[str, Interval]
+    changes: dict[str, float]
+    cost: float
+    n_published: int
+    violations: tuple[str, ...]
+    error: str = ""
+
+    @property
+    def loss(self) -> float:
+        """Absolute value of the realised loss of all releases, or a bound on it."""
+        low, high = (
+            math.fsum(ends) for ends in zip(*self.losses.values(), (0.0, 0.0), strict=True)
+        )
+        return max(high, -low)
+
+    def check(self) -> Replay:
+        """Raise AssertionError if there is a violation; return the result otherwise."""
+        assert not self.violations, str(self)
+        return self
+
+    def __str__(self) -> str:
+        parts = [
+            f"  {name}: loss {max(abs(low), abs(high)):.6g}{'' if low == high else ' at most'},"
+            f" change {self.changes.get(name, 0.0):.4g} of its bound"
+            for name, (low, high) in self.losses.items()
+        ]
+        whole = f"loss {self.loss:.6g} of epsilon = {self.epsilon:g}, delta = {self.delta:g}"
+        found = [f"  {sentence}" for sentence in self.violations] or ["  none"]
+        return "\n".join(
+            [f"{self.n_published} published values, {whole}", *parts, "violations:", *found]
+        )
+
+
+def replay(
+    estimator: Any,
+    table: Any,
+    neighbour: Any,
+    *,
+    seed: int = 0,
+    choose: Callable[[Entry], Any] | None = None,
+) -> Replay:
+    """Record a fit to a table, repeat it on a neighbouring one, and compare.
+
+    Parameters
+    ----------
+    estimator : estimator or callable
+        An estimator with ``random_state`` whose ``fit`` publishes by `skdp.mechanisms.release` or
+        another function of this package, and sets ``guarantee_``. Or a function with this keyword
+        that returns such an object, such as ``partial(estimate_domain, epsilon=1.0)``.
+    table, neighbour : tuple or dict
+        The arguments of ``fit``, or of the function, for two neighbouring data sets.
+    seed : int
+        Seed of the noise.
+    choose : callable or None
+        ``choose(entry)`` returns a value to publish instead of the one that was drawn, or None.
+        The entry has ``release``, ``exact``, ``value`` and ``facts``. For a pure guarantee the loss
+        of any value must be at most epsilon.
+
+    Returns
+    -------
+    Replay
+        Its ``check()`` raises AssertionError if there are violations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import Domain, DPLinearRegression
+    >>> from skdp.testing import replay
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(20, 2))
+    >>> y = X[:, 0]
+    >>> other = X.copy()
+    >>> other[3] = [1.0, -1.0]
+    >>> model = DPLinearRegression(domain=Domain.unit_box(2, target=(-1, 1)))
+    >>> found = replay(model, (X, y), (other, y)).check()
+    >>> found.violations, bool(found.loss <= 1.0)
+    ((), True)
+    """
+    tape = Tape(seed, choose=choose)
+    first = _shown(estimator, table, tape)
+    again = Tape(seed, recorded=tape)
+    second = _shown(estimator, neighbour, again)
+    guarantee = _guarantee_of(first.model)
+    wrong = [*dict.fromkeys([*tape.wrong, *again.wrong]), *_flow(first, second, tape, again)]
+    pairs = [
+        pair
+        for pair in zip(tape.entries, again.entries, strict=False)
+        if pair[0].name == pair[1].name
+    ]
+    relation = "replace_one" if guarantee is None else guarantee.neighbors
+    is_whole = getattr(first.model, "_is_whole", lambda unit: True)
+    in_two_steps = guarantee is not None and not is_whole(guarantee.unit)
+    if guarantee is not None:
+        wrong += _proof(tape, guarantee, in_two_steps)
+    changes = _changes(pairs, "add_remove" if in_two_steps else relation)
+    allowed = 2 if in_two_steps else 1  # a removal and an addition
+    wrong += [
+        f"change: {name} changes by {size:.6g} of what its release allows"
+        for name, size in changes.items()
+        if not size <= allowed * (1 + (SLACK if name == "objective" else EXACT))
+    ]
+    losses: dict[str, Interval] = {}
+    for own, other in pairs:
+        low, high = losses.get(own.name, (0.0, 0.0))
+        more = loss_of(own, other)
+        losses[own.name] = low + more[0], high + more[1]
+    cost = math.fsum(_cost(entry) for entry in tape.entries)
+    epsilon, delta = (math.inf, 0.0) if guarantee is None else (guarantee.epsilon, guarantee.delta)
+    found = Replay(
+        float(epsilon), float(delta), losses, changes, cost, len(tape.entries), (), first.error
+    )
+    if delta == 0 and not found.loss + cost <= epsilon * (1 + SLACK):
+        wrong.append(f"loss: the realised loss is {found.loss:.9g}, and epsilon is {epsilon:.9g}")
+    return Replay(**vars(found) | {"violations": tuple(wrong)})
+
+
+@dataclass
+class _Shown:
+    """What a fit shows."""
+
+    model: Any = None
+    told: list[str] = field(default_factory=list)  # warnings, printed text, the error
+    text: str = ""
+    error: str = ""
+
+
+def _shown(estimator: Any, table: Any, tape: Tape) -> _Shown:
+    """Fit an estimator with a tape, and return all that it shows."""
+    shown, printed = _Shown(), StringIO()
+    fit, model = estimator, None
+    if hasattr(estimator, "fit"):
+        model = clone(estimator) if hasattr(estimator, "get_params") else copy.deepcopy(estimator)
+        model.random_state = tape
+        if getattr(model, "ledger", None) is not None:
+            model.ledger = None
+        fit = model.fit
+    given = {} if model is not None else {"random_state": tape}
+    arguments, named = ((), table) if isinstance(table, dict) else (table, {})
+    with (
+        warnings.catch_warnings(record=True, action="always") as caught,
+        redirect_stdout(printed),
+        redirect_stderr(printed),
+    ):
+        try:
+            shown.model = fit(*arguments, **named, **given)
+            text = getattr(shown.model, "to_json", None)
+            shown.text = "" if text is None else text()
+        except Exception as error:
+            lines = list(_chain(error))
+            shown.told += [f"the error {line}" for line in lines]
+            shown.error = "\n".join(lines)
+    shown.told += [f"the warning {own.category.__name__}: {own.message}" for own in caught]
+    shown.told.append(f"the printed text {printed.getvalue()!r}")
+    return shown
+
+
+def _chain(error: BaseException | None) -> Iterator[str]:
+    """Yield the texts of an error, its notes, and its causes and contexts."""
+    while error is not None:
+        yield from (f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ()))
+        error = error.__cause__ or error.__context__
+
+
+def _guarantee_of(model: Any) -> Guarantee | None:
+    """Return the guarantee of a fitted model, or of an estimated domain."""
+    found = getattr(model, "guarantee_", None) or getattr(model, "estimated", None)
+    return found if isinstance(found, Guarantee) else None
+
+
+def _flow(first: _Shown, second: _Shown, tape: Tape, again: Tape) -> Iterator[str]:
+    """Yield what is not the same in two fits that published the same values."""
+    for told, other in ((first, second), (second, first)):
+        yield from (
+            f"flow: one fit only has {line}" for line in told.told if line not in other.told
+        )
+    if first.told != second.told and sorted(first.told) == sorted(second.told):
+        yield "flow: messages have another order"
+    names = [[entry.name for entry in own.entries] for own in (tape, again)]
+    if names[0] != names[1]:
+        at = next(
+            (k for k, pair in enumerate(zip(*names, strict=False)) if pair[0] != pair[1]), None
+        )
+        what = "their number" if at is None else f"number {at}: {names[0][at]}, {names[1][at]}"
+        yield f"flow: the published values are not those of the same releases ({what})"
+    for own, other in zip(tape.entries, again.entries, strict=False):
+        pairs = ("release", own.release, other.release), ("facts", own.facts, other.facts)
+        found = [place for what, *pair in pairs for place in differences(what, *pair)]
+        if found:
+            yield f"flow: {own.name} is not published in the same way ({found[0]})"
+            break
+    yield from _certified(first.model, tape)
+    for place in differences("model", first.model, second.model):
+        yield f"flow: {place} is not the same"
+    if first.text != second.text:
+        yield "flow: the JSON text of the model is not the same"
+    if text_of(first.model) != text_of(second.model):
+        yield "flow: the repr of the model is not the same"
+
+
+def _certified(model: Any, tape: Tape) -> Iterator[str]:
+    """Yield what was published beyond the releases that a model states."""
+    if not hasattr(model, "releases_"):
+        return
+    stated = {release.name: release for release in model.releases_}
+    times: dict[str, int] = {}
+    for entry in tape.entries:
+        times[entry.name] = times.get(entry.name, 0) + 1
+        is_first = times[entry.name] == 1
+        if entry.name not in stated:
+            if is_first:
+                yield f"flow: {entry.name} is published, and no release of the model"
+        elif is_first and any(differences("release", entry.release, stated[entry.name])):
+            yield f"flow: {entry.name} is not published as the model's release states"
+    yield from (f"flow: {name} is stated and not published" for name in stated if name not in times)
+    for entry in {entry.name: entry for entry in tape.entries}.values():
+        most = _times(entry)
+        if times[entry.name] > most:
+            found = f"{times[entry.name]} values are published, and {most} are stated"
+            yield f"flow: of {entry.name} {found}"
+
+
+def _proof(tape: Tape, guarantee: Guarantee, in_two_steps: bool) -> Iterator[str]:
+    """Yield why what was published does not prove a guarantee."""
+    releases = {id(entry.release): entry.release for entry in tape.entries}.values()
+    names = [getattr(release, "name", None) for release in releases]
+    # The fits of a search, to disjoint parts of the records, have releases of the same names.
+    if len(set(names)) < len(names) or not all(hasattr(own, "spent") for own in releases):
+        return
+    facts = guarantee.delta, guarantee.neighbors, guarantee.unit, in_two_steps
+    try:
+        certify([*releases], Public(guarantee.epsilon, *facts))
+    except NotPrivate as error:
+        yield f"proof: {error}"
+
+
+def _times(entry: Entry) -> float:
+    """Return the greatest number of values that a release publishes."""
+    release = entry.release
+    if isinstance(release, PrivateChoice):
+        return release.times
+    if entry.is_minimiser:
+        return release.objective.models
+    if isinstance(getattr(release, "change", None), Releases) and "parts" in entry.facts:
+        return int(release.change.count * entry.facts["parts"])
+    return getattr(release, "columns", 1)
+
+
+def _changes(pairs: list[tuple[Entry, Entry]], relation: str) -> dict[str, float]:
+    """Return the greatest change of each release over what it allows."""
+    found: dict[str, float] = {}
+    repeated: dict[int, list[Any]] = {}
+    for own, other in pairs:
+        if isinstance(getattr(own.release, "change", None), Releases):
+            known = repeated.setdefault(id(own.release), [own, []])
+            known[1].append(own.change(other))
+        else:
+            size = size_of_change(own, other, relation)
+            found[own.name] = max(found.get(own.name, 0.0), size)
+    for own, moved in repeated.values():
+        size = size_of_repeated(own.release, moved, own.facts.get("parts"))
+        found[own.name] = max(found.get(own.name, 0.0), size)
+    return found
+
+
+def _cost(entry: Entry) -> float:
+    """Return a bound on what the lattice adds to the loss of a value, under both tables."""
+    return 2 * len(entry.exact) / entry.facts["lattice"].dither if entry.is_sum else 0.0

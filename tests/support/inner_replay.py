@@ -1,0 +1,18 @@
+"""Inner parts in which faults are planted for replay: a move changes a line here."""
+
+# ruff: noqa: F401
+from skdp._publish import publish
+from skdp.linear_model._descent.algorithm import Descent
+from skdp.linear_model._descent.plan import DescentPlan
+from skdp.linear_model._inference.plan import InferencePlan
+from skdp.linear_model._inference.release import InferenceRelease
+from skdp.linear_model._moments import moments as moments_module
+from skdp.linear_model._moments.moments import ScaledMoments
+from skdp.linear_model._objective import perturbation as perturbation_module
+from skdp.linear_model._objective.algorithm import ObjectivePerturbation
+from skdp.linear_model._objective.families import KNormFamily
+from skdp.linear_model._objective.perturbation import Perturbation
+from skdp.linear_model._shared import base as base_module
+from skdp.linear_model._shared import gram as gram_module
+from skdp.linear_model._shared.gram import exact_gram, exact_sum
+from skdp.linear_model._solver.problem import Objective

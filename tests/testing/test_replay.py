@@ -1,0 +1,312 @@
+"""Replay of fits: random cases, pairs that spend all of epsilon, deltas, and the one door."""
+
+import ast
+import math
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import skdp
+from examples.benchmarks.upkeep import replay as cases
+from skdp import Domain, Guarantee, estimate_domain
+from skdp.geometry import LpBall
+from skdp.mechanisms import Sensitivity, calibrate, release
+from skdp.noise import Laplace
+from skdp.testing import replay
+from skdp.testing.recording import Tape
+from skdp.trusted import NoisySum
+
+# Random fits
+
+
+def violations(numbers):
+    """Return the violations of cases, in words."""
+    found = []
+    sums = cases.run(numbers, log=found.append)
+    assert all(own.refused < max(own.cases, 3) for own in sums.values())
+    assert sum(own.published for own in sums.values()) > len(numbers)
+    return found
+
+
+def test_random_fits_and_neighbours_have_no_violations():
+    assert violations(range(28)) == []
+
+
+@pytest.mark.slow("hundreds of fits")
+@pytest.mark.parametrize("part", range(4))
+def test_many_random_fits_and_neighbours_have_no_violations(part):
+    assert violations(range(1000 + 150 * part, 1150 + 150 * part)) == []
+
+
+# Pairs that spend all of epsilon
+
+
+def of_sums(kind, target, n_public=None, **given):
+    """Return an estimator and two tables: one has one record more, at a corner."""
+    is_classifier = isinstance(target, list)
+    X = np.array([[-0.6], [0.6], [0.0], [0.0]] * 3)
+    y = np.zeros(12, int) if is_classifier else X[:, 0]
+    domain = Domain.unit_box(1, target=target)
+    model = kind(domain=domain, neighbors="add_remove", n_public=n_public, **given)
+    return model, (np.append(X, [[1.0]], axis=0), np.append(y, 1)), (X, y), cases.without_noise
+
+
+def of_minimiser(kind, target, label, predictor):
+    """Return a record whose predictor is chosen, far out in the direction of its gradient.
+
+    The other records have a slope of one sign and no curvature there. The linear term that they
+    need points to the gradient of the record more, whose row has the greatest leverage.
+    """
+    domain = Domain.unit_box(2, target=target)
+    facts = {"fit_intercept": False, "scaling_share": 0, "regularization": 0.0}
+    model = kind(domain=domain, neighbors="add_remove", mechanism="linf", **facts)
+    X, y = np.array([[1.0, 0.0]] * 9), np.zeros(9)
+    point = np.array([3000.0 + predictor, -3000.0])
+    pair = (np.append(X, [[1.0, 1.0]], axis=0), np.append(y, label)), (X, y)
+    return model, *pair, lambda entry: point
+
+
+WITNESSES = {
+    "DPLogisticRegression": lambda kind: of_minimiser(kind, [0, 1], 1, -0.186),
+    "DPHuberRegressor": lambda kind: of_minimiser(kind, (-1, 1), 0.0, -0.144),
+    "DPLinearRegression": lambda kind: of_sums(kind, (-1, 1)),
+    "DPCoordinateDescentClassifier": lambda kind: of_sums(
+        kind, [0, 1], scaling_share=0, start=([[0.0]], [-1000.0])
+    ),
+    "DPCoordinateDescentRegressor": lambda kind: of_sums(kind, (-1, 1)),
+}
+
+
+@pytest.mark.parametrize("name", WITNESSES)
+def test_a_witness_spends_nearly_all_of_epsilon(name):
+    """The bounds of the proofs are reached: neither replay nor the noise has slack."""
+    model, table, neighbour, choose = WITNESSES[name](getattr(skdp, name))
+    found = replay(model, table, neighbour, choose=choose).check()
+    assert 0.999 <= found.loss <= found.epsilon == 1.0
+
+
+def test_a_choice_spends_all_of_its_width():
+    """Of two candidates with opposite changes one has nearly all of the loss."""
+    model, *tables = of_sums(skdp.DPCoordinateDescentRegressor, (-1, 1), order="greedy")[:3]
+    found = replay(model, *tables, choose=lambda entry: None).check()
+    assert found.changes["choices"] <= 1
+
+
+# Deltas
+
+
+def profile(model, table, neighbour, seeds):
+    """Return delta at epsilon estimated from records, and the standard error."""
+    found = [replay(model, table, neighbour, seed=seed).check() for seed in seeds]
+    losses = np.array([sum(low for low, _ in own.losses.values()) for own in found])
+    over = np.maximum(-np.expm1(found[0].epsilon - losses), 0.0)
+    return over.mean(), over.std() / math.sqrt(len(over)), found[0].delta
+
+
+def test_delta_is_that_of_the_losses():
+    """The mean of (1 - e^(epsilon - L))_+ is at most delta, and reaches a third of it."""
+    y = np.array([-1.0, 0.5, 1.0])
+    facts = {"mechanism": "gaussian", "epsilon": 0.1, "delta": 0.1}
+    model = skdp.DPLinearRegression(domain=Domain.unit_box(1, target=(-1, 1)), **facts)
+    X = np.zeros((3, 1))
+    found, error, delta = profile(model, (X, y), (X, np.array([1.0, 0.5, 1.0])), range(150))
+    # The mean is exceeded by 5 standard errors once in three million runs.
+    assert found - 5 * error <= delta
+    assert found > delta / 3
+
+
+# Own estimators
+
+
+class Means:
+    """A user's own estimator: means of numbers in [0, 1], of a public number of records."""
+
+    def __init__(self, clips=True, random_state=None):
+        self.clips, self.random_state = clips, random_state
+
+    def fit(self, X):
+        n, columns = X.shape
+        change = Sensitivity(LpBall(columns, p=math.inf), 1.0)
+        noise = calibrate("linf", change, epsilon=1.0)
+        sums = (X.clip(0, 1) if self.clips else X).sum(axis=0)
+        self.means_ = release(NoisySum("sums", change, noise), sums, self.random_state) / n
+        self.guarantee_ = noise.guarantee
+        return self
+
+
+def test_an_own_estimator_is_replayed():
+    X = np.full((8, 2), 0.5)
+    other = X.copy()
+    X[0], other[0] = 0.0, 1.0
+    found = replay(Means(), (X,), (other,), choose=cases.without_noise).check()
+    assert found.loss == pytest.approx(1.0)
+    other[0] = 3.0
+    replay(Means(), (X,), (other,)).check()
+    found = replay(Means(clips=False), (X,), (other,))
+    assert found.violations[0] == "change: sums changes by 3 of what its release allows"
+    with pytest.raises(AssertionError, match="sums changes by 3"):
+        found.check()
+
+
+@dataclass
+class Twice:
+    """It spends its epsilon twice, on noise that is not named."""
+
+    random_state: object = None
+
+    def fit(self, y):
+        law = Laplace(2.0)
+        self.sums_ = [law.release([float(y.sum())], self.random_state) for _ in range(2)]
+        self.guarantee_ = Guarantee(0.5)
+        return self
+
+
+def test_what_is_spent_twice_is_found():
+    y = np.zeros(5)
+    other = np.append(y[1:], 1.0)
+    found = replay(Twice(), {"y": y}, {"y": other}, choose=cases.without_noise)
+    assert found.violations == ("loss: the realised loss is 1, and epsilon is 0.5",)
+
+
+# What is shown
+
+
+SECRETS = ("Zebra", "Okapi", "Gnu")
+
+
+@pytest.mark.parametrize("name", cases.ESTIMATORS)
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+def test_errors_of_invalid_tables_do_not_show_what_is_wrong(name, neighbors):
+    """Words in place of numbers, missing cells, other labels, and other numbers of rows."""
+    kind = getattr(skdp, name)
+    target = ["a", "b"] if name in cases.CLASSIFIERS else (0.0, 1.0)
+    model = kind(domain=Domain({"p": (0, 1), "q": (0, 1)}, target), neighbors=neighbors)
+    y = np.array(["a", "b"] * 4) if name in cases.CLASSIFIERS else np.linspace(0, 1, 8)
+    X = pd.DataFrame({"p": np.linspace(0, 1, 8), "q": 0.5})
+
+    def with_cell(row, cell):
+        return X.astype(object).mask(X.index.to_series() == row, cell), y
+
+    words = [with_cell(row, word) for row, word in zip((1, 5), SECRETS, strict=False)]
+    missing = [with_cell(row, None) for row in (0, 7)]
+    labels = [(X, np.append(y[1:].astype(object), word)) for word in SECRETS[:2]]
+    lengths = [(X * own, y[1:]) for own in (1.0, 0.25)]
+    for table, neighbour in (words, missing, labels, lengths):
+        found = replay(model, table, neighbour)
+        assert found.n_published == 0
+        assert found.violations == ()
+        assert found.error
+        assert not any(word in found.error for word in SECRETS)
+
+
+@pytest.mark.parametrize(("neighbors", "is_public"), [("replace_one", True), ("add_remove", False)])
+def test_the_number_of_records_is_public_where_the_relation_says_so(neighbors, is_public):
+    class Counts(skdp.DPLinearRegression):
+        def fit(self, X, y):
+            self.n_samples_ = len(X)
+            return super().fit(X, y)
+
+    domain = Domain.unit_box(1, target=(-1, 1))
+    X, y = np.zeros((5, 1)), np.zeros(5)
+    pair = (X, y), (X, np.eye(5)[0]) if is_public else (X[1:], y[1:])
+    found = replay(Counts(domain=domain, neighbors=neighbors), *pair)
+    wanted = () if is_public else ("flow: model.n_samples_ is not the same",)
+    assert found.violations == wanted
+
+
+def test_labels_that_are_read_off_the_table_are_found():
+    """As the warning of the fit says: which labels occur is then taken for public."""
+    model = skdp.DPLogisticRegression(domain=Domain.unit_box(1))
+    X, y = np.zeros((5, 1)), np.array(["a", "b", "b", "b", "b"])
+    found = replay(model, (X, y), (X, np.array(["c", "b", "b", "b", "b"])))
+    assert "flow: model.classes_ is not the same" in found.violations
+
+
+def test_a_result_reads_as_a_table():
+    model, *tables, choose = of_sums(skdp.DPLinearRegression, (-1, 1))
+    told = str(replay(model, *tables, choose=choose))
+    assert told.splitlines()[0].startswith("3 published values, loss 0.99")
+    assert "  scaling: loss 0.35, change 1 of its bound" in told
+    assert told.endswith("violations:\n  none")
+
+
+def test_bounds_are_replayed():
+    """The parts of a domain that is estimated, with frequent levels: another one is rare."""
+    table = pd.DataFrame({"p": np.geomspace(1, 900, 200), "q": ["a"] * 150 + ["b"] * 50})
+    other = table.copy()
+    other.loc[3] = [-1e6, "of one record"]
+    facts = {"columns": {"p": "bounds", "q": "levels"}, "epsilon": 5.0, "delta": 1e-3}
+    found = replay(partial(estimate_domain, **facts), (table,), (other,)).check()
+    assert {*found.losses} == {"outer counts", "inner counts", "levels"}
+
+
+def test_copies_of_a_tape_are_the_same_tape():
+    """Also those of clones, so that every candidate of a search has it."""
+    tape = Tape(0)
+    model = skdp.DPLinearRegression(random_state=tape)
+    assert skdp.DPLinearRegression(**model.get_params()).random_state is tape
+    from sklearn.base import clone
+
+    assert clone(model).random_state is tape
+
+
+# The one door
+
+SAMPLERS = {
+    *("rvs", "gumbels", "normals", "exponentials", "uniforms", "wishart", "gamma", "gammas"),
+    *("discrete_laplace", "publish_near", "grains", "standard_normal", "laplace", "normal"),
+    *("permute_and_flip", "exponential_mechanism", "bernoulli_exp", "linear_term"),
+}
+# Samplers that do not see data, and the mechanisms of a choice, which are drawn at the door.
+APART = {
+    "linear_model/_descent/algorithm.py": {"_drawn"},  # noise of some passes, for `_Release`
+    "linear_model/_objective/perturbation.py": {"linear_term"},
+    "model_selection/_selection.py": {"permute_and_flip", "exponential_mechanism"},
+}
+ROOMS = ("linear_model", "bounds", "model_selection", "rows")
+
+
+def draws(path):
+    """Yield the functions of a file in which a sampler is called, the innermost ones."""
+
+    def walk(node, function):
+        for child in ast.iter_child_nodes(node):
+            inner = child.name if isinstance(child, ast.FunctionDef) else function
+            if isinstance(child, ast.Call):
+                called = child.func
+                name = getattr(called, "attr", getattr(called, "id", ""))
+                if name in SAMPLERS:
+                    yield function
+            yield from walk(child, inner)
+
+    yield from walk(ast.parse(path.read_text(encoding="utf-8")), "")
+
+
+def test_samplers_meet_data_at_the_door_only():
+    """Draws are made in functions named draw, which are given to ``publish``, or without data."""
+    root, found = Path(skdp.__file__).parent, {}
+    for room in ROOMS:
+        for path in sorted((root / room).rglob("*.py")):
+            own = {*draws(path)} - {"draw"}
+            if own:
+                found[path.relative_to(root).as_posix()] = own
+            nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+            inner = [
+                n.name for own in nodes if is_function(own) for n in own.body if is_function(n)
+            ]
+            assert inner.count("draw") <= sum(map(is_publish, nodes)), f"{path}: a draw is lost"
+    assert {name: own - APART.get(name, set()) for name, own in found.items()} == {
+        name: set() for name in APART
+    }
+
+
+def is_function(node):
+    return isinstance(node, ast.FunctionDef)
+
+
+def is_publish(node):
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "publish"

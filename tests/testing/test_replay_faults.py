@@ -1,0 +1,493 @@
+"""Faults that are planted in the package; replay must find each of them.
+
+A fault is a function that patches something, or returns an estimator. The fit without it has no
+violation. Where the checker would refuse the plan, it is switched off: replay finds the rest.
+"""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from inner_replay import (
+    Descent,
+    DescentPlan,
+    InferencePlan,
+    InferenceRelease,
+    KNormFamily,
+    Objective,
+    ObjectivePerturbation,
+    Perturbation,
+    ScaledMoments,
+    base_module,
+    exact_gram,
+    exact_sum,
+    gram_module,
+    moments_module,
+    perturbation_module,
+    publish,
+)
+
+import skdp
+from skdp import (
+    Domain,
+    DPCoordinateDescentRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    Guarantee,
+)
+from skdp.noise import Laplace
+from skdp.randomness import publish_near
+from skdp.testing import replay
+from skdp.trusted import NoisySum
+from skdp.trusted import noise as noises
+from skdp.trusted.independent import RepeatedNoise
+from skdp.trusted.knorm import KNormNoise
+
+N = 40
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-0.7, 0.7, (N, 3))
+Y = X @ [0.5, -0.3, 0.1]
+LABELS = (Y > 0).astype(int)
+# The neighbour has a record at a corner, with another label.
+OTHER_X, OTHER_Y, OTHER_LABELS = X.copy(), Y.copy(), LABELS.copy()
+X[3], Y[3] = np.sign(X[3]), np.sign(Y[3])
+OTHER_X[3], OTHER_Y[3], OTHER_LABELS[3] = -9 * X[3], -9 * Y[3], 1 - LABELS[3]
+REGRESSION, CLASSES = (Domain.unit_box(3, target=target) for target in ((-1, 1), [0, 1]))
+
+
+def found(estimator, neighbors="replace_one"):
+    """Return the violations for the table and its neighbour."""
+    is_classifier = hasattr(estimator, "classes")
+    estimator.set_params(domain=CLASSES if is_classifier else REGRESSION, neighbors=neighbors)
+    y, other = (LABELS, OTHER_LABELS) if is_classifier else (Y, OTHER_Y)
+    pair = (X, y), (OTHER_X, other)
+    if neighbors == "add_remove":
+        pair = (X, y), (np.vstack([X, OTHER_X[3:4]]), np.append(y, other[3]))
+    found = replay(estimator, *pair)
+    assert found.n_published
+    return found.violations
+
+
+def linear(**given):
+    return DPLinearRegression(**given)
+
+
+def moments():
+    """Return a regression that releases all moments."""
+    return linear(mechanism="l1")
+
+
+def logistic(**given):
+    return DPLogisticRegression(**given)
+
+
+def descent(**given):
+    return DPCoordinateDescentRegressor(**{"n_passes": 3} | given)
+
+
+SOUND = {
+    "linear": linear,
+    "linear, add_remove": lambda: linear(n_public=10**6),
+    "logistic": logistic,
+    "descent": descent,
+    "descent, greedy": lambda: descent(order="greedy"),
+    "inference": lambda: linear(inference_share=0.5),
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+def test_without_a_fault_nothing_is_found(name, neighbors):
+    assert found(SOUND[name](), neighbors) == ()
+
+
+FAULTS = {}
+
+
+def fault(kind, estimator=linear, neighbors="replace_one"):
+    """Add a fault, which is found as this kind of violation."""
+
+    def add(plant):
+        FAULTS[plant.__name__.replace("_", " ")] = kind, plant, estimator, neighbors
+        return plant
+
+    return add
+
+
+def released(patch, draw):
+    """Give all sums of moments another way of drawing: draw(noise, stretch, exact, rng)."""
+
+    def release_integers(release, exact, unit, rng):
+        lattice, stretch = noises.publication(release.noise)
+
+        def drawn(generator):
+            noise = draw(release.noise, stretch, exact, generator)
+            return lattice.release(exact, unit, noise, generator)
+
+        return publish(release, exact, drawn, rng, unit=unit, scale=stretch, lattice=lattice)
+
+    patch.setattr(gram_module, "release_integers", release_integers)
+
+
+def after_fit(patch, leak):
+    """Call leak(model, rows, target) after each fit."""
+    fit = DPLinearRegression.fit
+
+    def leaking(self, X, y=None, **others):
+        fit(self, X, y, **others)
+        leak(self, np.asarray(X), np.asarray(y))
+        return self
+
+    patch.setattr(DPLinearRegression, "fit", leaking)
+
+
+# Noise
+
+
+@fault("noise")
+def the_scale_of_the_noise_depends_on_the_data(patch):
+    released(
+        patch, lambda noise, s, exact, rng: s * (1 + 1e-9 * abs(exact[0]) / 2**70) * noise.rvs(rng)
+    )
+
+
+@fault("noise")
+def two_percent_less_noise_is_drawn(patch):
+    released(patch, lambda noise, s, exact, rng: 0.98 * s * noise.rvs(rng))
+
+
+@fault("noise", moments)
+def the_noise_is_the_same_in_every_fit(patch):
+    rvs = KNormNoise.rvs
+    patch.setattr(KNormNoise, "rvs", lambda self, rng: rvs(self, np.random.default_rng(0)))
+
+
+@fault("noise", descent)
+def one_draw_is_used_for_all_passes(patch):
+    rvs = RepeatedNoise.rvs
+
+    def repeated(self, rng, size=None):
+        drawn = rvs(self, rng, size)
+        return np.broadcast_to(drawn[:1], drawn.shape).copy() if drawn.ndim == 2 else drawn
+
+    patch.setattr(RepeatedNoise, "rvs", repeated)
+
+
+@fault("noise")
+def floats_are_added(patch):
+    def release_integers(release, exact, unit, rng):
+        lattice, stretch = noises.publication(release.noise)
+
+        def drawn(generator):
+            return np.array(exact, float) * 2.0**unit + stretch * release.noise.rvs(generator)
+
+        return publish(release, exact, drawn, rng, unit=unit, scale=stretch, lattice=lattice)
+
+    patch.setattr(gram_module, "release_integers", release_integers)
+
+
+@fault("noise", logistic)
+def the_solution_has_no_output_noise(patch):
+    def near(theta, exponent, scale, rng):
+        return publish_near(theta, exponent, 1, rng)
+
+    patch.setattr(perturbation_module, "publish_near", near)
+
+
+@fault("noise", logistic)
+def the_linear_term_is_half_of_a_draw(patch):
+    patch.setattr(Perturbation, "linear_term", lambda self, rng: self.noise.rvs(rng) / 2)
+
+
+@fault("noise", logistic)
+def the_solver_stops_early(patch):
+    def minimise(objective, tolerance):
+        point = type("Point", (), {})()
+        point.theta = -objective.linear_term / (objective.ridge + objective.n / 4)
+        return point
+
+    patch.setattr(perturbation_module, "minimise", minimise)
+
+
+# Changes
+
+
+def unchecked(patch):
+    def stated(releases, public, *_):
+        return Guarantee(public.epsilon, public.delta, public.neighbors, unit=public.unit)
+
+    patch.setattr(base_module, "certify", stated)
+
+
+@fault("change", moments)
+def rows_depend_on_the_rows_before_them(patch):
+    def gram(rows, *_, **__):
+        total = exact_sum(rows, moments)
+        return total
+
+    def moments(block):
+        whole = np.column_stack([np.ones(len(block)), block.numbers, block.target])
+        whole[:, 1:-1] = np.maximum.accumulate(whole[:, 1:-1], axis=0)
+        return np.round(whole.T @ whole * 2.0**40).astype(np.int64)
+
+    patch.setattr(moments_module, "exact_gram", gram)
+
+
+@fault("change")
+def cells_are_not_clipped(patch):
+    patch.setattr(Domain, "encode_target", lambda self, y: np.asarray(y, dtype=float))
+
+
+@fault("change", moments)
+def a_sum_is_the_count_times_a_float(patch):
+    def rough(*given, **others):
+        means = exact_gram(*given, **others) / 2.0**40 / N
+        return np.round(means.astype(np.float16).astype(float) * N * 2.0**40).astype(object)
+
+    patch.setattr(moments_module, "exact_gram", rough)
+
+
+@fault("change", descent)
+def an_eighth_of_the_noise_of_gradients(patch):
+    published = DescentPlan.published
+
+    def less(self):
+        lattice, stretch = published(self)
+        return noises.Publication(lattice, stretch / 8)
+
+    patch.setattr(DescentPlan, "published", less)
+
+
+@fault("noise")
+def the_noise_is_not_stretched(patch):
+    publication = NoisySum.publication.func
+    less = property(lambda self: publication(self)._replace(stretch=0.999))
+    patch.setattr(NoisySum, "publication", less)
+
+
+@fault("proof")
+def the_change_is_that_of_the_other_relation(patch):
+    unchecked(patch)
+    plan = DPLinearRegression._plan
+
+    def other(self, *given):
+        if self.neighbors != "replace_one":
+            return plan(self, *given)
+        self.neighbors = "add_remove"
+        try:
+            return plan(self, *given)
+        finally:
+            self.neighbors = "replace_one"
+
+    patch.setattr(DPLinearRegression, "_plan", other)
+
+
+@fault("proof", logistic)
+def a_factor_of_two_is_missed_in_the_linear_term(patch):
+    unchecked(patch)
+    calibrated = KNormFamily.calibrated
+
+    def half(self, *given):
+        made = calibrated(self, *given)
+        return replace(made, noise=replace(made.noise, scale=made.noise.scale / 2))
+
+    patch.setattr(KNormFamily, "calibrated", half)
+
+
+@fault("change", lambda: logistic(mechanism="l2"))
+def rows_have_no_weights(patch):
+    patch.setattr(Perturbation, "weigh", lambda self, coordinates: None)
+
+
+@fault("change", lambda: skdp.DPCoordinateDescentClassifier(class_weight={0: 0.5}, n_passes=3))
+def weights_of_labels_are_above_one(patch):
+    patch.setattr(base_module, "label_weights", lambda weights, labels: np.array([40.0, 30.0]))
+
+
+# Flow
+
+
+@fault("flow", lambda: linear(inference_share=0.5))
+def the_noise_of_another_release_is_used(patch):
+    releases = InferencePlan.releases.func
+
+    def swapped(self):
+        *others, scores, curvatures, squares = releases(self)
+        return *others, replace(scores, noise=squares.noise), curvatures, squares
+
+    def stage(self):
+        return {own.name: own for own in swapped(self.plan)}
+
+    patch.setattr(InferenceRelease, "_releases", property(stage))
+
+
+@fault("flow", lambda: linear(n_public=10**6), "add_remove")
+def the_order_of_releases_depends_on_the_data(patch):
+    release, sums, held = moments_module.release_exact, ScaledMoments.sums, []
+
+    def ordered(named, exact, rng):
+        if named.name == "cross" and len(X) < held[0]:
+            release(named, exact, rng)
+        return release(named, exact, rng)
+
+    def counted(self, rows):
+        held[:] = [rows.n]
+        return sums(self, rows)
+
+    patch.setattr(moments_module, "release_exact", ordered)
+    patch.setattr(ScaledMoments, "sums", counted)
+
+
+@fault("flow", descent)
+def the_number_of_passes_depends_on_the_data(patch):
+    run = Descent.run
+
+    def shorter(self, gradients, *given):
+        count = 1 + int(gradients.of_block(0)[0]) // 2**20 % 7
+        return run(replace(self, n_passes=count), gradients, *given)
+
+    patch.setattr(Descent, "run", shorter)
+
+
+@fault("flow", lambda: descent(order="greedy"))
+def the_greatest_gradient_is_taken_without_noise(patch):
+    def steepest(self, theta, exact, release, rng):
+        return int(np.argmax(np.abs(exact)))
+
+    patch.setattr(Descent, "_steepest", steepest)
+
+
+@fault("flow", lambda: linear(n_public=10**6), "add_remove")
+def the_plan_depends_on_the_number_of_records(patch):
+    plan = DPLinearRegression._plan
+
+    def private(self, design, n, *given):
+        self.n_public = n
+        return plan(self, design, n, *given)
+
+    patch.setattr(DPLinearRegression, "_plan", private)
+
+
+@fault("flow")
+def something_is_published_beside_the_releases(patch):
+    after_fit(patch, lambda model, X, y: Laplace(100.0).release([y[0]], model.random_state))
+
+
+@fault("flow", linear, "add_remove")
+def an_attribute_counts_the_records(patch):
+    after_fit(patch, lambda model, X, y: setattr(model, "n_seen_", len(X)))
+
+
+@fault("flow")
+def a_private_attribute_is_deep_inside(patch):
+    def leak(model, X, y):
+        model._history = [{"seen": (1.0, [np.array([X.mean()])])}]
+
+    after_fit(patch, leak)
+
+
+@fault("flow")
+def the_layout_of_an_array_depends_on_the_data(patch):
+    def leak(model, X, y):
+        model.path_ = np.ones((2, 2), order="F" if X[3, 0] > 0 else "C")
+
+    after_fit(patch, leak)
+
+
+@fault("flow")
+def the_order_of_a_dict_depends_on_the_data(patch):
+    def leak(model, X, y):
+        pairs = [("a", 1), ("b", 2)]
+        model.facts_ = dict(pairs if X[3, 0] > 0 else pairs[::-1])
+
+    after_fit(patch, leak)
+
+
+@fault("flow")
+def the_last_bit_of_a_coefficient_depends_on_the_data(patch):
+    def leak(model, X, y):
+        if X[3, 0] > 0:
+            model.coef_ = np.nextafter(model.coef_, np.inf)
+
+    after_fit(patch, leak)
+
+
+@fault("flow")
+def a_parameter_is_changed(patch):
+    after_fit(patch, lambda model, X, y: model.set_params(epsilon=1.0 + 1e-9 * (X[3, 0] > 0)))
+
+
+@fault("flow")
+def the_file_has_a_fact_of_the_data(patch):
+    held = []
+    to_json = DPLinearRegression.to_json
+    patch.setattr(DPLinearRegression, "to_json", lambda self: to_json(self) + str(held[-1]))
+    after_fit(patch, lambda model, X, y: held.append(X.sum()))
+
+
+@fault("flow")
+def a_warning_counts_clipped_cells(patch):
+    def leak(model, X, y):
+        warnings.warn(f"{(np.abs(X) > 1).sum()} cells are clipped", stacklevel=2)
+
+    after_fit(patch, leak)
+
+
+@fault("flow")
+def the_mean_is_printed(patch):
+    after_fit(patch, lambda model, X, y: print(X.mean()))
+
+
+@fault("flow")
+def an_error_quotes_a_cell(patch):
+    def leak(model, X, y):
+        try:
+            raise KeyError(X[3, 0])
+        except KeyError:
+            raise ValueError("the model cannot be stored") from None
+
+    after_fit(patch, leak)
+
+
+@fault("flow")
+def some_tables_are_refused(patch):
+    def leak(model, X, y):
+        if np.abs(X).max() > 1:
+            raise ValueError("cells must be in the bounds")
+
+    after_fit(patch, leak)
+
+
+@fault("flow", logistic)
+def the_steps_of_the_solver_are_told(patch):
+    release, gradient, calls = ObjectivePerturbation.release, Objective.gradient, []
+
+    def counted(self, theta):
+        calls.append(theta.tobytes())
+        return gradient(self, theta)
+
+    def told(self, *given):
+        calls.clear()
+        solution = release(self, *given)
+        solution.attributes["n_steps_"] = hash(tuple(calls))
+        return solution
+
+    patch.setattr(Objective, "gradient", counted)
+    patch.setattr(ObjectivePerturbation, "release", told)
+
+
+@fault("flow")
+def the_global_generator_is_used(patch):
+    def leak(model, X, y):
+        model.coef_ = model.coef_ + np.random.normal()  # noqa: NPY002
+
+    after_fit(patch, leak)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_found(name, monkeypatch):
+    kind, plant, estimator, neighbors = FAULTS[name]
+    plant(monkeypatch)
+    violations = found(estimator(), neighbors)
+    assert any(own.startswith(kind) for own in violations), violations

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from inner_fits import Design, Stage
+from inner_fits import Design
 from inner_inference import plan_module as limits_module
 from inner_inference import release_module
 from inner_moments import stage_module as scaling_module
@@ -27,6 +27,7 @@ from skdp import (
 from skdp.mechanisms import KNormNoise, MatrixLaplaceNoise
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.randomness import Lattice
+from skdp.trusted import Public, overview
 
 CLASSIFIERS = [DPLogisticRegression, DPCoordinateDescentClassifier]
 REGRESSORS = [DPHuberRegressor, DPLinearRegression, DPCoordinateDescentRegressor]
@@ -75,9 +76,10 @@ def test_the_parts_add_up_to_the_budget_and_not_beyond(kind, neighbors, epsilon,
     own, almost = Fraction(plan.inference.epsilon), 1 - Fraction(1, 10**9)
     first = Fraction(epsilon) - own  # the model has at most this
     assert share * epsilon * almost <= own <= share * Fraction(epsilon)
-    known = [stage.epsilon for stage in plan.model.stages]
+    public = Public(float(first), delta, neighbors)
+    known = [own.epsilon for own in overview(plan.model.releases, public)]
     if None not in known:
-        assert sum(map(Fraction, known)) <= first
+        assert sum(map(Fraction, known)) <= first / almost  # bounds are rounded up
         assert sum(map(Fraction, known)) >= first * almost
     if plan.inference.delta:
         rest = own - total
@@ -118,12 +120,11 @@ def test_the_guarantee_is_the_whole_budget_and_is_charged_once_before_noise(
     assert model.guarantee_.epsilon == 1.0
     assert delta * 0.49 <= model.guarantee_.delta <= delta
     assert ledger.spent.epsilon <= 1.0 + 1e-9
-    names = [stage.name for stage in model.stages_]
+    names = [release.name for release in model.releases_]
     assert names[-5:] == ["scales", "limits", "scores", "curvatures", "squares"]
-    parts = [stage.epsilon for stage in model.stages_]
+    parts = [own.epsilon for own in overview(model.releases_, model.public_)]
     if delta == 0:
-        assert 1 - 1e-9 <= sum(map(Fraction, parts)) <= 1
-    assert len({part is None for part in parts}) == 1
+        assert 1 - 1e-9 <= sum(map(Fraction, parts)) <= 1 + 1e-12
     with pytest.raises(BudgetExceeded):
         made(kind, ledger=ledger).fit(frame, target="y", groups=groups)
     assert events[-1] == "spend"
@@ -284,9 +285,9 @@ def test_squared_influences_are_those_of_persons_where_rows_have_persons(monkeyp
 
     monkeypatch.setattr(release_module, "exact_squares", kept)
     frame = table(DPLinearRegression)
-    for facts, groups in [({}, "person"), ({"rows_per_person": 2}, "person"), ({}, None)]:
+    for given, groups in [({}, "person"), ({"rows_per_person": 2}, "person"), ({}, None)]:
         rows = frame if groups else frame.drop(columns="person")
-        made(DPLinearRegression, **facts).fit(rows, target="y", groups=groups)
+        made(DPLinearRegression, **given).fit(rows, target="y", groups=groups)
         assert seen[-1] is (groups is not None)
 
 
@@ -322,14 +323,14 @@ def test_nothing_but_noisy_sums_is_read_off_the_records(delta, neighbors, person
         model = made(DPLinearRegression, delta=delta, neighbors=neighbors)
         given = own if persons else own.drop(columns="person")
         model.fit(given, target="y", groups="person" if persons else None)
-        seen.append((model.to_json(), str(model.summary()), str(model.stages_)))
+        seen.append((model.to_json(), str(model.summary()), str(model.releases_)))
     assert seen[0] == seen[1]
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-4])
 @ALL
-def test_each_sum_is_released_with_the_noise_of_its_stage(kind, delta, monkeypatch):
-    """In the order of ``stages_``, once each: noise of another release would do for none."""
+def test_each_sum_is_released_with_the_noise_of_its_place(kind, delta, monkeypatch):
+    """In the order of ``releases_``, once each: noise of another release would do for none."""
     used, release = [], release_module.release_exact
 
     def noted(named, exact, rng):
@@ -339,10 +340,9 @@ def test_each_sum_is_released_with_the_noise_of_its_stage(kind, delta, monkeypat
     for module in (release_module, limits_module, scaling_module):
         monkeypatch.setattr(module, "release_exact", noted)
     model = made(kind, delta=delta).fit(table(kind).drop(columns="person"), target="y")
-    for (noise, size), stage in zip(used[-5:], model.stages_[-5:], strict=True):
+    for (noise, size), release in zip(used[-5:], model.releases_[-5:], strict=True):
         assert size == noise.dim
-        found = Stage.of(stage.name, noise, stage.epsilon, stage.delta)
-        assert found == stage
+        assert noise is release.noise
 
 
 def test_a_bound_of_zero_is_no_bound_that_clips():

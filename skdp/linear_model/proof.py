@@ -89,6 +89,15 @@ class Claim:
     def __repr__(self) -> str:
         return described(self)
 
+    @property
+    def description(self) -> str:
+        """What was published, and with which noise."""
+        return f"{self.name} with {self.law}"
+
+    @property
+    def publication(self) -> None:
+        """Nothing: it is not published again."""
+
     def spent(self, public: Public) -> Spent:
         """Return the loss that is claimed."""
         if self.epsilon is None:

@@ -39,11 +39,10 @@ from skdp.linear_model._objective.profiles import (
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Bounded, greatest_curvature, size_of_slopes
 from skdp.mechanisms import GaussianNoise, KNormNoise, Sensitivity
-from skdp.mechanisms.noise import variances
 from skdp.privacy.losses import PairLoss, ProfileLoss
 from skdp.privacy.profile import composition
 from skdp.privacy.rounding import add_multiples, float_above
-from skdp.trusted.noise import law_of
+from skdp.trusted.noise import law_of, variances
 from skdp.trusted.releases import NoisySum, NotPrivate, Public, Spent, described, up
 
 # Relative error of a computed bound on a cell, with a margin.

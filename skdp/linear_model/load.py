@@ -90,11 +90,9 @@ _CLASSES = {
     "skdp.linear_model.logistic": "DPLogisticRegression",
     "skdp.linear_model.losses": "Logistic PseudoHuber SharpLogistic Softmax",
     "skdp.linear_model.proof": "Claim",
-    "skdp.trusted.gaussian": "GaussianNoise",
     "skdp.trusted.independent": "IndependentNoise Releases RepeatedNoise",
-    "skdp.trusted.knorm": "KNormNoise",
     "skdp.trusted.matrix": "MatrixGaussianNoise MatrixLaplaceNoise",
-    "skdp.trusted.noise": "Publication",
+    "skdp.trusted.noise": "GaussianNoise KNormNoise Publication",
     "skdp.mechanisms.sensitivity": "Sensitivity",
     "skdp.noise.laws": "FlippedHuber Gaussian Laplace Logistic OffsetGaussian Subbotin"
     " TruncatedLaplace",

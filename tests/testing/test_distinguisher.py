@@ -27,7 +27,7 @@ from skdp.mechanisms.independent import MECHANISMS
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows import MemoryRows
 from skdp.rows.persons import WHOLE, Members, Shares
-from skdp.trusted.knorm import KNormNoise
+from skdp.trusted.noise import KNormNoise
 
 EPSILONS, COLUMNS = (0.004, 0.1, 1.0), (3, 20, 100)
 RECORDS, DELTA = 40, 1e-6

@@ -324,8 +324,9 @@ def _clipping(domain: Domain, encoded: Encoded) -> ClippingBounds:
 def _set_releases(model: Any, found: ModelFile) -> None:
     """Set the releases; `skdp.linear_model.proof.check_proof` evaluates them."""
     model.guarantee_ = whole = found.guarantee
-    sentences = {"assumptions": whole.assumptions, "void_because": whole.void_because}
-    model.public_ = replace(found.public, **sentences)
+    model.public_ = replace(
+        found.public, assumptions=whole.assumptions, void_because=whole.void_because
+    )
     model._records = Design(found.records or found.domain, found.encoded.with_intercept)
     if not found.releases:
         raise fail("releases", "name what was released")

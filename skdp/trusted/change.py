@@ -159,6 +159,10 @@ def _over_body(ball: NormBall, over: NormBall) -> float:
         return float(outer.radius / inner.radius * math.pow(ball.dim, power) * ROUND_UP)
     if type(ball) is LpBall and math.isinf(ball.p):
         return _through_the_box(ball, over)
+    if type(ball) is LpBall and ball.weights is None and type(over) is ProductBall:
+        # The norm is that of the norms of the parts, which are greatest together.
+        norms = [greatest_gauge(LpBall(own.dim, ball.p, ball.radius), own) for own in over.balls]
+        return float(np.linalg.norm(norms, ord=ball.p)) * ROUND_UP
     corners = known(over, "extreme_points")
     if corners is not None:
         return float(np.max(ball.gauge(corners))) * ROUND_UP

@@ -1,12 +1,13 @@
-"""python -m skdp: the accuracy of a private logistic regression on public data.
+"""python -m skdp: check the proof of a model's file, or write a report on it.
 
-Fits scikit-learn's breast cancer data at several epsilon, prints a table and a guarantee, and
-draws the curve.
+Without a command it fits scikit-learn's breast cancer data at several epsilon, prints the accuracy
+of a private logistic regression and a guarantee, and draws the curve.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,55 @@ from sklearn.model_selection import train_test_split
 from skdp import DPLogisticRegression
 from skdp.datasets import domain_of, load_breast_cancer
 from skdp.inspection import EpsilonCurveDisplay
+from skdp.inspection.report import digest, report
+from skdp.linear_model import check_proof, load_model
 from skdp.model_selection import EpsilonCurve, epsilon_curve
+from skdp.trusted import NotPrivate
 
 # Declared in the package, with a reason for each bound, and not computed from the rows.
 DOMAIN = domain_of("breast_cancer")
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 CARD_EPSILON = 1.0
+COMMANDS = {
+    "certify": "Check every release of a model again, and print guarantee, releases, assumptions.",
+    "report": "Write one HTML page about a model, for an ethics board.",
+}
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Measure, print and draw."""
+def main(argv: list[str] | None = None) -> int:
+    """Run a command, and return its exit code.
+
+    It is 1 for a file whose guarantee does not follow from its releases, and 2 for one that cannot
+    be read.
+    """
     arguments = parse(argv)
+    if arguments.command is None:
+        show_accuracy(arguments)
+        return 0
+    try:
+        model = load_model(arguments.file)
+    except (OSError, ValueError) as error:
+        print(f"{arguments.file} cannot be read: {error}", file=sys.stderr)
+        return 2
+    try:
+        proof = check_proof(model)
+    except NotPrivate as error:
+        print(f"{arguments.file}: NOT PROVED. {error}", file=sys.stderr)
+        return 1
+    if arguments.command == "report":
+        content = report(model, proof, arguments.file)
+        arguments.output.write_text(content, encoding="utf-8")
+        print(f"Saved {arguments.output}.")
+        return 0
+    print(f"{arguments.file}\nSHA-256 {digest(arguments.file)}\n\n{proof}")
+    if not proof.guarantee.holds:
+        print(f"\n{arguments.file}: THE GUARANTEE DOES NOT HOLD, see VOID.", file=sys.stderr)
+        return 1
+    return 0
+
+
+def show_accuracy(arguments: argparse.Namespace) -> None:
+    """Measure, print and draw."""
     X, y = load()
     curve = measure(X, y, arguments.repeats)
     print(table(curve))
@@ -42,6 +81,12 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m skdp", description=__doc__)
     parser.add_argument("--repeats", type=int, default=40, help="splits per epsilon (default 40)")
     parser.add_argument("--output", type=Path, default=Path("epsilon_curve.png"))
+    commands = parser.add_subparsers(dest="command")
+    for name, what in COMMANDS.items():
+        command = commands.add_parser(name, help=what, description=what)
+        command.add_argument("file", type=Path, help="the JSON file of a model")
+        if name == "report":
+            command.add_argument("-o", "--output", type=Path, default=Path("report.html"))
     arguments = parser.parse_args(argv)
     if arguments.repeats < 1:
         parser.error(f"--repeats must be a whole number >= 1, got {arguments.repeats}.")
@@ -98,4 +143,4 @@ def draw(curve: EpsilonCurve, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -11,7 +11,7 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import fields
 from functools import lru_cache
 from importlib import import_module
@@ -19,12 +19,13 @@ from types import NoneType, UnionType
 from typing import Any, ForwardRef, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
 from skdp._checks import fail
 
 VERSION = 1
-# Types that a file may name, with their modules.
+# Types that a file may name, with their modules. A loss has the name of a law, and another kind.
 TYPES = {
     name: module
     for module, names in {
@@ -33,14 +34,65 @@ TYPES = {
         "skdp.domain.splines": "Interaction Spline SplineBlock",
         "skdp.linear_model._inference.estimate": "NoisyEquations",
         "skdp.linear_model.export": "Attributes Encoded InUnits InferenceSums",
+        "skdp.linear_model.proof": "Claim",
         "skdp.noise": "FlippedHuber Gaussian Laplace Logistic OffsetGaussian Subbotin"
         " TruncatedLaplace",
         "skdp.privacy.guarantee": "Guarantee",
         "skdp.privacy.losses": "FiniteLoss GaussianLoss PairLoss SelectionLoss ShiftLoss",
         "skdp.privacy.radial": "RadialLoss",
+        "skdp.geometry": "EncodedRowsBall LpBall MappedBall ProductBall ScaledBall ShearedBall"
+        " SimplexBall SumBall",
+        "skdp.geometry.moments": "MomentBall MomentLayout NumbersBall RadialMomentBall SquaresBall",
+        "skdp.linear_model._moments.theorem": "FirstChange",
+        "skdp.linear_model._objective.perturbation": "Perturbation",
+        "skdp.linear_model._objective.theorem": "NoisyMinimiser",
+        "skdp.linear_model._standardize.theorem": "ColumnSums",
+        "skdp.linear_model.losses": "LogisticLoss PseudoHuber SharpLogistic Softmax",
+        "skdp.mechanisms": "GaussianNoise IndependentNoise KNormNoise MatrixGaussianNoise"
+        " MatrixLaplaceNoise RepeatedNoise",
+        "skdp.mechanisms.sensitivity": "Sensitivity",
+        "skdp.trusted.change": "Change",
+        "skdp.trusted.independent": "Releases",
+        "skdp.trusted.releases": "NoisySum PrivateChoice Public RowsWithin",
     }.items()
     for name in names.split()
 }
+_LOSS = "LogisticLoss"
+
+
+def _one_of_kinds(names: Iterable[str]) -> Any:
+    """Return the union of types of the table."""
+    return Union[tuple(names)]  # noqa: UP007
+
+
+def _from(*modules: str) -> Any:
+    """Return the union of the types of some modules."""
+    return _one_of_kinds(name for name, module in TYPES.items() if module in modules)
+
+
+_BALL = _from("skdp.geometry", "skdp.geometry.moments")
+_BALLS = tuple[_BALL, ...]  # type: ignore[valid-type]
+# Hints of fields that are annotated with a protocol, or with Any.
+_HINTS: dict[str, dict[str, Any]] = {
+    "NoisySum": {
+        "change": _one_of_kinds(("Change", "Sensitivity", "Releases", "RowsWithin", "FirstChange")),
+        "noise": _from("skdp.mechanisms"),
+    },
+    "Perturbation": {
+        "loss": _from("skdp.linear_model.losses"),
+        "noise": _from("skdp.mechanisms"),
+    },
+    "IndependentNoise": {"law": _from("skdp.noise")},
+    "RepeatedNoise": {"law": _from("skdp.noise")},
+    "LpBall": {"weights": tuple[float, ...] | None},
+    "MappedBall": {"ball": _BALL, "matrix": NDArray[np.float64]},
+    "ProductBall": {"balls": _BALLS},
+    "SumBall": {"balls": _BALLS},
+}
+_HINTS |= {name: {"ball": _BALL} for name in ("Change", "KNormNoise", "ScaledBall", "Sensitivity")}
+_HINTS["ShearedBall"] = {"ball": _BALL, "shift": NDArray[np.float64]}
+# Greatest dimension of a ball in a file; a greater one could fill the memory.
+_MOST_DIM = 2**20
 # Types of the entries of arrays; "str" and "object" are for labels.
 ARRAYS = (
     *("bool", "float16", "float32", "float64", "str", "object"),
@@ -85,11 +137,12 @@ def encode(name: str, value: Any) -> Any:
         return {key: encode(f"{name}: {key}", entry) for key, entry in value.items()}
     if kind is np.ndarray:
         return _of_array(name, value)
-    if TYPES.get(kind.__name__) and type_named(kind.__name__) is kind:
-        if hasattr(kind, "to_dict"):
-            return value.to_dict()
-        own = {field.name: getattr(value, field.name) for field in fields(value)}
-        return {"kind": kind.__name__, **encode(name, own)}
+    for named in (kind.__name__, f"{kind.__name__}Loss"):
+        if TYPES.get(named) and type_named(named) is kind:
+            if hasattr(kind, "to_dict"):
+                return value.to_dict()
+            own = {field: getattr(value, field) for field in hints_of(kind)}
+            return {"kind": named, **encode(name, own)}
     raise fail(name, _WRITTEN, kind, _CONVERT)
 
 
@@ -133,12 +186,14 @@ def document(name: str, hint: dict[str, Any], content: Any, kinds: Collection[st
 @lru_cache
 def type_named(name: str) -> Any:
     """Return a type of the table."""
-    return getattr(import_module(TYPES[name]), name)
+    module = import_module(TYPES[name])
+    return getattr(module, "Logistic" if name == _LOSS else name)
 
 
 @lru_cache
 def hints_of(kind: type) -> dict[str, Any]:
-    """Return the type hint of each field of a dataclass."""
+    """Return the type hint of each field of a dataclass that is written."""
+    hidden = getattr(kind, "unwritten", {})
     known: dict[str, Any] = {}
     while True:
         try:
@@ -146,7 +201,8 @@ def hints_of(kind: type) -> dict[str, Any]:
         except NameError as error:  # imported for type checkers only
             known[str(error.name)] = type_named(str(error.name))
         else:
-            return {field.name: found[field.name] for field in fields(kind)}
+            found |= _HINTS.get(kind.__name__, {})
+            return {f.name: found[f.name] for f in fields(kind) if f.name not in hidden}
 
 
 def _decode(name: str, hint: Any, content: Any) -> Any:
@@ -230,10 +286,15 @@ def _object(name: str, hint: Any, content: dict[str, Any]) -> Any:
         return found.from_dict(content)
     own = {key: value for key, value in content.items() if key != "kind"}
     values = _decode(name, hints_of(found), own)
+    names = {field.name for field in fields(found)}
+    values |= {k: v for k, v in getattr(found, "unwritten", {}).items() if k in names}
     try:
-        return found(**values)
-    except (TypeError, ArithmeticError):
+        made = found(**values)
+    except (TypeError, ArithmeticError, LinAlgError):
         raise fail(name, f"be a valid {kind}") from None
+    if hasattr(made, "gauge") and made.dim > _MOST_DIM:
+        raise fail(name, f"have a dimension of at most {_MOST_DIM}", made.dim)
+    return made
 
 
 def _array(name: str, scalar: Any, content: Any) -> Any:

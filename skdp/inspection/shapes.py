@@ -173,22 +173,7 @@ class ShapeDisplay(Display):
             If the model is not fitted, its domain does not declare each column, or a parameter is
             not as described.
         """
-        level = check_interval("level", level, 0, 1, closed="neither")
-        model = last_step(estimator)
-        terms = _terms(estimator, model)
-        known = [term.name for term in terms]
-        chosen = known if columns is None else list(columns)
-        if strangers := [name for name in chosen if name not in known]:
-            raise fail("columns", f"be names of columns, {known}", strangers)
-        several = label is None and len(np.atleast_2d(model.coef_)) > 1
-        labels = np.asarray(model.classes_).tolist() if several else [label]
-        shapes = [
-            terms[known.index(name)].shape(model, own, level) for name in chosen for own in labels
-        ]
-        unit = "effect (target)"
-        if hasattr(model, "classes_"):
-            one = np.asarray(model.classes_).tolist()[-1] if label is None else label
-            unit = "effect (log-odds)" if several else f"effect (log-odds of {one})"
+        shapes, unit = shapes_of(estimator, columns, label, level)
         return cls(shapes, unit=unit, level=level).plot(n_cols=n_cols)
 
     def plot(self, n_cols: int = 3) -> ShapeDisplay:
@@ -249,6 +234,29 @@ class ShapeDisplay(Display):
             return None
         half = -float(ndtri((1 - self.level) / 2)) * shape.deviations
         return np.stack([shape.effects - half, shape.effects + half])
+
+
+def shapes_of(
+    estimator: Any, columns: Sequence[str] | None = None, label: Any = None, level: float = 0.95
+) -> tuple[list[Shape], str]:
+    """Return the effects of columns, and the label of their axes."""
+    level = check_interval("level", level, 0, 1, closed="neither")
+    model = last_step(estimator)
+    terms = _terms(estimator, model)
+    known = [term.name for term in terms]
+    chosen = known if columns is None else list(columns)
+    if strangers := [name for name in chosen if name not in known]:
+        raise fail("columns", f"be names of columns, {known}", strangers)
+    several = label is None and len(np.atleast_2d(model.coef_)) > 1
+    labels = np.asarray(model.classes_).tolist() if several else [label]
+    shapes = [
+        terms[known.index(name)].shape(model, own, level) for name in chosen for own in labels
+    ]
+    unit = "effect (target)"
+    if hasattr(model, "classes_"):
+        one = np.asarray(model.classes_).tolist()[-1] if label is None else label
+        unit = "effect (log-odds)" if several else f"effect (log-odds of {one})"
+    return shapes, unit
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from skdp.linear_model.linear import DPLinearRegression
     from skdp.linear_model.load import SKOPS_TYPES, from_json, load_model
     from skdp.linear_model.logistic import DPLogisticRegression
+    from skdp.linear_model.proof import Proof, check_proof
 else:
     __getattr__, __dir__ = lazily(
         __name__,
@@ -26,6 +27,7 @@ else:
             "linear": "DPLinearRegression",
             "load": "SKOPS_TYPES from_json load_model",
             "logistic": "DPLogisticRegression",
+            "proof": "Proof check_proof",
         },
         submodules="coordinate_descent huber linear logistic losses validation",
     )
@@ -40,7 +42,9 @@ __all__ = [
     "DPLogisticRegression",
     "Inference",
     "Progress",
+    "Proof",
     "WaldTest",
+    "check_proof",
     "from_json",
     "load_model",
 ]

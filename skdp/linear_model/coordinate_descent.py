@@ -139,7 +139,7 @@ class DPCoordinateDescentClassifier(PrivateClassifier, _DescentEstimator):
     True
     >>> model.guarantee_.delta
     1e-06
-    >>> [(stage.name, stage.releases) for stage in model.stages_]
+    >>> [(release.name, release.times) for release in model.releases_]
     [('scaling', 1), ('gradients', 99)]
     """
 

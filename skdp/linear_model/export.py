@@ -17,7 +17,10 @@ from skdp._identity import is_ours
 from skdp.domain import Domain
 from skdp.linear_model._inference.estimate import NoisyEquations
 from skdp.linear_model._inference.table import Inference
+from skdp.linear_model._objective.theorem import NoisyMinimiser
+from skdp.linear_model.proof import Claim, written
 from skdp.privacy import Guarantee
+from skdp.trusted.releases import NoisySum, PrivateChoice, Public
 
 # Parameters that are never written: seeds are secret, and a ledger is not part of a model.
 UNWRITTEN = ("random_state", "ledger")
@@ -106,11 +109,14 @@ class ModelFile:
 
     skdp: str
     guarantee: Guarantee
+    public: Public
+    releases: tuple[NoisySum | NoisyMinimiser | PrivateChoice | Claim, ...]
     coefficients: InUnits
     classes: NDArray[Any] | None
     feature_names: list[str] | None
     attributes: Attributes
     domain: Domain
+    records: Domain | None
     encoded: Encoded
     parameters: dict[str, Any]
     left_out: list[str]
@@ -128,14 +134,18 @@ class ModelFile:
         attributes, coef = Attributes(*facts), model._encoded_coef
         encoded = Encoded(bool(model._design.intercept), coef, model._encoded_intercept, bounds)
         check_finite("attributes", vars(attributes).values())
+        records: Any = model._records.domain
         return cls(
             package_version(),
             model.guarantee_,
+            model.public_,
+            written(model.releases_, model.public_),  # type: ignore[arg-type]
             InUnits.of(model),
             getattr(model, "classes_", None),
             None if names is None else [str(name) for name in names],
             attributes,
             model._design.domain,
+            None if records == model._design.domain else records,
             encoded,
             *_parameters(model),
             InferenceSums.of(getattr(model, "inference_", None)),
@@ -154,10 +164,11 @@ class Exportable:
         Returns
         -------
         dict
-            ``guarantee``; ``coefficients`` in the user's units, and clipping bounds,
-            to be read; ``classes``; ``attributes``; ``domain``; ``encoded``, from which predictions
-            are computed; ``parameters``, and in ``left_out`` the names of those that are objects;
-            the sums of its ``inference`` or None.
+            ``guarantee``; ``public`` and ``releases``, which prove it; ``coefficients`` in the
+            user's units, and clipping bounds, to be read; ``classes``; ``attributes``; ``domain``,
+            and in ``records`` that of the releases if it is another one; ``encoded``, from which
+            predictions are computed; ``parameters``, and in ``left_out`` the names of those that
+            are objects; the sums of its ``inference`` or None.
 
         Raises
         ------

@@ -248,8 +248,9 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
     >>> model = DPLinearRegression(epsilon=1.0, domain=domain).fit(X, y)
     >>> bool(model.score(X, y) > 0.95)
     True
-    >>> [release.name for release in model.releases_]
-    ['scaling', 'cross', 'moments']
+    >>> from skdp.trusted import overview
+    >>> [(own.name, round(own.epsilon, 2)) for own in overview(model.releases_, model.public_)]
+    [('scaling', 0.05), ('cross', 0.24), ('moments', 0.71)]
     >>> other = model.from_moments(["x0"], target="x1")  # costs nothing
     >>> other.guarantee_ is model.guarantee_
     True
@@ -305,7 +306,8 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
         last = whole.n_encoded + 1
         chosen = [p + 1 for p in places]
         model: DPLinearRegression = clone(self).set_params(domain=domain, ledger=None)
-        for name in ("guarantee_", "noise_", "releases_", "n_iter_", "converged_"):
+        kept = "guarantee_", "public_", "releases_", "_records", "noise_", "n_iter_", "converged_"
+        for name in kept:
             setattr(model, name, getattr(self, name))
         model.n_features_in_ = domain.n_columns
         if domain.names is not None:

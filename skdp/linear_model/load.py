@@ -25,6 +25,7 @@ from skdp.domain.layout import number_units
 from skdp.linear_model._inference.estimate import estimate
 from skdp.linear_model._inference.table import Inference
 from skdp.linear_model._objective.clipping import ClippingBounds
+from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.coordinate_descent import (
     DPCoordinateDescentClassifier,
@@ -69,14 +70,18 @@ _CLASSES = {
     "skdp.geometry.combined": "MappedBall ProductBall ShearedBall SumBall",
     "skdp.geometry.encoded_rows": "EncodedRowsBall SimplexBall",
     "skdp.geometry.moment_layout": "MomentLayout Sorts",
-    "skdp.geometry.moments": "MomentBall NumbersBall",
+    "skdp.geometry.moments": "MomentBall NumbersBall RadialMomentBall SquaresBall",
     "skdp.linear_model._inference.estimate": "NoisyEquations NoisyEstimate",
     "skdp.linear_model._inference.table": "Inference",
     "skdp.linear_model._moments.moments": "Moments",
+    "skdp.linear_model._moments.theorem": "FirstChange",
     "skdp.linear_model._objective.clipping": "ClippingBounds",
+    "skdp.linear_model._objective.perturbation": "OutputNoise Perturbation",
     "skdp.linear_model._objective.profiles": "JointProfile RecordLoss SoftmaxRecord",
+    "skdp.linear_model._objective.theorem": "NoisyMinimiser",
     "skdp.linear_model._shared.design": "Design Group Roughness",
     "skdp.linear_model._shared.task": "Progress",
+    "skdp.linear_model._standardize.theorem": "ColumnSums",
     "skdp.linear_model.coordinate_descent": "DPCoordinateDescentClassifier"
     " DPCoordinateDescentRegressor",
     "skdp.linear_model.huber": "DPHuberRegressor",
@@ -84,15 +89,20 @@ _CLASSES = {
     "skdp.linear_model.load": "NotInFile",
     "skdp.linear_model.logistic": "DPLogisticRegression",
     "skdp.linear_model.losses": "Logistic PseudoHuber SharpLogistic Softmax",
-    "skdp.mechanisms.gaussian": "GaussianNoise",
-    "skdp.mechanisms.independent": "IndependentNoise RepeatedNoise",
-    "skdp.mechanisms.knorm": "KNormNoise",
-    "skdp.mechanisms.matrix": "MatrixGaussianNoise MatrixLaplaceNoise",
+    "skdp.linear_model.proof": "Claim",
+    "skdp.trusted.gaussian": "GaussianNoise",
+    "skdp.trusted.independent": "IndependentNoise Releases RepeatedNoise",
+    "skdp.trusted.knorm": "KNormNoise",
+    "skdp.trusted.matrix": "MatrixGaussianNoise MatrixLaplaceNoise",
+    "skdp.trusted.noise": "Publication",
+    "skdp.mechanisms.sensitivity": "Sensitivity",
     "skdp.noise.laws": "FlippedHuber Gaussian Laplace Logistic OffsetGaussian Subbotin"
     " TruncatedLaplace",
     "skdp.privacy.guarantee": "Guarantee",
     "skdp.privacy.losses": "FiniteLoss GaussianLoss PairLoss ProfileLoss SelectionLoss ShiftLoss",
     "skdp.privacy.radial": "RadialLoss RadialSum",
+    "skdp.randomness": "Lattice",
+    "skdp.trusted.releases": "NoisySum PrivateChoice Public RowsWithin",
 }
 SKOPS_TYPES = tuple(
     f"{module}.{name}" for module, names in _CLASSES.items() for name in names.split()
@@ -229,7 +239,7 @@ def _model(content: Any) -> Any:
         if not hasattr(model, "classes"):
             model.target_bounds_ = model._clipping.target_in_units(domain)
     model._set_coefficients()
-    model.guarantee_ = found.guarantee
+    _set_releases(model, found)
     _set_attributes(model, found.attributes)
     if found.inference is not None:
         if n_models > 1:
@@ -309,6 +319,18 @@ def _clipping(domain: Domain, encoded: Encoded) -> ClippingBounds:
         raise fail("encoded: bounds", "be in [-1, 1], the lower below the upper")
     numbers, (low, high) = bounds[:-1].T.copy(), bounds[-1].tolist()
     return ClippingBounds(domain.number_index, numbers[0], numbers[1], (low, high))
+
+
+def _set_releases(model: Any, found: ModelFile) -> None:
+    """Set the releases; `skdp.linear_model.proof.check_proof` evaluates them."""
+    model.guarantee_, model.public_ = found.guarantee, found.public
+    model._records = Design(found.records or found.domain, found.encoded.with_intercept)
+    if not found.releases:
+        raise fail("releases", "name what was released")
+    model.releases_ = tuple(
+        replace(own, design=model._records) if isinstance(own, NoisyMinimiser) else own
+        for own in found.releases
+    )
 
 
 def _set_attributes(model: Any, found: Attributes) -> None:

@@ -66,7 +66,7 @@ class DPLogisticRegression(PrivateClassifier, ObjectiveEstimator):
     >>> model.guarantee_.epsilon
     1.0
     >>> [release.name for release in model.releases_], model.ridge_.shape
-    (['scaling', 'objective', 'output'], (3,))
+    (['scaling', 'objective'], (3,))
     """
 
     _reference: ClassVar = Reference(

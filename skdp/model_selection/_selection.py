@@ -374,7 +374,7 @@ def restate(model: Any, whole: Guarantee) -> None:
     """Replace, in place, the guarantees of a chosen model by that of the search.
 
     Its own guarantees are those of a single fit. This is less than the cost of the model, which
-    was found by the search.
+    was found by the search. Its attributes ``releases_`` and ``public_`` stay those of this fit.
     """
     model.guarantee_ = whole
     if hasattr(model, "noise_"):  # that of another package cannot be restated

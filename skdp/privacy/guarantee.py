@@ -337,6 +337,31 @@ class Guarantee:
         whole = own | {"equivalents": known}
         return {"kind": "Guarantee", "version": VERSION, **encode("the guarantee", whole)}
 
+    def to_dp_event(self) -> Any:
+        """Return the event for an accountant of dp-accounting, an optional package.
+
+        The event states the loss for this guarantee's own neighbours. So give it to an accountant
+        with the relation ``ADD_OR_REMOVE_ONE``, which is the default, also if ``neighbors`` is
+        "replace_one": other accountants would count the replacement twice.
+
+        Returns
+        -------
+        dp_accounting.DpEvent
+            Exact for losses of Gaussian and Laplace noise and for epsilon alone, which is a
+            discrete Laplace event. Conservative for other bounded losses: the Gaussian event of the
+            least mu that is known to dominate, or the discrete Laplace event of the bound. A loss
+            without such a bound, and a delta without losses, is an ``UnsupportedDpEvent``, which an
+            accountant refuses. A guarantee that does not hold is a ``NonPrivateDpEvent``.
+
+        Raises
+        ------
+        ImportError
+            If dp-accounting is not installed.
+        """
+        if not self.holds:
+            return _profile.dp_event(math.inf, 1.0, ())
+        return _profile.dp_event(self.epsilon, self.delta, self.losses)
+
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Guarantee:
         """Return the guarantee of a dict, without privacy losses.

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import erfinv, ndtr, ndtri, ndtri_exp
 
 from skdp._arrays import FloatArray
+from skdp._checks import optional_module
 from skdp._identity import is_ours, remembered
 from skdp._search import narrowed
 from skdp.privacy.composition import Composition
@@ -31,7 +32,7 @@ from skdp.privacy.rounding import tested
 from skdp.privacy.shift import log_ratio
 
 # More than the relative rounding error of sums of squares.
-_ROUND_UP = 1 + 1e-12
+_ROUND_UP, _ROUND_DOWN = 1 + 1e-12, 1 - 1e-12
 # The loss of a shifted law grows with x: if it is the same at both, this is its upper bound.
 _FAR = (1e50, 1e150)
 _GREATEST, _TINY = 700.0, 1e-300
@@ -168,6 +169,39 @@ def _bound(loss: Profile) -> float:
         near, far = log_ratio(loss.law, _FAR, loss.shift).tolist()
         return far * _ROUND_UP if near == far < _GREATEST else math.inf
     return math.inf
+
+
+def dp_event(epsilon: float, delta: float, losses: Losses) -> Any:
+    """Return the event of dp-accounting for a release, which is never better than the release."""
+    events = optional_module("dp_accounting.dp_event", "to make its events", "oracle")
+    parts = losses or worst(epsilon, delta)
+    if not parts:
+        return events.NonPrivateDpEvent()
+    found = [(_event(loss, events), count) for loss, count in parts]
+    counted_events = [
+        own if count == 1 else events.SelfComposedDpEvent(own, count) for own, count in found
+    ]
+    if len(counted_events) == 1:
+        return counted_events[0]
+    return events.ComposedDpEvent(counted_events)
+
+
+def _event(loss: Profile, events: Any) -> Any:
+    """Return the event of a loss; noise is reduced by more than the quotients round."""
+    if type(loss) is GaussianLoss:
+        return events.GaussianDpEvent(_ROUND_DOWN / loss.mu)
+    if type(loss) is RadialLoss and loss.dim == 1:
+        return events.LaplaceDpEvent(_ROUND_DOWN / loss.shift)
+    law: Any = loss.law if type(loss) is ShiftLoss else None
+    if type(law).__name__ == "Laplace" and is_ours(law):
+        return events.LaplaceDpEvent(law.scale / loss.shift * _ROUND_DOWN)  # type: ignore[attr-defined]
+    bound, square = _bound(loss), _square(loss)
+    if square < math.inf and _nearly_gaussian(loss):
+        return events.GaussianDpEvent(_ROUND_DOWN / math.sqrt(square * _ROUND_UP))
+    # Discrete Laplace noise on a sum that changes by 1 has the losses +-bound, and no others.
+    if bound < math.inf:
+        return events.DiscreteLaplaceDpEvent(bound * _ROUND_UP, 1)
+    return events.UnsupportedDpEvent()
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.random import Generator
 
 from skdp._arrays import FloatArray
+from skdp._checks import check_positive
 from skdp._draws import gamma
 from skdp._identity import is_ours
 from skdp.geometry import Hull, LpBall, MappedBall, NormBall, ScaledBall, ShearedBall
@@ -72,6 +73,9 @@ class KNormNoise(BaseNoise):
     scale: float
     guarantee: Guarantee = None  # type: ignore[assignment]  # stated by `certified`
     log_concave: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_positive("scale", self.scale)
 
     @property
     def dim(self) -> int:

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_numbers
+from skdp._checks import check_numbers, check_positive, fail
 from skdp._draws import normals, wishart
 from skdp._identity import remembered
 from skdp.geometry import NormBall
@@ -162,6 +162,9 @@ class MatrixGaussianNoise(MatrixNoise):
     deviation: float
     guarantee: Guarantee = None  # type: ignore[assignment]  # stated by `certified`
 
+    def __post_init__(self) -> None:
+        check_positive("deviation", self.deviation)
+
     def rvs(self, rng: Generator) -> FloatArray:
         """Return one draw, (dim,)."""
         square = normals((self.layout.n_rows,) * 2, rng)
@@ -201,6 +204,8 @@ class MatrixLaplaceNoise(MatrixNoise):
 
     def __post_init__(self) -> None:
         precision = check_numbers("precision", self.precision)
+        if not (np.isfinite(precision) & (precision > 0)).all():
+            raise fail("precision", "hold finite numbers > 0")
         # The lattice of the releases is computed once, from these numbers.
         precision.setflags(write=False)
         object.__setattr__(self, "precision", precision)

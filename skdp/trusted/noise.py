@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.random import Generator
@@ -68,6 +68,8 @@ class BaseNoise:
     """
 
     guarantee: Guarantee
+    # Not in files: it is a claim, from which nothing is proved.
+    unwritten: ClassVar = {"guarantee": None}
 
     @property
     def granularity(self) -> float:

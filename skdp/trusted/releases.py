@@ -7,6 +7,7 @@ the release from these objects, and not from a number that a rule of accuracy cl
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -34,7 +35,7 @@ from skdp.trusted.independent import (
 from skdp.trusted.independent import losses_of as losses_of_law
 from skdp.trusted.knorm import KNormNoise, losses_of
 from skdp.trusted.matrix import MatrixGaussianNoise, MatrixLaplaceNoise, losses_of_trace
-from skdp.trusted.noise import Publication, law_of, publication, publication_of
+from skdp.trusted.noise import Publication, law_of, publication, publication_of, variances
 from skdp.trusted.squares import greatest_image, greatest_square
 
 
@@ -80,6 +81,8 @@ class Public:
     in_two_steps: bool = False
     assumptions: tuple[str, ...] = ()
     void_because: tuple[str, ...] = ()
+    # Not in files: the guarantee has them.
+    unwritten: ClassVar = {"assumptions": (), "void_because": ()}
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -142,7 +145,7 @@ class Release(Protocol):
         """Return the privacy loss."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NoisySum:
     """A sum over records of a bounded statistic, plus noise.
 
@@ -156,6 +159,8 @@ class NoisySum:
         The noise that is added to the sum.
     theorem : str
         The page and the theorem of the proof.
+    times : int
+        How many sums are published, one after the other. The change holds the sizes of all.
 
     Examples
     --------
@@ -172,6 +177,23 @@ class NoisySum:
     change: Any
     noise: Any
     theorem: str = ""
+    times: int = 1
+
+    def __post_init__(self) -> None:
+        check_count("times", self.times)
+
+    @property
+    def law(self) -> str:
+        """The law of the noise."""
+        return law_of(self.noise)
+
+    @property
+    def deviation(self) -> float:
+        """The root mean square of the noise in a number, in the units of the change."""
+        return math.sqrt(float(variances(self.noise).mean()))
+
+    def __repr__(self) -> str:
+        return described(self)
 
     def spent(self, public: Public) -> Spent:
         """Return the privacy loss of the noise for the worst change."""
@@ -190,7 +212,8 @@ class NoisySum:
     @property
     def description(self) -> str:
         """What is published, and with which noise."""
-        return f"{self.name} with {law_of(self.noise)}"
+        count = getattr(self.change, "count", 1)
+        return f"{f'{count} ' * (count > 1)}{self.name} with {law_of(self.noise)}"
 
     @cached_property
     def publication(self) -> Publication:
@@ -245,6 +268,10 @@ class RowsWithin:
     square: float
     neighbors: str
 
+    def __post_init__(self) -> None:
+        check_positive("square", self.square)
+        check_choice("neighbors", self.neighbors, NEIGHBORS)
+
     def row_square(self, weights: FloatArray) -> float:
         """Return a bound on the weighted sum of squares of a row."""
         return up(self.square * float(np.max(weights)))
@@ -286,7 +313,7 @@ def length_in(factor: Any, change: Any) -> float:
     return change.radius * math.sqrt(square)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PrivateChoice:
     """Choices among finitely many candidates, each by scores plus Gumbel noise.
 
@@ -310,6 +337,19 @@ class PrivateChoice:
         check_positive("width", self.width)
 
     @property
+    def law(self) -> str:
+        """The law of the noise of a score."""
+        return "Gumbel"
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise, in units of log-probabilities."""
+        return math.pi / math.sqrt(6)
+
+    def __repr__(self) -> str:
+        return described(self)
+
+    @property
     def description(self) -> str:
         """What is chosen."""
         return f"{self.times} {self.name}"
@@ -317,3 +357,97 @@ class PrivateChoice:
     def spent(self, public: Public) -> Spent:
         """Return the privacy loss of all choices."""
         return Spent(up(self.times * self.width), ((SelectionLoss(self.width), self.times),))
+
+
+def described(release: Listed) -> str:
+    """Return the facts of a release that do not depend on a guarantee, on one line."""
+    times = f", {release.times} times" if release.times > 1 else ""
+    return f"{type(release).__name__}({release.name!r}, {release.law}{times}, {release.theorem!r})"
+
+
+class Listed(Release, Protocol):
+    """A release that `overview` describes."""
+
+    @property
+    def law(self) -> str:
+        """The law of the noise."""
+
+    @property
+    def times(self) -> int:
+        """How often it is published, at most."""
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise in a number."""
+
+
+class Line(NamedTuple):
+    """What is to be known of a release: a line of `overview`.
+
+    Attributes
+    ----------
+    name, theorem : str
+    law : str
+        The law of the noise.
+    times : int
+        How often it is published, at most.
+    deviation : float
+        The standard deviation of the noise in a published number, or its root mean square over
+        the numbers, in the units of the release.
+    epsilon : float or None
+        A bound on its privacy loss; None if it is known only with a delta. Under a guarantee in
+        two steps it is that of one of them, and counts twice.
+
+    Examples
+    --------
+    >>> from skdp.trusted import Public, overview
+    >>> from skdp.trusted.releases import PrivateChoice
+    >>> overview([PrivateChoice("choices", 0.1, 5, "private_selection.md")], Public(1.0))[0].times
+    5
+    """
+
+    name: str
+    theorem: str
+    law: str
+    times: int
+    deviation: float
+    epsilon: float | None
+
+
+def overview(releases: Iterable[Listed], public: Public) -> tuple[Line, ...]:
+    """Return what is to be known of releases, a line for each.
+
+    Parameters
+    ----------
+    releases : iterable of Release
+        The attribute ``releases_`` of a model, say.
+    public : Public
+        For which they are certified: the attribute ``public_``.
+
+    Returns
+    -------
+    tuple of Line
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import Domain, DPLogisticRegression
+    >>> from skdp.trusted import overview
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(5000, 2))
+    >>> y = (X[:, 0] > X[:, 1]).astype(int)
+    >>> model = DPLogisticRegression(domain=Domain.unit_box(2, target=[0, 1])).fit(X, y)
+    >>> for release in overview(model.releases_, model.public_):
+    ...     print(release.name, release.law, round(release.epsilon, 4))
+    scaling KNormNoise(SquaresBall) 0.1084
+    objective KNormNoise(ProductBall) 0.8916
+    """
+    own = tuple(releases)
+    spent = [release.spent(public).epsilon for release in own]
+    budget = public.epsilon / (2 if public.in_two_steps else 1)
+    # If the finite ones exceed it, all are composed together.
+    if math.fsum(epsilon for epsilon in spent if epsilon < math.inf) > budget * (1 + 1e-9):
+        spent = [math.inf] * len(own)
+    return tuple(
+        Line(r.name, r.theorem, r.law, r.times, r.deviation, e if e < math.inf else None)
+        for r, e in zip(own, spent, strict=True)
+    )

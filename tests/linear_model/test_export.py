@@ -34,10 +34,11 @@ from skdp import (
 )
 from skdp.domain import Spline
 from skdp.geometry import LpBall
-from skdp.linear_model import SKOPS_TYPES
+from skdp.linear_model import SKOPS_TYPES, check_proof
 from skdp.linear_model.losses import Logistic, PseudoHuber
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.noise import Laplace
+from skdp.trusted import overview
 
 CLASSIFIERS = [DPLogisticRegression, DPCoordinateDescentClassifier]
 REGRESSORS = [DPHuberRegressor, DPLinearRegression, DPCoordinateDescentRegressor]
@@ -331,6 +332,8 @@ def test_a_model_reads_back_with_the_same_predictions(fitted, estimator, name, p
         assert same_values(model, again, rows)
         assert same_values(model, again, rows[:1])
         assert again.to_json() == text or parameters  # objects are left out again
+        lines = overview(model.releases_, model.public_)
+        assert overview(again.releases_, again.public_) == check_proof(again).lines == lines
         for attribute in vars(model):
             if attribute.endswith("_") and attribute not in ABSENT:
                 expected, found = getattr(model, attribute), getattr(again, attribute)
@@ -345,6 +348,7 @@ def test_a_model_reads_back_with_the_same_predictions(fitted, estimator, name, p
 
 
 ABSENT = {"noise_", "loss_", "history_", "moments_", "coef_corr_", "guarantee_"}
+ABSENT |= {"releases_"}  # compared line by line
 
 
 @pytest.mark.parametrize("labels", [[2, 7], [-1.5, 0.5, 2.5], [False, True], ["a", "bcd"]], ids=str)
@@ -374,7 +378,7 @@ def test_a_model_from_moments_reads_back(fitted):
     other = model.from_moments(["x0"], target="x2")
     again = from_json(other.to_json())
     assert same_values(other, again, rows[:, :1])
-    assert again.stages_ == model.stages_
+    assert overview(again.releases_, again.public_) == overview(model.releases_, model.public_)
     with pytest.raises(ValueError, match="find the released moments"):
         again.from_moments()
 
@@ -587,7 +591,16 @@ def test_wrong_entries_of_a_model(fitted, estimator, name):
                 assert "must" in str(error)
                 assert error.__context__ is None or error.__suppress_context__
     # What predictions are computed from, and what a reader sees of it, cannot be changed apart.
-    free = {"skdp", "guarantee", "stages", "attributes", "parameters", "left_out"}
+    free = {
+        "skdp",
+        "guarantee",
+        "public",
+        "releases",
+        "records",
+        "attributes",
+        "parameters",
+        "left_out",
+    }
     assert accepted <= {*free, "feature_names", "domain", "classes"}
 
 
@@ -608,8 +621,13 @@ EDITS = [
     (("parameters", "epsilon"), lambda _: [1.0], "be a string, a finite number"),
     (("left_out",), lambda _: ["epsilon"], "not be in the file and left out"),
     (("left_out",), lambda _: ["fit"], "no entries but"),
-    (("stages", 0, "epsilon"), lambda _: -1.0, r"a number in \[0, inf\)"),
-    (("stages", 0, "epsilon"), lambda _: 1.5, "no more than the guarantee's epsilon"),
+    (
+        ("releases", 0, "objective", "noise", "scale"),
+        lambda _: -1.0,
+        "scale must be a finite number > 0",
+    ),
+    (("releases",), lambda _: [], "releases must name what was released"),
+    (("public", "unit"), lambda _: "table", "unit must be one of"),
     (("skdp",), lambda _: None, "skdp must be a string"),
 ]
 

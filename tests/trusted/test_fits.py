@@ -9,10 +9,12 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from inner_fits import Design
 
 from examples.benchmarks.upkeep import certified
 from skdp import Domain, DPLogisticRegression, Ledger
-from skdp.trusted import NotPrivate, certify
+from skdp.mechanisms import Independent
+from skdp.trusted import NotPrivate, Public, certify
 
 MANY = pytest.mark.slow("hundreds of plans")
 
@@ -70,6 +72,16 @@ def test_an_objective_for_shorter_rows_is_refused():
     short = replace(minimiser.objective, row_norm=0.9 * minimiser.objective.row_norm)
     assert certified.is_accepted((minimiser,), public)
     assert not certified.is_accepted((replace(minimiser, objective=short),), public)
+
+
+@pytest.mark.parametrize("law", ["gaussian", "logistic"])
+def test_no_theorem_covers_independent_noise_for_persons_and_a_delta(law):
+    domain = Domain({"a": (0, 1), "b": (0, 1)}, target=["n", "y"])
+    model = DPLogisticRegression(delta=1e-6, domain=domain, mechanism=Independent(law))
+    releases = model._plan(Design(domain, True), 500, 1).releases
+    certify(releases, Public(1.0, 1e-6))
+    with pytest.raises(NotPrivate, match="for persons and a delta"):
+        certify(releases, Public(1.0, 1e-6, unit="person"))
 
 
 def test_fits_certify_before_they_charge(monkeypatch):

@@ -39,7 +39,7 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
     ],
     "DPCoordinateDescentClassifier": [
         *({}, INFERENCE, {"mechanism": "gaussian"}, {"order": "greedy"}),
-        *({"scaling_share": 0}, {"clip": None}),
+        *({"scaling_share": 0}, {"clip": None}, {"clip": None, "n_passes": 1}),
     ],
     "DPCoordinateDescentRegressor": [{}, INFERENCE, {"order": "greedy"}, {"clip": 1.0}],
 }

@@ -136,7 +136,8 @@ class DescentPlan:
         if self.rows.bound is None and not self.choice:
             count *= len(task.blocks)
         steps = Releases([(size, count)], task.neighbors)
-        found.append(NoisySum("gradients", steps, self.noise, f"{page}, Theorems 1 and 6"))
+        theorem = f"{page}, Theorems 1 and 6"
+        found.append(NoisySum("gradients", steps, self.noise, theorem, self.steps))
         if self.choice:
             width = 2 * task.moved / self.choice + CHOICE_COST
             found.append(PrivateChoice("choices", width, self.steps, f"{page}, Theorem 4"))

@@ -24,6 +24,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
+from skdp.domain import Domain
 from skdp.domain.layout import number_units
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentLayout
@@ -135,9 +136,7 @@ class InferencePlan:
             found.append(NoisySum("limits", counts, self.limits.noise, page))
         scores, rows, squares = changes(self.curvatures.layout, neighbors)
         if isinstance(self.squares, GaussianNoise):
-            # Two vectors of squares have entries >= 0 whose sums are bounded.
-            length = math.sqrt(records_changed(neighbors)) * rows.square
-            squares = Sensitivity(LpBall(rows.layout.n_rows), length, neighbors)
+            squares = squares_of_gaussian(rows, neighbors)
         return (
             *found,
             NoisySum("scores", scores, self.scores, page),
@@ -151,7 +150,7 @@ def plan_inference(task: Task, with_residuals: bool) -> InferencePlan:
 
     ``task`` has the budget of the stage.
     """
-    layout = curvature_layout(task)
+    layout = curvature_layout(task.design.domain)
     scales = _scales(task, with_residuals, SCALES * task.epsilon)
     limits = Limits.plan(task, with_residuals, LIMITS * task.epsilon)
     spent = SCALES * (scales is not None) + LIMITS * (limits is not None)
@@ -163,9 +162,9 @@ def plan_inference(task: Task, with_residuals: bool) -> InferencePlan:
     return InferencePlan(scales, limits, *noises, factors(layout, task), task.neighbors)
 
 
-def curvature_layout(task: Task) -> MomentLayout:
+def curvature_layout(domain: Domain) -> MomentLayout:
     """Return the layout of the curvatures; the sum of the weighted curvatures is an entry."""
-    domain, facts = task.design.domain, {"neighbors": "add_remove", "shifted": False}
+    facts = {"neighbors": "add_remove", "shifted": False}
     if domain.is_ball:
         columns = range(domain.n_encoded)
         return MomentLayout(domain.n_encoded, tuple(columns), target=False, **facts)  # type: ignore[arg-type]
@@ -209,6 +208,15 @@ def changes(layout: MomentLayout, neighbors: str) -> tuple[Sensitivity, RowsWith
     squares = Sensitivity(LpBall(k, p=1), moved * square, neighbors)
     rows = RowsWithin(layout, square, neighbors)
     return Sensitivity(LpBall(k), moved * longest, neighbors), rows, squares
+
+
+def squares_of_gaussian(rows: RowsWithin, neighbors: str) -> Sensitivity:
+    """Return the change of the squares by its length, which alone counts for Gaussian noise.
+
+    Two vectors of squares have entries >= 0 whose sums are bounded.
+    """
+    length = math.sqrt(records_changed(neighbors)) * rows.square
+    return Sensitivity(LpBall(rows.layout.n_rows), length, neighbors)
 
 
 Noises = tuple[Any, MatrixNoise, Any]

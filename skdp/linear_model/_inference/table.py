@@ -19,6 +19,7 @@ from skdp.domain import Domain
 from skdp.domain.splines import Interaction
 from skdp.linear_model._inference.estimate import NoisyEstimate
 from skdp.privacy import Guarantee
+from skdp.trusted.releases import Listed, Public
 
 INTERCEPT = "intercept"
 
@@ -539,7 +540,8 @@ class FittedModel:
     intercept_: Any
     domain_: Domain
     guarantee_: Guarantee
-    releases_: tuple[Any, ...]
+    releases_: tuple[Listed, ...]
+    public_: Public
     noise_: Any
     n_iter_: int
     converged_: bool

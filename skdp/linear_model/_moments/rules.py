@@ -110,9 +110,14 @@ def _scaled(task: Task) -> MomentPlan:
 
 def _mean_alone(task: Task) -> MomentPlan:
     """Return the release of the mean of the target."""
-    mean = MomentBall(MomentLayout(0, (), (), neighbors=task.neighbors))
+    mean = mean_ball(task.neighbors)
     noise = calibrate("hull", _sensitivity(mean), epsilon=task.epsilon, delta=task.delta)
     return MomentPlan(mean.layout, noise, task.n, _sensitivity(mean))
+
+
+def mean_ball(neighbors: str) -> MomentBall:
+    """Return the ball of the mean of the target, without features."""
+    return MomentBall(MomentLayout(0, (), (), neighbors=neighbors))
 
 
 def moment_ball(domain: Domain, neighbors: str) -> MomentBall | RadialMomentBall:

@@ -31,7 +31,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
-from skdp._checks import fail
+from skdp._checks import check_count, check_interval, check_positive, fail
 from skdp._draws import MOST_SCALE
 from skdp._identity import remembered
 from skdp._publish import publish
@@ -159,6 +159,15 @@ class Perturbation:
     n_bound: int
     models: int = 1
     stiffest: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "row_norm", "stiffest"):
+            check_positive(name, getattr(self, name))
+        check_interval("q", self.q, 0.0, 1.0)
+        for name in ("n_bound", "models"):
+            check_count(name, getattr(self, name))
+        if not (self.leverage > 0 and (np.isfinite(self.ridge) & (self.ridge > 0)).all()):
+            raise fail("leverage and ridge", "be numbers > 0")
 
     @property
     def output_epsilon(self) -> float:

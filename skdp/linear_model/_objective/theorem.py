@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -41,15 +42,15 @@ from skdp.mechanisms import GaussianNoise, KNormNoise, Sensitivity
 from skdp.privacy.losses import PairLoss, ProfileLoss
 from skdp.privacy.profile import composition
 from skdp.privacy.rounding import add_multiples, float_above
-from skdp.trusted.noise import law_of
-from skdp.trusted.releases import NoisySum, NotPrivate, Public, Spent, up
+from skdp.trusted.noise import law_of, variances
+from skdp.trusted.releases import NoisySum, NotPrivate, Public, Spent, described, up
 
 # Relative error of a computed bound on a cell, with a margin.
 _ROUNDING = 1 + 1e-14
 _MOST_CELLS = 10**6
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NoisyMinimiser:
     """The minimisers of a perturbed objective, one for each model.
 
@@ -64,6 +65,8 @@ class NoisyMinimiser:
     objective: Perturbation
     design: Design
     name: str = "objective"
+    # Not in files: it follows from the domain.
+    unwritten: ClassVar = {"design": None}
 
     @property
     def theorem(self) -> str:
@@ -85,6 +88,24 @@ class NoisyMinimiser:
         """The lattice and the noise on it that hides the inexactness of the solver."""
         return self.objective.hidden
 
+    @property
+    def law(self) -> str:
+        """The law of the linear terms; discrete Laplace noise hides the solver's error."""
+        return law_of(self.objective.noise)
+
+    @property
+    def times(self) -> int:
+        """The number of models."""
+        return self.objective.models
+
+    @property
+    def deviation(self) -> float:
+        """The root mean square of a number of the linear term, in units of encoded records."""
+        return math.sqrt(float(variances(self.objective.noise).mean()))
+
+    def __repr__(self) -> str:
+        return described(self)
+
     def spent(self, public: Public) -> Spent:
         """Return the privacy loss of all models; raise `NotPrivate` if a claim does not hold."""
         own, models, design = self.objective, self.objective.models, self.design
@@ -92,6 +113,12 @@ class NoisyMinimiser:
             raise NotPrivate(
                 f"{self.name}: rows are longer than their bound, or weights are not > 0"
             )
+        of_groups = per_coordinate(design, per_group(design, own.ridge))
+        if len(own.ridge) != design.dim or not np.array_equal(of_groups, own.ridge):
+            raise NotPrivate(f"{self.name}: the ridge is not the same for all numbers of a column")
+        dim = design.dim * own.n_classes
+        if getattr(own.noise, "dim", dim) != dim:
+            raise NotPrivate(f"{self.name}: the noise has another dimension than the coefficients")
         record = record_of(own.loss, design.dim, public.unit == "person")
         hidden, noise = own.hidden.epsilon, own.noise
         # By type: a subclass may draw from another law.

@@ -27,6 +27,7 @@ from skdp.domain import Domain
 from skdp.domain.domain import declare_input
 from skdp.domain.tables import as_column
 from skdp.linear_model._inference.table import FittedModel
+from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.predict import for_any_rows, predictors, score_by
 from skdp.linear_model._shared.sources import (
@@ -202,8 +203,11 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Present only if X had column names.
     guarantee_ : Guarantee
-    stages_ : tuple of :class:`~skdp.linear_model.Stage`
-        What was released, with which noise and which part of the budget.
+    releases_ : tuple of releases
+        What was released, with which noise: :func:`skdp.trusted.overview` has a line for each.
+    public_ : :class:`~skdp.trusted.Public`
+        The public facts for which ``certify(releases_, public_)`` proves the guarantee of this
+        fit. A private search that chose the model has a greater guarantee, ``guarantee_``.
     inference_ : :class:`~skdp.linear_model.Inference`
         Present only with ``inference_share``: estimates without shrinkage, their standard errors,
         intervals and tests. ``coef_std_error_``, ``intercept_std_error_`` and ``p_values`` are
@@ -268,7 +272,8 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
                 source = self._source(X, y, target, groups)
                 design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
                 plan = self._plan(design, source.n, max(1, len(source.labels)), source.unit)
-                guarantee = certify(plan.releases, self._public(source))
+                public = self._public(source)
+                guarantee = certify(plan.releases, public)
                 for release in plan.releases:
                     _ = release.publication  # an error if 53-bit floats cannot keep the guarantee
                 algorithm = self._algorithm()
@@ -282,6 +287,7 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
                 solution = algorithm.release(plan, sums, rng)
             # Attributes are set last: a fit that fails does not change an earlier model.
             self.guarantee_ = guarantee
+            self.public_ = replace(public, delta=guarantee.delta)
             self._store(plan, solution, source.attributes, design)
             return self
 
@@ -420,10 +426,13 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         """Set the fitted attributes."""
         self._design = design
         if solution.domain is not None:
-            domain, own = solution.domain, self.guarantee_
-            self.domain_ = estimated_by(domain, own) if solution.is_estimated else domain
+            domain, whole = solution.domain, self.guarantee_
+            self.domain_ = estimated_by(domain, whole) if solution.is_estimated else domain
             self._design = replace(design, domain=self.domain_)
         if plan is not None:
+            # The records of the releases: with curves the plan has a domain of its own.
+            own = (r.design for r in plan.releases if isinstance(r, NoisyMinimiser))
+            self._records = next(own, design)
             self.noise_ = plan.noise
             if is_ours(plan.noise):
                 self.noise_ = replace(plan.noise, guarantee=self.guarantee_)

@@ -279,7 +279,8 @@ class Design(RowLayout):
         It is exact for the hull, for unweighted l_p balls and for domains with few corners.
         Otherwise it is the triangle inequality over the groups.
         """
-        if ball is self.hull:
+        own = self.hull
+        if ball is own or (type(ball) is type(own) and _same(ball, own)):
             return 1.0
         if type(ball) is LpBall and ball.weights is None:
             norms = np.array([group.norm(ball.p) for group in self.groups])
@@ -318,3 +319,10 @@ class Design(RowLayout):
             gauges.append(ball.gauge(rows))
         found = np.concatenate(gauges)
         return float(np.max(found) if is_levels else np.sum(found))
+
+
+def _same(ball: Any, other: Any) -> bool:
+    """Return whether two balls of one class are equal; one may have been read from a file."""
+    if isinstance(ball, ShearedBall):
+        return ball.ball == other.ball and np.array_equal(ball.shift, other.shift)
+    return bool(ball == other)

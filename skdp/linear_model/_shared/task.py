@@ -1,4 +1,4 @@
-"""The public facts of a fit, its records, and the stages in which its budget is spent."""
+"""The public facts of a fit, its records, and its records."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -22,16 +23,18 @@ from inner_descent import (
 from inner_descent import algorithm_module as _algorithm
 from inner_descent import algorithm_module as _descent
 from inner_descent import gradients_module as _gradients
-from inner_fits import SUM_BITS, in_sum_units
+from inner_fits import SUM_BITS, Design, in_sum_units
 from scipy.special import softmax
 from scipy.stats import norm
 
 from skdp import Domain, DPCoordinateDescentClassifier
 from skdp.linear_model.losses import Softmax
+from skdp.mechanisms import calibrate_releases
 from skdp.mechanisms.independent import Independent
 from skdp.noise import Gaussian, Laplace
 from skdp.rows import MemoryRows, streamed
 from skdp.rows.persons import Members
+from skdp.trusted import NotPrivate, Public, certify
 from skdp.trusted.independent import RepeatedNoise
 
 
@@ -71,7 +74,6 @@ def test_models_are_joint_where_the_norm_of_slopes_bounds_the_loss(parameters, j
         epsilon=20, domain=BOX, n_passes=4, random_state=0, **parameters
     ).fit(X, y)
     assert hasattr(model, "normalizer_") == joint
-    assert ("3 classes together" in model.guarantee_.mechanism) == joint
     assert model.coef_.shape == (3, 2)
     assert model.intercept_.shape == (3,)
     assert len(model.history_) == (4 if joint else 12)
@@ -87,6 +89,20 @@ def test_models_are_joint_where_the_norm_of_slopes_bounds_the_loss(parameters, j
         assert model.score(X, y) > 0.8
         wanted = Softmax(3, model.normalizer_).log_probabilities(model.decision_function(X))
         np.testing.assert_array_equal(model.predict_log_proba(X), wanted)
+
+
+def test_few_steps_of_a_joint_model_have_gaussian_noise_and_other_noise_is_refused():
+    """With a delta one record changes its gradients by a length (Theorem 8 (c))."""
+    facts = {"delta": 1e-6, "clip": None, "scaling_share": 0, "domain": BOX}
+    for passes, mechanism in ((1, "auto"), (2, "auto"), (1, "gaussian")):
+        model = DPCoordinateDescentClassifier(n_passes=passes, mechanism=mechanism, **facts)
+        plan = model._plan(Design(BOX, True), 600, 3)
+        assert type(plan.noise.law) is Gaussian
+        certify(plan.releases, Public(1.0, 1e-6))
+        budget = {"neighbors": "replace_one", "epsilon": 1.0, "delta": 1e-6}
+        laplace = calibrate_releases("laplace", plan.noise.shifts, **budget)
+        with pytest.raises(NotPrivate, match="length of a change"):
+            _ = replace(plan, noise=laplace).releases
 
 
 def test_a_joint_model_needs_less_noise_than_separate_ones(monkeypatch):

@@ -25,6 +25,7 @@ from skdp import (
 from skdp.mechanisms import KNormNoise, MatrixLaplaceNoise
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.randomness import Lattice
+from skdp.trusted import Public, overview
 
 CLASSIFIERS = [DPLogisticRegression, DPCoordinateDescentClassifier]
 REGRESSORS = [DPHuberRegressor, DPLinearRegression, DPCoordinateDescentRegressor]
@@ -73,9 +74,10 @@ def test_the_parts_add_up_to_the_budget_and_not_beyond(kind, neighbors, epsilon,
     own, almost = Fraction(plan.inference.epsilon), 1 - Fraction(1, 10**9)
     first = Fraction(epsilon) - own  # the model has at most this
     assert share * epsilon * almost <= own <= share * Fraction(epsilon)
-    known = [stage.epsilon for stage in plan.model.stages]
+    public = Public(float(first), delta, neighbors)
+    known = [own.epsilon for own in overview(plan.model.releases, public)]
     if None not in known:
-        assert sum(map(Fraction, known)) <= first
+        assert sum(map(Fraction, known)) <= first / almost  # bounds are rounded up
         assert sum(map(Fraction, known)) >= first * almost
     if plan.inference.delta:
         rest = own - total
@@ -116,12 +118,11 @@ def test_the_guarantee_is_the_whole_budget_and_is_charged_once_before_noise(
     assert model.guarantee_.epsilon == 1.0
     assert delta * 0.49 <= model.guarantee_.delta <= delta
     assert ledger.spent.epsilon <= 1.0 + 1e-9
-    names = [stage.name for stage in model.stages_]
+    names = [release.name for release in model.releases_]
     assert names[-5:] == ["scales", "limits", "scores", "curvatures", "squares"]
-    parts = [stage.epsilon for stage in model.stages_]
+    parts = [own.epsilon for own in overview(model.releases_, model.public_)]
     if delta == 0:
-        assert 1 - 1e-9 <= sum(map(Fraction, parts)) <= 1
-    assert len({part is None for part in parts}) == 1
+        assert 1 - 1e-9 <= sum(map(Fraction, parts)) <= 1 + 1e-12
     with pytest.raises(BudgetExceeded):
         made(kind, ledger=ledger).fit(frame, target="y", groups=groups)
     assert events[-1] == "spend"
@@ -282,9 +283,9 @@ def test_squared_influences_are_those_of_persons_where_rows_have_persons(monkeyp
 
     monkeypatch.setattr(release_module, "exact_squares", kept)
     frame = table(DPLinearRegression)
-    for facts, groups in [({}, "person"), ({"rows_per_person": 2}, "person"), ({}, None)]:
+    for given, groups in [({}, "person"), ({"rows_per_person": 2}, "person"), ({}, None)]:
         rows = frame if groups else frame.drop(columns="person")
-        made(DPLinearRegression, **facts).fit(rows, target="y", groups=groups)
+        made(DPLinearRegression, **given).fit(rows, target="y", groups=groups)
         assert seen[-1] is (groups is not None)
 
 

@@ -135,7 +135,7 @@ def test_all_releases_together_cost_epsilon_and_no_more(name, neighbors, strengt
         longest = Fraction(1 + math.sqrt(plan.layout.n_rows) * 2.0**-20) ** 2
         spent += records * Fraction(float(plan.noise.precision.max())) * longest
         assert Fraction(epsilon) * (1 - Fraction(1, 10**11)) < spent <= Fraction(epsilon)
-        shares = [stage.epsilon for stage in plan.stages]
+        shares = [noise.guarantee.epsilon for noise in plan.noises]
         assert sum(shares) == pytest.approx(epsilon, rel=1e-12)
 
 
@@ -274,7 +274,7 @@ def test_the_shares_change_continuously_with_the_number_of_records():
     """From most for the products with the target to a third; no step above 3 %."""
     sizes = np.geomspace(430, 10**6, 300)
     plans = [plan_for(round(n)) for n in sizes]
-    shares = np.array([[stage.epsilon for stage in plan.stages] for plan in plans])
+    shares = np.array([[noise.guarantee.epsilon for noise in plan.noises] for plan in plans])
     cross = shares[:, 1] / shares[:, 1:].sum(axis=1)
     assert cross[0] > 0.7
     assert 0.2 < cross[-1] < 0.4

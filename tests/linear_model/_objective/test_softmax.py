@@ -370,7 +370,8 @@ def test_the_noise_of_a_fit_is_that_of_theorem_1(neighbors):
     ).fit(X, y)  # fmt: skip
     a, moved = model.normalizer_, 2 if neighbors == "replace_one" else 1
     assert model.loss_ == Softmax(4, a)
-    epsilon = next(s.epsilon for s in model.stages_ if s.name == "objective")
+    released = model.releases_[-1].objective
+    epsilon = released.epsilon - released.output_epsilon
     assert model.noise_.scale == pytest.approx(moved * (1 + a) / (0.9 * epsilon), rel=1e-6)
     assert model.noise_.dim == 4 * 6
     task = Task(model._design, n=600 if moved == 2 else None, epsilon=1.0, n_models=4,
@@ -390,7 +391,7 @@ def test_gaussian_noise_of_a_fit_is_that_of_theorem_3(n_classes):
         random_state=0,
     ).fit(X, y)  # fmt: skip
     loss = SoftmaxRecord(model.loss_, n_classes - 1, is_row=True)
-    epsilon = next(s.epsilon for s in model.stages_ if s.name == "output")
+    epsilon = model.releases_[-1].objective.output_epsilon
     plan = model._algorithm().plan(Task(model._design, n=600, epsilon=2.0, delta=1e-5,
                                         n_models=n_classes)).objective  # fmt: skip
     squares = np.linspace(0, 5, 100_001)  # of the numbers of a row
@@ -437,7 +438,7 @@ def test_the_loss_can_be_chosen(given):
     X, y, domain = table()
     model = DPLogisticRegression(domain=domain, loss=given, random_state=0).fit(X, y)
     assert model.loss_ == (Softmax(4) if given == "logistic" else given)
-    assert model.stages_[-1].releases == 1
+    assert model.releases_[-1].times == 1
 
 
 @pytest.mark.parametrize("mechanism", ["l1", "l2", "hull", "laplace", "logistic"])
@@ -446,7 +447,7 @@ def test_norm_balls_have_joint_noise_and_other_mechanisms_separate_models(mechan
     model = DPLogisticRegression(domain=domain, mechanism=mechanism, random_state=0).fit(X, y)
     is_joint = mechanism != "logistic"
     assert hasattr(model, "normalizer_") == is_joint
-    assert model.stages_[-1].releases == (1 if is_joint else 4)
+    assert model.releases_[-1].times == (1 if is_joint else 4)
     assert model.noise_.dim == (24 if is_joint else 6)
     assert model.coef_.shape == (4, 5)
 

@@ -14,6 +14,7 @@ from test_clipping_stage import exact_of, state_of
 
 from skdp import Domain, DPHuberRegressor, Ledger
 from skdp.linear_model.losses import PseudoHuber
+from skdp.trusted import overview
 
 RELATIONS = ["replace_one", "add_remove"]
 DESIGN = Design(Domain({"a": (0, 3), "job": ["x", "y"], "b": (-1, 1)}, target=(-2.0, 5.0)), True)
@@ -137,8 +138,9 @@ def test_the_automatic_share_scales_the_target_alone():
     X, y = crowd(5000)
     settings = {"domain": WIDE, "random_state": 0}
     model = DPHuberRegressor(**settings).fit(X, y)
-    assert [stage.name for stage in model.stages_] == ["scaling", "objective", "output"]
-    assert model.stages_[0].epsilon == pytest.approx(0.05)
+    scaling, objective = overview(model.releases_, model.public_)
+    assert (scaling.name, objective.name) == ("scaling", "objective")
+    assert scaling.epsilon == pytest.approx(0.05)
     np.testing.assert_allclose(model.bounds_, [[0, 100], [-100, 100]])
     lower, upper = model.target_bounds_
     assert -1000 < lower < 300 < upper < 1000
@@ -146,7 +148,7 @@ def test_the_automatic_share_scales_the_target_alone():
     for other in ({"scaling_share": 0}, *others, {"epsilon": 0.01}):
         plain = DPHuberRegressor(**settings | other).fit(X, y)
         assert plain.target_bounds_ == (-1000.0, 1000.0), other
-        assert plain.stages_[0].name == "objective"
+        assert plain.releases_[0].name == "objective"
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)

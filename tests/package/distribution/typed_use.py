@@ -32,11 +32,13 @@ from skdp.inspection import (
     PrivacyProfileDisplay,
     ShapeDisplay,
 )
-from skdp.linear_model import CoefficientTable, Inference, Stage, WaldTest
+from skdp.linear_model import CoefficientTable, Inference, WaldTest
 from skdp.mechanisms import Sensitivity, calibrate
 from skdp.model_selection import EpsilonCurve, PrivateSearchCV, epsilon_curve
 from skdp.noise import Laplace, Law
 from skdp.privacy import compose
+from skdp.trusted import Public
+from skdp.trusted.releases import Listed
 
 Floats = NDArray[np.float64]
 
@@ -68,7 +70,8 @@ def classify(X: Floats, y: NDArray[Any], domain: Domain, ledger: Ledger) -> None
     assert_type(fitted.intercept_, Floats)
     assert_type(fitted.classes_, NDArray[Any])
     assert_type(fitted.guarantee_, Guarantee)
-    assert_type(fitted.stages_, tuple[Stage, ...])
+    assert_type(fitted.releases_, tuple[Listed, ...])
+    assert_type(fitted.public_, Public)
     assert_type(fitted.domain_, Domain)
     assert_type(fitted.n_features_in_, int)
     assert_type(fitted.q_, float)

@@ -159,6 +159,30 @@ def test_fixed_counts_mixed_spends_by_their_losses():
     assert not everything.fits()
 
 
+def test_a_kept_account_is_read_once():
+    """Another thread may replace it between two reads, and its spends would be lost."""
+
+    class Shared(Exact):
+        def __init__(self, *facts):
+            self.reads = []
+            super().__init__(*facts)
+
+        @property
+        def _next(self):
+            return self.reads.pop(0)
+
+        @_next.setter
+        def _next(self, kept):
+            self.reads = [kept, ((), self)]  # the second one is that of another thread
+
+    spend = entry_of(Guarantee(0.9))
+    account = Shared(Budget(1.0, DELTA))
+    account.reads.insert(0, None)
+    found = account.after(spend)
+    assert account.after(spend) is found
+    assert found.spent().epsilon == pytest.approx(0.9, rel=1e-3)
+
+
 @pytest.mark.parametrize("composition", ["adaptive", "fixed", "sums"])
 def test_without_delta_epsilons_add(composition):
     ledger = Ledger(1.0, composition=composition)

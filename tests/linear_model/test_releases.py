@@ -1,4 +1,4 @@
-"""What a fitted model says of its choices: stages with their noise, q, ridges and losses."""
+"""What a fitted model says of its choices: releases with their noise, q, ridges and losses."""
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
 )
+from skdp.trusted import overview
 
 X = np.random.default_rng(0).uniform(-1, 1, size=(400, 3))
 CLASSIFIERS = [DPLogisticRegression, DPCoordinateDescentClassifier]
@@ -49,37 +50,37 @@ MORE = [
     ("estimator", "parameters"),
     [*((estimator, {}) for estimator in [*CLASSIFIERS, *REGRESSORS]), *MORE],
 )
-def test_the_stages_spend_the_budget(estimator, parameters, epsilon, delta, neighbors, labels):
-    """Their parts add up to the guarantee; all are known, or none is."""
+def test_the_releases_spend_the_budget(estimator, parameters, epsilon, delta, neighbors, labels):
+    """Their parts add up to the guarantee, unless some are composed at a delta."""
     asked = {"epsilon": epsilon, "delta": delta, "neighbors": neighbors, "n_public": len(X)}
     model = fitted(estimator, labels, **asked, **parameters)
-    stages, guarantee = model.stages_, model.guarantee_
-    spent = [stage.epsilon for stage in stages]
+    lines = overview(model.releases_, model.public_)
+    spent = [line.epsilon for line in lines]
     if None in spent:
         assert delta > 0
-        assert {(stage.epsilon, stage.delta) for stage in stages} == {(None, None)}
-    else:
+    elif model.guarantee_.delta == 0:
         assert min(spent) > 0
-        assert sum(spent) == pytest.approx(guarantee.epsilon, rel=1e-12)
-        assert sum(stage.delta for stage in stages) == pytest.approx(guarantee.delta)
-    assert len({stage.name for stage in stages}) == len(stages)
-    assert all(stage.releases >= 1 and 0 < stage.deviation < np.inf for stage in stages)
+        assert sum(spent) == pytest.approx(epsilon, rel=1e-9)
+    assert len({line.name for line in lines}) == len(lines)
+    assert all(line.times >= 1 and 0 < line.deviation < np.inf for line in lines)
+    assert all(line.theorem.endswith(tuple("0123456789d")) for line in lines)
 
 
-def test_the_stages_have_the_laws_of_the_noise():
-    """The last but the output has the noise that ``noise_`` has."""
+def test_the_releases_have_the_laws_of_the_noise():
+    """The last one has the noise that ``noise_`` has."""
     model = fitted(DPLinearRegression, mechanism="gaussian", delta=1e-6)
-    (stage,) = model.stages_
-    assert stage.deviation == pytest.approx(np.sqrt(np.mean(model.noise_.variance())))
-    assert stage.law == "GaussianNoise"
+    (release,) = model.releases_
+    assert release.deviation == pytest.approx(np.sqrt(np.mean(model.noise_.variance())))
+    assert release.law == "GaussianNoise"
+    assert repr(release) == "NoisySum('moments', GaussianNoise, 'moment_balls.md, Theorem 4')"
     model = fitted(DPCoordinateDescentRegressor, scaling_share=0)
-    (stage,) = model.stages_
-    assert stage.law == repr(model.noise_.law)
-    assert stage.releases == 4 * model.n_iter_
+    (release,) = model.releases_
+    assert release.law == repr(model.noise_.law)
+    assert release.times == 4 * model.n_iter_  # a step for each coordinate
+    assert f", {release.times} times, " in repr(release)
     model = fitted(DPHuberRegressor)
-    objective, output = model.stages_
+    (objective,) = model.releases_
     assert objective.deviation == pytest.approx(np.sqrt(np.mean(model.noise_.variance())))
-    assert 0 < output.deviation < objective.deviation
 
 
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHuberRegressor])
@@ -100,11 +101,12 @@ def test_the_scaling_stage_of_a_descent_spends_its_share(order):
     """With delta = 0: of K-norm noise, or beside greedy choices of Laplace noise."""
     given = {"scaling_share": 0.3, "mechanism": "laplace", "order": order}
     model = fitted(DPCoordinateDescentRegressor, epsilon=2.0, **given)
-    scaling = model.stages_[0]
+    scaling, release = overview(model.releases_, model.public_)[0], model.releases_[0]
     if order == "cyclic":
         assert scaling.law == "KNormNoise(SquaresBall)"
         assert scaling.epsilon == pytest.approx(0.3 * 2.0)
     else:
-        # Three numbers and the target: in units of the noise each adds 8 / 3 with its square.
-        cost = 4 * (8 / 3) / (scaling.deviation / np.sqrt(2))
+        # Losses of Laplace noise add up.
+        units = sum(size * count for size, count in release.change.shifts)
+        cost = units / (scaling.deviation / np.sqrt(2))
         assert scaling.epsilon == pytest.approx(cost, rel=1e-9)

@@ -1,0 +1,375 @@
+"""The releases of a fitted model, proved again from the model alone.
+
+`check_proof` evaluates the theorem of every release, and compares what the releases say of records
+with the model's domain. What it cannot compute it returns as assumptions.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skdp._checks import check_interval, check_positive
+from skdp._codec import encode
+from skdp._identity import others_in
+from skdp.domain import Domain
+from skdp.geometry import LpBall, ProductBall, SquaresBall
+from skdp.linear_model._inference.plan import changes, curvature_layout, squares_of_gaussian
+from skdp.linear_model._moments.moments import greatest_square, layout_of
+from skdp.linear_model._moments.rules import mean_ball, moment_ball
+from skdp.linear_model._moments.theorem import FirstChange, cross_change
+from skdp.linear_model._objective.theorem import NoisyMinimiser
+from skdp.linear_model._shared.design import Design
+from skdp.linear_model._standardize.theorem import ColumnSums
+from skdp.privacy import Guarantee
+from skdp.privacy.losses import PairLoss
+from skdp.trusted.certify import certify
+from skdp.trusted.change import Change
+from skdp.trusted.releases import (
+    Line,
+    Listed,
+    NoisySum,
+    NotPrivate,
+    PrivateChoice,
+    Public,
+    RowsWithin,
+    Spent,
+    described,
+    overview,
+)
+
+_WIDTH = 78
+ASSUMED = (
+    "The model was computed from the releases that are listed, and from nothing else of the data."
+    " Each sum was that of the encoded records, and its noise was drawn once, from the law that is"
+    " stated. Nothing in the file proves this, or who wrote it.",
+    "The random numbers were secret, and nothing else was computed from them.",
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Claim:
+    """A release that a file does not hold, because a part of it is not of this package.
+
+    Attributes
+    ----------
+    name, theorem, law, times, deviation
+        As those of the release.
+    epsilon : float or None
+        The privacy loss that is claimed; None if it is composed with others.
+    relies_on : tuple of str
+        The classes of the parts.
+    """
+
+    name: str
+    theorem: str
+    law: str
+    times: int
+    deviation: float
+    epsilon: float | None
+    relies_on: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        check_interval("deviation", self.deviation, 0.0, math.inf)
+        if self.epsilon is not None:
+            check_positive("epsilon", self.epsilon)
+
+    @classmethod
+    def of(cls, release: Listed, public: Public) -> Claim:
+        """Return what is claimed of a release."""
+        kinds = dict.fromkeys(type(part) for part in others_in(release))
+        names = tuple(f"{kind.__module__}.{kind.__qualname__}" for kind in kinds)
+        return cls(*overview([release], public)[0], names or (f"a part of {release.law}",))
+
+    def __repr__(self) -> str:
+        return described(self)
+
+    @property
+    def description(self) -> str:
+        """What was published, and with which noise."""
+        return f"{self.name} with {self.law}"
+
+    @property
+    def publication(self) -> None:
+        """Nothing: it is not published again."""
+
+    def spent(self, public: Public) -> Spent:
+        """Return the loss that is claimed."""
+        if self.epsilon is None:
+            raise NotPrivate(f"{self.name}: {self.assumption}")
+        return Spent(self.epsilon, ((PairLoss(self.epsilon), 1),))
+
+    @property
+    def assumption(self) -> str:
+        """What a reader has to trust."""
+        loss = "" if self.epsilon is None else f" has a privacy loss of at most {self.epsilon:.6g}"
+        return (
+            f"The release `{self.name}`{loss or ' spends no more than the rest of the budget'}. It"
+            f" relies on {' and '.join(self.relies_on)}, which is not part of skdp, and was not"
+            " checked."
+        )
+
+
+def written(releases: Sequence[Listed], public: Public) -> tuple[Listed, ...]:
+    """Return releases as a file holds them: those with parts of other packages are claims."""
+    found: list[Listed] = []
+    for release in releases:
+        try:
+            encode("a release", release)
+        except ValueError:
+            release = Claim.of(release, public)
+        found.append(release)
+    return tuple(found)
+
+
+class Proof(NamedTuple):
+    """What `check_proof` returns.
+
+    Attributes
+    ----------
+    guarantee : Guarantee
+    lines : tuple of Line
+        One line for each release.
+    assumptions : tuple of str
+        What no computation can check.
+
+    Examples
+    --------
+    >>> from skdp import Domain, DPHuberRegressor
+    >>> from skdp.linear_model import check_proof
+    >>> domain = Domain({"age": (17, 90)}, target=(0, 100))
+    >>> X, y = domain.sample(500, random_state=0, with_target=True)
+    >>> proof = check_proof(DPHuberRegressor(domain=domain, scaling_share=0).fit(X, y))
+    >>> print(proof)
+    Differential privacy guarantee
+    ...
+    Releases, each checked by its theorem
+    <BLANKLINE>
+    name             epsilon   times       noise
+    objective              1       1 ...
+      KNormNoise(ProductBall); objective_perturbation.md, Theorem 1
+    ...
+    """
+
+    guarantee: Guarantee
+    lines: tuple[Line, ...]
+    assumptions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [str(self.guarantee), "", "Releases, each checked by its theorem", ""]
+        head = "What no computation can check, beside what the guarantee assumes"
+        lines += [*_table(self.lines), "", head, ""]
+        for sentence in self.assumptions[len(self.guarantee.assumptions) :]:
+            lines += textwrap.wrap(f"- {sentence}", _WIDTH, subsequent_indent="  ")
+        return "\n".join(lines)
+
+
+def _table(lines: Sequence[Line]) -> Iterator[str]:
+    """Yield the lines as text, two lines for a release: a law may be long."""
+    yield f"{'name':14}{'epsilon':>10}{'times':>8}{'noise':>12}"
+    for own in lines:
+        epsilon = "composed" if own.epsilon is None else f"{own.epsilon:.4g}"
+        yield f"{own.name:14}{epsilon:>10}{own.times:>8}{own.deviation:>12.4g}"
+        yield f"  {own.law}; {own.theorem}"
+
+
+def check_proof(model: Any) -> Proof:
+    """Prove the guarantee of a fitted model from its releases, without its data.
+
+    Parameters
+    ----------
+    model : fitted estimator of this package
+        From ``fit`` or from `load_model`.
+
+    Returns
+    -------
+    Proof
+
+    Raises
+    ------
+    NotPrivate
+        With the inequality that fails, and by how much, or the release that does not belong to the
+        records of the model's domain.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import Domain, DPHuberRegressor
+    >>> from skdp.linear_model import check_proof, from_json
+    >>> domain = Domain.unit_box(2, target=(-1, 1))
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(100, 2))
+    >>> model = DPHuberRegressor(epsilon=0.5, domain=domain).fit(X, X[:, 0])
+    >>> proof = check_proof(from_json(model.to_json()))
+    >>> proof.guarantee.epsilon, [release.name for release in proof.lines]
+    (0.5, ['objective'])
+    """
+    with np.errstate(all="ignore"):
+        try:
+            return _proof(model)
+        except NotPrivate:
+            raise
+        except Exception as error:
+            # Of a file that was made by hand: its parts contradict each other.
+            found = f"{type(error).__name__}: {error}"
+    raise NotPrivate(f"the releases cannot be evaluated ({found})")
+
+
+def _proof(model: Any) -> Proof:
+    guarantee, public, releases = model.guarantee_, model.public_, model.releases_
+    assumptions = [*guarantee.assumptions]
+    stated = guarantee.epsilon, guarantee.delta
+    if (guarantee.neighbors, guarantee.unit) != (public.neighbors, public.unit):
+        raise NotPrivate("the guarantee and the releases are about other neighbouring data sets")
+    if public.epsilon > stated[0] or public.delta > stated[1]:
+        raise NotPrivate(
+            f"the releases are private at {public.epsilon:.9g}, {public.delta:.9g}, and the"
+            f" guarantee states {stated[0]:.9g}, {stated[1]:.9g}"
+        )
+    if (public.epsilon, public.delta) != stated:
+        assumptions.append(
+            "A private search chose the model, and the guarantee is that of the search. Its choice"
+            " and its other fits are not listed. The releases are those of one fit, which alone has"
+            f" epsilon = {public.epsilon:.6g} and delta = {public.delta:.6g}."
+        )
+    _check_parts(model)
+    open_claims = [own for own in releases if isinstance(own, Claim) and own.epsilon is None]
+    whole = certify([own for own in releases if own not in open_claims], public)
+    if not open_claims and (public.epsilon, public.delta) == stated:
+        guarantee = replace(guarantee, losses=whole.losses)
+    for release in releases:
+        assumptions += _unproved(release, model)
+    others = [own for own in releases if own not in open_claims]
+    known = iter(overview(others, public))
+    lines = tuple(_open(own) if own in open_claims else next(known) for own in releases)
+    return Proof(guarantee, lines, (*assumptions, *ASSUMED))
+
+
+def _check_parts(model: Any) -> None:
+    """Raise `NotPrivate` if the model has parts that no release gives."""
+    names = {release.name for release in model.releases_}
+    needed = {"objective", "moments", "gradients"}
+    missing = [] if names & needed else [" or ".join(sorted(needed))]
+    if "_inference" in vars(model) and "moments" not in names:
+        missing += sorted({"scores", "curvatures", "squares"} - names)
+    if (own := model._clipping) is not None and "scaling" not in names:
+        bounds = np.abs(np.concatenate([own.lower, own.upper, own.target]))
+        missing += ["scaling"] * bool((bounds < 1).any())
+    if model._records.domain.n_encoded < model._design.domain.n_encoded:
+        missing.append("the columns of the model")
+    if missing:
+        raise NotPrivate(f"no release gives {', '.join(missing)}, which the model has")
+    if not (model.public_.in_two_steps or model._is_whole(model.public_.unit)):
+        raise NotPrivate("the rows of a person have weights that need a guarantee in two steps")
+
+
+def _open(claim: Any) -> Line:
+    return Line(*(getattr(claim, name) for name in Line._fields))
+
+
+def _unproved(release: Listed, model: Any) -> Iterator[str]:
+    """Yield what does not follow from the domain; raise `NotPrivate` if something contradicts it.
+
+    A change that does not follow is stated in words: a reader has to trust it.
+    """
+    design, public = model._records, model.public_
+    if isinstance(release, Claim):
+        yield release.assumption
+    elif isinstance(release, NoisyMinimiser):
+        own = release.objective
+        if own.models * own.n_classes < len(model._encoded_coef):
+            raise NotPrivate(f"{release.name}: the model has more coefficients than were released")
+        if release.design.domain != design.domain or release.design.intercept != design.intercept:
+            raise NotPrivate(f"{release.name}: its records are not those of the model's domain")
+    elif isinstance(release, PrivateChoice):
+        yield (
+            f"One record changes the log-probabilities of `{release.name}` within an interval of"
+            f" length {release.width:.6g}."
+        )
+    elif isinstance(release, NoisySum):
+        expected = _expected(release, design, public)
+        if expected is None:
+            shifts = getattr(release.change, "shifts", None)
+            sizes = " and ".join(f"{n} of them by {s:.6g}" for s, n in shifts) if shifts else ""
+            what = f"at most {sizes}" if sizes else f"an element of {release.change!r}"
+            yield f"One record changes the sums of `{release.name}` by {what}."
+        elif not any(_same(release.change, own) for own in expected):
+            raise NotPrivate(
+                f"{release.name}: its change is not that of one record of the model's domain"
+            )
+    else:
+        raise NotPrivate(f"the release of the class {type(release).__name__} is not known")
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Return whether two changes are equal, compared by what a file holds of them."""
+    if isinstance(one, Change) and isinstance(other, Change):
+        facts = ((own.ball, own.radius, own.neighbors) for own in (one, other))
+        return next(facts) == next(facts)
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, FirstChange):
+        own, true = one.sums, other.sums
+        same = (own.columns, own.squares, own.factor, own.is_counted, own.blocks)
+        sums = same == (true.columns, true.squares, true.factor, true.is_counted, true.blocks)
+        return sums and (one.layout, one.neighbors) == (other.layout, other.neighbors)
+    return bool(one == other)
+
+
+def _expected(release: NoisySum, design: Design, public: Public) -> list[Any] | None:
+    """Return the changes that a release of this name can have, or None if they do not follow."""
+    domain, relation = design.domain, public.relation
+    change, ball = release.change, getattr(release.change, "ball", None)
+    match release.name:
+        case "scaling" | "scales" if isinstance(change, Change):
+            return _of_columns(ball, domain, relation)
+        case "scaling" if isinstance(change, FirstChange):
+            layout = layout_of(domain)
+            every, target = tuple(range(layout.n_encoded + 1)), (layout.n_encoded,)
+            single = tuple((j,) for j in layout.number_index)
+            groups = {(target, *single), (target, layout.number_index)}
+            n = None if relation == "add_remove" else 0
+            own = [(layout_of(domain), ColumnSums(every, n, squares)) for squares in groups]
+            return [FirstChange(*facts, relation) for facts in own]
+        case "cross":
+            return [cross_change(layout_of(domain), relation)]
+        case "moments" if isinstance(change, RowsWithin):
+            layout = layout_of(domain)
+            return [RowsWithin(layout, greatest_square(layout), relation)]
+        case "moments":
+            return [
+                Change(own, neighbors=relation)
+                for own in (moment_ball(domain, relation), mean_ball(relation))
+            ]
+        case "limits":
+            return [Change(LpBall(k, p=math.inf), 1.0, relation) for k in (1, 2)]
+        case "scores" | "curvatures" | "squares":
+            layout = curvature_layout(domain)
+            scores, rows, squares = changes(layout, relation)
+            round_ = squares_of_gaussian(rows, relation)
+            found: dict[str, list[Any]] = {"scores": [scores], "curvatures": [rows]}
+            return found.get(release.name, [squares, round_])
+    return None
+
+
+def _of_columns(ball: Any, domain: Domain, relation: str) -> list[Any]:
+    """Return the change of sums of columns, of twice their squares, and of counts of levels."""
+    parts = ball.balls if isinstance(ball, ProductBall) and ball.index is None else (ball,)
+    numbers, levels = parts[0], parts[1:]
+    curves = sum(table is not None for table in domain.block_tables)
+    k, most = getattr(numbers, "n_numbers", 0), domain.n_numbers + curves + 1  # with the target
+    if not 0 < k <= most or type(numbers) is not SquaresBall:
+        return []
+    columns = tuple(range(k))
+    blocks = tuple(block for block in domain.blocks if block.stop > block.start)
+    sums = ColumnSums(
+        columns,
+        None if relation == "add_remove" else 0,
+        tuple((j,) for j in columns),
+        blocks=blocks if levels else (),
+    )
+    return [sums.change(relation)]

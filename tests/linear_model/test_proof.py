@@ -1,0 +1,437 @@
+"""The proof that a model's file carries: what is checked again, and what is refused."""
+
+import copy
+import dataclasses
+import hashlib
+import html
+import json
+import math
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from inner_package import main_module
+
+from skdp import (
+    Domain,
+    DPCoordinateDescentClassifier,
+    DPCoordinateDescentRegressor,
+    DPHuberRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+)
+from skdp.geometry import LpBall
+from skdp.linear_model import check_proof, from_json, load_model
+from skdp.linear_model.losses import PseudoHuber
+from skdp.mechanisms import KNorm
+from skdp.model_selection import PrivateSearchCV
+from skdp.trusted import NotPrivate, certify, overview
+
+COLUMNS = {"age": (17, 90), "sex": ["f", "m"], "city": ["a", "b", "c"], "hours": (0, 60)}
+CLASSIFIERS = (DPLogisticRegression, DPCoordinateDescentClassifier)
+# A model for each kind of release, noise and change.
+MODELS = [
+    (DPLogisticRegression, {}),
+    (DPLogisticRegression, {"delta": 1e-6, "mechanism": "gaussian"}),
+    (DPLogisticRegression, {"labels": 3}),
+    (DPLogisticRegression, {"inference_share": 0.5, "delta": 1e-6}),
+    (DPLogisticRegression, {"persons": True, "rows_per_person": 3}),
+    (DPLogisticRegression, {"mechanism": "logistic"}),
+    (DPHuberRegressor, {"scaling_share": 0.1, "neighbors": "add_remove"}),
+    (DPHuberRegressor, {"additive": "auto", "epsilon": 3.0}),
+    (DPLinearRegression, {}),
+    (DPLinearRegression, {"mechanism": "matrix"}),
+    (DPLinearRegression, {"mechanism": "laplace"}),
+    (DPLinearRegression, {"mechanism": "gaussian", "delta": 1e-6}),
+    (DPLinearRegression, {"delta": 1e-6, "epsilon": 5.0, "inference_share": 0.5}),
+    (DPLinearRegression, {"ball": True}),
+    (DPLinearRegression, {"ball": True, "delta": 1e-6}),
+    (DPLinearRegression, {"delta": 1e-3, "epsilon": 0.3}),
+    (DPLogisticRegression, {"mechanism": "hull"}),
+    (DPCoordinateDescentClassifier, {"labels": 3}),
+    (DPCoordinateDescentClassifier, {"delta": 1e-6}),
+    (DPCoordinateDescentRegressor, {"order": "greedy"}),
+    (DPCoordinateDescentRegressor, {"mechanism": "laplace", "ball": True}),
+]
+
+
+def fitted(estimator, parameters, n=3000):
+    """A model of artificial records, with noise from the operating system."""
+    given = dict(parameters)
+    labels, persons = given.pop("labels", 2), given.pop("persons", False)
+    target = [*range(labels)] if estimator in CLASSIFIERS else (-5.0, 20.0)
+    domain = Domain(COLUMNS, target=target)
+    if given.pop("ball", False):
+        domain = Domain.l2_ball(3, radius=2.0, target=target)
+    X, y = domain.sample(n, random_state=0, with_target=True)
+    groups = {"groups": np.arange(n) // 3} if persons else {}
+    return estimator(domain=domain, **given).fit(X, y, **groups)
+
+
+@pytest.fixture(scope="module")
+def files():
+    """The dicts of all models."""
+    return {k: fitted(*facts).to_dict() for k, facts in enumerate(MODELS)}
+
+
+EACH = pytest.mark.parametrize("k", range(len(MODELS)), ids=lambda k: repr(MODELS[k])[14:])
+
+
+def changed(part, change):
+    """A copy of a part of a file in which ``change`` replaced dicts."""
+    if isinstance(part, dict):
+        part = {key: changed(value, change) for key, value in part.items()}
+        return change(part)
+    return [changed(value, change) for value in part] if isinstance(part, list) else part
+
+
+def with_noise(content, factor):
+    """The file of a model with the noise of all releases times a factor."""
+
+    def scaled(part):
+        array = isinstance(part.get("scale"), dict)
+        if part.get("kind") == "MatrixLaplaceNoise":
+            old = part["precision"]["entries"]
+            part["precision"] = part["precision"] | {"entries": [x / factor for x in old]}
+        elif part.get("kind") == "PrivateChoice":
+            part["width"] /= factor
+        elif array:  # IndependentNoise
+            part["scale"]["entries"] = [x * factor for x in part["scale"]["entries"]]
+        elif part.get("kind") == "GaussianNoise" and isinstance(part["factor"], dict):
+            part["factor"]["entries"] = [x * factor for x in part["factor"]["entries"]]
+        for name in ("scale", "factor", "deviation", "alpha", "gamma"):
+            if isinstance(part.get(name), float) and part.get("kind") != "ScaledBall":
+                part[name] *= factor
+        return part
+
+    releases = changed(content["releases"], scaled)
+    assert releases != content["releases"]
+    return content | {"releases": releases}
+
+
+@EACH
+def test_a_file_proves_its_guarantee(files, k, tmp_path, capsys):
+    """The command prints the card, each release with its theorem, and what it cannot check."""
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(files[k]), encoding="utf-8")
+    assert main_module.main(["certify", str(path)]) == 0
+    text, model = capsys.readouterr().out, load_model(path)
+    proof = check_proof(model)
+    assert str(proof) in text
+    for line in proof.lines:
+        assert line.name in text
+        assert line.theorem in text
+    known = [line.epsilon for line in proof.lines if line.epsilon is not None]
+    steps = 2 if model.public_.in_two_steps else 1
+    assert steps * math.fsum(known) <= model.guarantee_.epsilon * (1 + 1e-9)
+    assert proof.guarantee.epsilon == files[k]["guarantee"]["epsilon"]
+    assert proof.lines == overview(model.releases_, model.public_)
+    certify(model.releases_, model.public_)
+
+
+@EACH
+def test_less_noise_than_epsilon_needs_is_refused(files, k, tmp_path, capsys):
+    """With 5 % less; the message has the inequality. The same factor above 1 is accepted."""
+    path = tmp_path / "model.json"
+    for factor, code in ((1.05, 0), (0.95, 1)):
+        path.write_text(json.dumps(with_noise(files[k], factor)), encoding="utf-8")
+        assert main_module.main(["certify", str(path)]) == code
+    error = capsys.readouterr().err
+    assert "NOT PROVED" in error
+    assert "is stated" in error
+
+
+@EACH
+def test_a_lower_epsilon_or_delta_is_refused(files, k):
+    """In the guarantee alone, and in the public facts too."""
+    for names in (("guarantee",), ("guarantee", "public")):
+        content = copy.deepcopy(files[k])
+        for name in names:
+            content[name]["epsilon"] *= 0.95
+        with pytest.raises(NotPrivate, match=r"stated|states"):
+            check_proof(load_model(content))
+
+
+def test_the_files_of_all_kinds_hold_every_type(files):
+    """Otherwise a type would be read by no test."""
+    kinds = {part for k in files for part in kinds_in(files[k]["releases"])}
+    assert {
+        *("KNormNoise", "GaussianNoise", "IndependentNoise", "RepeatedNoise"),
+        *("MatrixLaplaceNoise", "MatrixGaussianNoise", "MappedBall", "ShearedBall"),
+        *("Sensitivity", "Releases", "RowsWithin", "FirstChange", "ColumnSums"),
+        *("NoisyMinimiser", "NoisySum", "PrivateChoice", "Perturbation", "Softmax"),
+        *("LpBall", "SquaresBall", "ProductBall", "SumBall", "MomentLayout", "MomentBall"),
+        *("RadialMomentBall", "PseudoHuber", "SharpLogistic", "Laplace", "Gaussian"),
+    } - kinds == set()
+    assert "Claim" not in kinds
+
+
+def kinds_in(part):
+    if isinstance(part, dict):
+        yield part.get("kind")
+        for value in part.values():
+            yield from kinds_in(value)
+    elif isinstance(part, list):
+        for value in part:
+            yield from kinds_in(value)
+
+
+# What does not belong to the records of the model
+
+
+def releases_of(content, name):
+    return next(own for own in content["releases"] if own.get("name") == name)
+
+
+def smaller(part, name):
+    """Say that one record changes less than it does, with the noise that this would need."""
+
+    def halved(own):
+        for key in ("radius", "square"):
+            if key in own and own["kind"] in ("Sensitivity", "RowsWithin"):
+                own[key] /= 2
+        return own
+
+    own = releases_of(part, name)
+    own["change"] = changed(own["change"], halved)
+
+
+def shorter_domain(part):
+    """Bounds of other records: without a column of the model."""
+    part["records"] = Domain({"age": (17, 90)}, target=(-5.0, 20.0)).to_dict()
+
+
+def one_column(part):
+    releases_of(part, "scaling")["change"]["ball"]["n_numbers"] = 1
+
+
+def other_groups(part):
+    releases_of(part, "scaling")["change"]["sums"]["squares"] = [[5], [0], [0], [0]]
+
+
+def without_release(part):
+    part["releases"] = [own for own in part["releases"] if own["name"] in ("scales", "scaling")]
+
+
+def no_inference(part):
+    part["releases"] = [own for own in part["releases"] if own["name"] != "curvatures"]
+
+
+def uneven_ridge(part):
+    ridge = releases_of(part, "objective")["objective"]["ridge"]
+    ridge["entries"][-2] /= 100
+
+
+def one_step(part):
+    """A guarantee for persons with weights needs two steps; without them there is less noise."""
+    part["public"]["in_two_steps"] = False
+
+
+def other_relation(part):
+    part["public"]["neighbors"] = "add_remove"
+
+
+FORGED = [
+    (1, uneven_ridge, "the ridge is not the same for all"),
+    (3, lambda part: smaller(part, "scores"), "scores: its change is not that of one record"),
+    (3, lambda part: smaller(part, "curvatures"), "curvatures: its change is not"),
+    (3, no_inference, "no release gives curvatures, which the model has"),
+    (3, without_release, "no release gives gradients or moments or objective, curvatures, scores"),
+    (4, one_step, r"need a guarantee in two steps|under 'add_remove'"),
+    (6, lambda part: smaller(part, "scaling"), "scaling: its change is not"),
+    (6, one_column, r"scaling: the noise has|scaling: its change is not"),
+    (6, shorter_domain, "no release gives the columns of the model"),
+    (8, lambda part: smaller(part, "cross"), "cross: its change is not"),
+    (8, lambda part: smaller(part, "moments"), "moments: its change is not"),
+    (8, other_groups, r"scaling: its change is not|cannot be evaluated"),
+    (9, lambda part: smaller(part, "moments"), "other moments than those that change"),
+    (0, other_relation, "other neighbouring data sets"),
+]
+
+
+@pytest.mark.parametrize(("k", "forge", "message"), FORGED)
+def test_a_release_of_other_records_is_refused(files, k, forge, message):
+    """Each of these files states less change, or fewer releases, than the model's records give."""
+    content = copy.deepcopy(files[k])
+    forge(content)
+    with pytest.raises(NotPrivate, match=message):
+        check_proof(load_model(content))
+
+
+@pytest.mark.parametrize("k", [17, 19, 20])
+def test_a_change_that_does_not_follow_from_the_domain_is_an_assumption(files, k):
+    """The sizes of gradients, and of choices, depend on the rows' weights: they are printed."""
+    proof = check_proof(load_model(files[k]))
+    assert any("`gradients` by at most" in sentence for sentence in proof.assumptions)
+    for own in files[k]["releases"]:
+        if own["name"] == "choices":
+            assert any("`choices` within an interval" in text for text in proof.assumptions)
+
+
+def test_a_renamed_release_is_an_assumption(files):
+    """Its change cannot be compared, and is shown."""
+    content = copy.deepcopy(files[6])
+    smaller(content, "scaling")
+    releases_of(content, "scaling")["name"] = "scaling2"
+    content["encoded"]["bounds"] = None
+    content["coefficients"]["bounds"] = content["coefficients"]["target_bounds"] = None
+    proof = check_proof(load_model(content))
+    assert any("`scaling2` by an element of Sensitivity" in text for text in proof.assumptions)
+
+
+WRONG = (None, True, -1, 0, 1e308, 5e-324, "inf", "x", [], {})
+
+
+@pytest.mark.slow("every entry of a file is replaced ten times")
+@pytest.mark.parametrize("k", [0, 3, 8, 15, 19])
+def test_entries_that_are_wrong_give_errors_of_one_kind(files, k):
+    """Every entry of the releases is replaced: an error of the reader or of the checker."""
+    content, seen, messages = files[k], set(), []
+    for path in paths_in(content["releases"]):
+        for wrong in WRONG:
+            broken = copy.deepcopy(content)
+            part = broken["releases"]
+            for key in path[:-1]:
+                part = part[key]
+            if part[path[-1]] == wrong and type(part[path[-1]]) is type(wrong):
+                continue
+            part[path[-1]] = wrong
+            try:
+                check_proof(load_model(broken))
+                seen.add("accepted")
+            except NotPrivate:
+                seen.add("refused")
+            except ValueError as error:
+                messages.append(str(error))
+                seen.add("unreadable")
+    assert seen == {"accepted", "refused", "unreadable"}
+    assert all("must" in message for message in messages)
+
+
+def paths_in(part):
+    for key in part if isinstance(part, dict) else range(len(part)):
+        yield (key,)
+        if isinstance(part[key], dict | list):
+            yield from ((key, *rest) for rest in paths_in(part[key]))
+
+
+def test_a_file_that_cannot_be_read_has_another_exit_code(tmp_path, capsys):
+    path = tmp_path / "model.json"
+    for text in ("", "{}", '{"kind": "os.system", "version": 1}', "[" * 10**5):
+        path.write_text(text, encoding="utf-8")
+        assert main_module.main(["certify", str(path)]) == 2
+    assert main_module.main(["certify", str(tmp_path / "none.json")]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_a_guarantee_that_is_void_has_the_exit_code_of_a_refusal(tmp_path, capsys):
+    X, y = np.ones((100, 1)), np.zeros(100)
+    domain = Domain.unit_box(1, target=(-1, 1))
+    model = DPHuberRegressor(domain=domain, random_state=0).fit(X, y)
+    path = tmp_path / "model.json"
+    path.write_text(model.to_json(), encoding="utf-8")
+    assert main_module.main(["certify", str(path)]) == 1
+    out = capsys.readouterr()
+    assert "THIS GUARANTEE DOES NOT HOLD" in out.out
+    assert "DOES NOT HOLD" in out.err
+
+
+# Parts of the curator's own, and private searches
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnBall(LpBall):
+    """A ball of another package."""
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnLoss(PseudoHuber):
+    """A loss of another package."""
+
+
+@pytest.mark.parametrize(
+    ("estimator", "own"),
+    [
+        (DPHuberRegressor, {"loss": OwnLoss(0.3)}),
+        (DPHuberRegressor, {"loss": OwnLoss(0.3), "delta": 1e-6, "mechanism": "gaussian"}),
+        (DPHuberRegressor, {"mechanism": OwnBall(6)}),
+    ],
+)
+def test_parts_of_other_packages_are_claims(estimator, own, tmp_path, capsys):
+    """The file names their classes and is not refused for them; nothing of them is run."""
+    model = fitted(estimator, own)
+    path = tmp_path / "model.json"
+    path.write_text(model.to_json(), encoding="utf-8")
+    assert main_module.main(["certify", str(path)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    kind = type(own.get("loss", own.get("mechanism"))).__name__
+    assert f"relies on test_proof.{kind}, which is not part of skdp, and was not checked" in text
+    proof = check_proof(from_json(model.to_json()))
+    assert proof.lines == overview(model.releases_, model.public_)
+
+
+def test_a_claim_of_more_than_epsilon_is_refused():
+    content = fitted(DPHuberRegressor, {"loss": OwnLoss(0.3)}).to_dict()
+    for own in content["releases"]:
+        if own["kind"] == "Claim":
+            own["epsilon"] *= 1.1
+    with pytest.raises(NotPrivate, match="is stated"):
+        check_proof(load_model(content))
+
+
+def test_other_balls_and_mechanisms_of_this_package_are_in_the_file():
+    model = fitted(DPHuberRegressor, {"mechanism": KNorm(LpBall(6, p=1.5, weights=(1,) * 6))})
+    assert "Claim" not in set(kinds_in(model.to_dict()["releases"]))
+    check_proof(from_json(model.to_json()))
+
+
+def test_a_chosen_model_has_the_releases_of_one_fit(tmp_path, capsys):
+    """Its guarantee is that of the search, which the file cannot prove, and says so."""
+    domain = Domain(COLUMNS, target=(-5.0, 20.0))
+    X, y = domain.sample(2000, random_state=0, with_target=True)
+    grid = {"fit_intercept": [True, False]}
+    search = PrivateSearchCV(DPHuberRegressor(domain=domain), grid, epsilon=3.0).fit(X, y)
+    best = search.best_estimator_
+    assert best.public_.epsilon < best.guarantee_.epsilon == 3.0
+    path = tmp_path / "model.json"
+    path.write_text(best.to_json(), encoding="utf-8")
+    assert main_module.main(["certify", str(path)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "A private search chose the model" in text
+    assert f"alone has epsilon = {best.public_.epsilon:.6g}" in text
+
+
+def test_a_file_is_small(files):
+    """The proof of a model of a few columns has less than 3 kB, of an inference less than 8."""
+    for k, (_, parameters) in enumerate(MODELS):
+        size = len(json.dumps(files[k]["releases"]))
+        assert size < (8000 if "inference_share" in parameters else 3000), MODELS[k]
+
+
+# The report
+
+
+@EACH
+def test_a_report_is_one_page_without_scripts(files, k, tmp_path, capsys):
+    """It has the card, a row for each release, the coefficients or curves, and the file's hash."""
+    path, page = tmp_path / "model<1>.json", tmp_path / "report.html"
+    path.write_text(json.dumps(files[k]), encoding="utf-8")
+    assert main_module.main(["report", str(path), "-o", str(page)]) == 0
+    text, model = page.read_text(encoding="utf-8"), load_model(path)
+    assert hashlib.sha256(path.read_bytes()).hexdigest() in text
+    assert not re.search(r"<script|<link|src=|url\(|@import|javascript|https?://", text)
+    ElementTree.fromstring(wellformed(text))
+    for release in model.releases_:
+        assert f"<strong>{release.name}</strong>" in text
+    assert "model&lt;1&gt;.json" in text
+    assert "python -m skdp certify" in text
+    assert ("<svg" in text) == ("additive" in MODELS[k][1])
+    assert "intercept" in text or "<svg" in text
+    for sentence in check_proof(model).assumptions:
+        assert html.escape(sentence[1:]) in text
+
+
+def wellformed(text):
+    """The page as XML: elements without content are closed."""
+    return re.sub(r"<(meta|br|hr|img)([^>]*)>", r"<\1\2/>", text.partition("\n")[2])

@@ -72,14 +72,15 @@ class Entry:
 
     def rest(self, exact: Any) -> FloatArray:
         """Return the published value less an exact statistic, in units of the noise."""
-        return less(np.ravel(self.value).tolist(), exact, self.facts["unit"]) / self.facts["scale"]
+        rest = less(np.ravel(self.value).tolist(), exact, self.facts["unit"])
+        return np.asarray(rest / self.facts["scale"])
 
     def change(self, other: Entry) -> FloatArray:
         """Return the exact statistic of another table less the own one, in units of the noise."""
         units = np.broadcast_to(self.facts["unit"], len(self.exact)).tolist()
         steps = zip(other.exact, self.exact, units, strict=True)
         found = [float((a - b) * Fraction(2) ** unit) for a, b, unit in steps]
-        return np.array(found) / self.facts["scale"]
+        return np.asarray(np.array(found) / self.facts["scale"])
 
 
 def less(values: Sequence[float], exact: Sequence[int], unit: Any) -> FloatArray:
@@ -175,7 +176,7 @@ def _of_matrix(
 
 def matrix_of(layout: Any, entries: FloatArray) -> FloatArray:
     """Return the matrix of differences of moments; entries that are not released are 0."""
-    return np.nan_to_num(layout.gram(entries, None if layout.adds else 0.0))
+    return np.asarray(np.nan_to_num(layout.gram(entries, None if layout.adds else 0.0)))
 
 
 def size_of_matrix(layout: Any, entries: FloatArray) -> float:
@@ -243,7 +244,7 @@ def _of_minimiser(own: Entry, other: Entry) -> Interval:
     if objective.n_classes > 1 and isinstance(noise, KNormNoise):
         # The mean over the classes is taken off: the marginal density changes by no more.
         pair = [linear_term_at(entry, own.value, whole=True) for entry in (own, other)]
-        low, high = _around(noise.ball.gauge(pair[1] - pair[0]) / noise.scale)
+        low, high = _around(float(noise.ball.gauge(pair[1] - pair[0])) / noise.scale)
     else:
         low, high = _of_noise(noise, mine, others)
     bent = _log_determinant(own, own.value) - _log_determinant(other, own.value)
@@ -295,8 +296,8 @@ def size_of_change(own: Entry, other: Entry, relation: str) -> float:
         return float((max(moved) - min(moved)) * rate) / release.width
     if own.is_counted:
         names = own.exact.keys() | other.exact.keys()
-        moved = [abs(own.exact.get(name, 0) - other.exact.get(name, 0)) for name in names]
-        return sum(moved) / records_changed(release.neighbors)
+        changed = sum(abs(own.exact.get(n, 0) - other.exact.get(n, 0)) for n in names)
+        return float(changed) / records_changed(release.neighbors)
     change = getattr(release, "change", None)
     moved = own.change(other) * own.facts["scale"]
     match change:
@@ -304,12 +305,12 @@ def size_of_change(own: Entry, other: Entry, relation: str) -> float:
             return 0.0
         case Change():
             return float(change.ball.gauge(moved)) / change.radius
-        case _ if hasattr(change, "parts"):  # balls around parts of the changes
-            most = records_changed(change.neighbors)
-            return max(float(ball.gauge(moved[list(at)])) / most for ball, at in change.parts())
         case RowsWithin():
             most = records_changed(change.neighbors) * change.square
-            return size_of_matrix(change.layout, moved) / most
+            return float(size_of_matrix(change.layout, moved) / most)
+        case _ if hasattr(change, "parts"):  # balls around parts of the changes
+            sizes = [float(ball.gauge(moved[list(at)])) for ball, at in change.parts()]
+            return max(sizes) / records_changed(change.neighbors)
     return math.inf
 
 
@@ -360,4 +361,4 @@ def _change_of_curvature(own: Entry, other: Entry) -> float:
     at = found[0].core[0]
     penalty = np.array([own.exact.penalty(unit) for unit in np.eye(len(point))])[np.ix_(at, at)]
     changed = eigh(found[0].matrix[0] - found[1].matrix[0], penalty, eigvals_only=True)
-    return float(np.abs(changed).max()) / most
+    return float(np.abs(changed).max() / most)

@@ -55,7 +55,8 @@ def _bits(value: Any) -> tuple[Any, ...]:
 
 def text_of(value: Any) -> str:
     """Return the repr of an object, without an address."""
-    return "" if type(value).__repr__ is object.__repr__ else repr(value)
+    own: Any = type(value).__repr__
+    return "" if own is object.__repr__ else repr(value)
 
 
 def _inside(value: Any) -> dict[str, Any] | None:

@@ -176,7 +176,7 @@ class Tape(Recorder):
         # The distance from the minimiser, to first order, in steps of the output noise.
         steps = np.ldexp(np.linalg.solve(found.matrix[0], -moved), -hidden.exponent)
         away, whole = (float(np.abs(own).sum()) for own in (steps - output[at], output))
-        return away <= hidden.steps + _BENT * whole
+        return bool(away <= hidden.steps + _BENT * whole)
 
 
 @dataclass(frozen=True)
@@ -381,16 +381,14 @@ def _flow(first: _Shown, second: _Shown, tape: Tape, again: Tape) -> Iterator[st
         yield "flow: messages have another order"
     names = [[entry.name for entry in own.entries] for own in (tape, again)]
     if names[0] != names[1]:
-        at = next(
-            (k for k, pair in enumerate(zip(*names, strict=False)) if pair[0] != pair[1]), None
-        )
-        what = "their number" if at is None else f"number {at}: {names[0][at]}, {names[1][at]}"
+        unlike = [pair for pair in zip(*names, strict=False) if pair[0] != pair[1]]
+        what = " and ".join(unlike[0]) if unlike else f"{len(names[0])} and {len(names[1])} values"
         yield f"flow: the published values are not those of the same releases ({what})"
-    for own, other in zip(tape.entries, again.entries, strict=False):
-        pairs = ("release", own.release, other.release), ("facts", own.facts, other.facts)
-        found = [place for what, *pair in pairs for place in differences(what, *pair)]
+    for entry, same in zip(tape.entries, again.entries, strict=False):
+        found = [*differences("release", entry.release, same.release)]
+        found += differences("facts", entry.facts, same.facts)
         if found:
-            yield f"flow: {own.name} is not published in the same way ({found[0]})"
+            yield f"flow: {entry.name} is not published in the same way ({found[0]})"
             break
     yield from _certified(first.model, tape)
     for place in differences("model", first.model, second.model):
@@ -443,7 +441,7 @@ def _times(entry: Entry) -> float:
     if isinstance(release, PrivateChoice):
         return release.times
     if entry.is_minimiser:
-        return release.objective.models
+        return int(release.objective.models)
     if isinstance(getattr(release, "change", None), Releases) and "parts" in entry.facts:
         return int(release.change.count * entry.facts["parts"])
     return getattr(release, "columns", 1)

@@ -37,7 +37,7 @@ _UNKNOWN = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class Published:
     """A published value with its release, its exact statistic, and the facts of the draw."""
 
     release: Any
@@ -75,7 +75,7 @@ class Entry:
         rest = less(np.ravel(self.value).tolist(), exact, self.facts["unit"])
         return np.asarray(rest / self.facts["scale"])
 
-    def change(self, other: Entry) -> FloatArray:
+    def change(self, other: Published) -> FloatArray:
         """Return the exact statistic of another table less the own one, in units of the noise."""
         units = np.broadcast_to(self.facts["unit"], len(self.exact)).tolist()
         steps = zip(other.exact, self.exact, units, strict=True)
@@ -93,7 +93,7 @@ def less(values: Sequence[float], exact: Sequence[int], unit: Any) -> FloatArray
 # Losses
 
 
-def loss_of(own: Entry, other: Entry) -> Interval:
+def loss_of(own: Published, other: Published) -> Interval:
     """Return the log-ratio of the densities, or probabilities, of the own table and another one."""
     release = own.release
     if own.is_minimiser:
@@ -195,7 +195,7 @@ def trace_norm(matrix: FloatArray) -> float:
     return float(np.abs(np.linalg.eigvalsh(matrix)).sum())
 
 
-def log_probabilities(entry: Entry) -> dict[int, float]:
+def log_probabilities(entry: Published) -> dict[int, float]:
     """Return the log-probability of each candidate of a choice."""
     among = entry.facts.get("among", range(len(entry.exact)))
     rate = Fraction(2) ** entry.facts.get("unit", 0) / Fraction(entry.facts["scale"])
@@ -213,7 +213,7 @@ def log_probabilities(entry: Entry) -> dict[int, float]:
     return dict(zip(among, found, strict=True))
 
 
-def _of_levels(own: Entry, other: Entry) -> float:
+def _of_levels(own: Published, other: Published) -> float:
     """Return the loss of noisy counts above a threshold; inf for a level of one table only."""
     release, scale = own.release, own.release.noise.scale * own.facts["scale"]
     published, found = {name: -count for count, name in own.value}, 0.0
@@ -237,7 +237,7 @@ def _log_below(threshold: float, count: int | None, scale: float) -> float:
     return math.log1p(-math.exp(-size) / 2) if size > 0 else size - math.log(2)
 
 
-def _of_minimiser(own: Entry, other: Entry) -> Interval:
+def _of_minimiser(own: Published, other: Published) -> Interval:
     """Return the loss at the published point, with that of the output noise on both sides."""
     objective, noise = own.release.objective, own.release.objective.noise
     mine, others = (linear_term_at(entry, own.value) for entry in (own, other))
@@ -260,7 +260,7 @@ class _Whole(Softmax):
         return super().slopes(z, y) - (1 - self.normalizer) / self.n_classes
 
 
-def linear_term_at(entry: Entry, point: FloatArray, whole: bool = False) -> FloatArray:
+def linear_term_at(entry: Published, point: FloatArray, whole: bool = False) -> FloatArray:
     """Return the linear term with which a point is the minimiser.
 
     A common shift of all classes moves no density of a joint model. With ``whole`` it is the one
@@ -273,7 +273,7 @@ def linear_term_at(entry: Entry, point: FloatArray, whole: bool = False) -> Floa
     return -np.asarray(objective.gradient(np.ravel(point)))
 
 
-def _log_determinant(entry: Entry, point: FloatArray) -> float:
+def _log_determinant(entry: Published, point: FloatArray) -> float:
     """Return the log-determinant of the second derivative of the objective at a point."""
     found = entry.exact.hessian(np.ravel(point))
     rest = np.setdiff1d(np.arange(len(found.diagonal)), found.core)
@@ -284,7 +284,7 @@ def _log_determinant(entry: Entry, point: FloatArray) -> float:
 # Changes
 
 
-def size_of_change(own: Entry, other: Entry, relation: str) -> float:
+def size_of_change(own: Published, other: Published, relation: str) -> float:
     """Return the change of a statistic over the greatest one that its release allows."""
     release = own.release
     if own.is_minimiser:
@@ -339,7 +339,7 @@ def _over_sizes(moved: FloatArray, shifts: Any, gaussian: bool) -> float:
     return float((found / allowed).max())
 
 
-def _change_of_minimiser(own: Entry, other: Entry, relation: str) -> float:
+def _change_of_minimiser(own: Published, other: Published, relation: str) -> float:
     """Return the change of the gradient at the published point over the greatest one."""
     release, noise = own.release, own.release.objective.noise
     pair = [linear_term_at(entry, own.value, whole=True) for entry in (own, other)]
@@ -351,7 +351,7 @@ def _change_of_minimiser(own: Entry, other: Entry, relation: str) -> float:
     return max(sizes)
 
 
-def _change_of_curvature(own: Entry, other: Entry) -> float:
+def _change_of_curvature(own: Published, other: Published) -> float:
     """Return the change of the second derivative, over the penalty's, over the greatest one."""
     objective, point = own.release.objective, np.ravel(own.value)
     found = [entry.exact.hessian(point) for entry in (own, other)]

@@ -201,31 +201,3 @@ def test_the_worst_run_tells_what_was_promised_and_a_twin_more(mechanism, epsilo
     if delta == 0:
         assert run_delta(toy, *WORST, epsilon) < 1e-12
         assert run_delta(twin, *WORST, epsilon) > 1e-4
-
-
-@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
-def test_every_sum_of_the_worst_pair_differs_as_much_as_it_may(mechanism):
-    """Through the estimator: the same draws, targets at either end, so that the bound is attained.
-
-    By 2 in every sum, or all sums of a pass together by twice the bound on a row's length.
-    """
-    size, runs = 1e-4, []
-    for y in (-1.0, 1.0):
-        facts = {"n_passes": 20, "step_size": size, "clip": "auto", "epsilon": 50.0}
-        run = fitted(
-            DPCoordinateDescentRegressor, np.ones((1, 3)), [y], mechanism=mechanism, **facts
-        )
-        runs.append((np.diff(run.path, axis=0, prepend=np.zeros((1, 3))), run))
-    (low, run), (high, again) = runs
-    assert run.draws == again.draws
-    # A step is size * unit * (sum + noise), and the two sums are opposite.
-    noise = np.reshape(run.draws, low.shape) / run.precision
-    unit = -(low + high) / 2 / size / noise
-    np.testing.assert_allclose(unit, unit[0, 0], rtol=1e-6)
-    apart = (high - low) / (size * unit)
-    if run.plan.rows.bound is None:
-        np.testing.assert_allclose(np.abs(apart), 2.0, rtol=1e-6)
-    else:
-        power = run.plan.rows.power
-        lengths = np.abs(apart) ** power @ run.precision**power
-        np.testing.assert_allclose(lengths, 2**power * run.plan.rows.bound, rtol=1e-4)

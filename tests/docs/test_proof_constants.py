@@ -26,7 +26,7 @@ from skdp.domain.layout import encode_compactly
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.mechanisms import scales
 from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.mechanisms.scales import MOST_CHECKED, worst_scale
+from skdp.mechanisms.scales import worst_scale
 from skdp.mechanisms.statistics import ROUNDING
 from skdp.noise import Laplace
 from skdp.privacy import composition as _plan
@@ -76,7 +76,6 @@ SAID = [
     ("objective_perturbation", f", {objective.MOST_OUTPUT:g}/K)$ for each of $K$ models"),
     ("objective_perturbation", f"at most $h/({objective.GRID_STEPS}d)$"),
     ("repeated_releases", f"Of more than {MOST_SIZES} a few"),
-    ("worst_shift", f"up to {MOST_CHECKED} are left"),
     ("conversions", f"{_profile._PIECES} pieces"),
     ("adaptive_spending", f"\\frac14d$; or\n* $\\sum l_i \\le \\frac1{{{round(1 / 0.05)}}}d$"),
     ("adaptive_spending", f"{ledger_rules._GAUSSIAN_SHARE:g}\\,d$ for $b = \\sum m_i$"),

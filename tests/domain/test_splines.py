@@ -18,6 +18,7 @@ from inner_objective import problem_module as hessian
 from scipy.interpolate import BSpline
 from scipy.special import expit
 from sklearn.linear_model import LinearRegression
+from spent import mu, part
 
 from skdp import (
     Domain,
@@ -208,20 +209,18 @@ def test_no_record_changes_the_scaling_stage_or_the_cross_release_by_more_than_t
     box = RowScaler(
         Scaler(np.zeros(domain.n_encoded + 1), np.ones(domain.n_encoded + 1)), 1.0, True
     )
-    for noise, sums in (
-        (plan.first.noise, plan.sums),
-        (plan.cross, lambda rows: exact_cross(rows, box.place)),
-    ):
+    statistics = plan.sums, lambda rows: exact_cross(rows, box.place)
+    for release, sums in zip(plan.releases, statistics, strict=False):
+        noise = release.noise
         records = [(X.iloc[[k]], [y]) for k in range(0, len(X), 4) for y in (-1.0, 1.0)]
         found = [sums(MemoryRows(domain, row, np.array(y))).astype(float) for row, y in records]
         own = np.array(found) / 2**40
         changes = own if n is None else (own[:, None] - own).reshape(-1, own.shape[1])
         assert hasattr(noise, "ball") == (delta == 0)  # otherwise Gaussian noise
         if delta == 0:
-            assert (noise.ball.gauge(changes) / noise.scale).max() <= noise.guarantee.epsilon
+            assert (noise.ball.gauge(changes) / noise.scale).max() <= part(release)
         else:
-            ((loss, _),) = noise.guarantee.losses
-            assert np.linalg.norm(changes / noise.factor, axis=1).max() <= loss.mu
+            assert np.linalg.norm(changes / noise.factor, axis=1).max() <= mu(release)
 
 
 def test_moments_of_curves():

@@ -410,13 +410,13 @@ def test_progress_is_shown_where_it_tells_nothing(people, domain, answers, capsy
 def test_the_dry_run_draws_no_noise(people, domain, answers, monkeypatch, fits):
     """Every candidate is looked at under both budgets before the first draw of a fit."""
     plans = []
-    guarantee = base.PrivateLinearModel._guarantee
+    public = base.PrivateLinearModel._public
 
-    def noted(self, plan, unit):
+    def noted(self, source):
         plans.append((self.regularization, self.epsilon, len(fits)))
-        return guarantee(self, plan, unit)
+        return public(self, source)
 
-    monkeypatch.setattr(base.PrivateLinearModel, "_guarantee", noted)
+    monkeypatch.setattr(base.PrivateLinearModel, "_public", noted)
     search(domain, epsilon=1.0).fit(people, answers)
     seen = {(ridge, epsilon) for ridge, epsilon, made in plans if made == 0}
     assert seen == {(ridge, epsilon) for ridge in (1e9, 0.0) for epsilon in (0.25, 0.75)}

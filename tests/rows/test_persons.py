@@ -39,6 +39,7 @@ from skdp.model_selection import PrivateSearchCV, RecordScore, epsilon_curve
 from skdp.privacy import compose
 from skdp.rows import MemoryRows, tables
 from skdp.rows.persons import WHOLE, Persons, Shares, runs_of
+from skdp.trusted import Public, certify
 
 COLUMNS = {"a": (-1, 1), "b": (-2.0, 2.0), "c": ["u", "v", "w"]}
 
@@ -349,10 +350,10 @@ def test_a_cap_under_replace_one_is_planned_as_removal_and_addition(delta):
     model = fitted(DPLinearRegression, X, labels, numbers, ids, **settings)
     assert model.guarantee_.epsilon == 5.0
     assert model.guarantee_.losses == ()
-    inner = model._plan(model._design, 60, 1, "person").noise.guarantee
-    assert inner.neighbors == "add_remove"
-    assert inner.epsilon <= 2.5
-    assert inner.delta * (1 + np.exp(2.5)) <= delta
+    releases = model._plan(model._design, 60, 1, "person").releases
+    assert all(release.change.neighbors == "add_remove" for release in releases)
+    half = Public(2.5, delta / (1 + np.exp(2.5)), "add_remove", "person")
+    assert certify(releases, half).delta * (1 + np.exp(2.5)) <= delta
     assert model.guarantee_.delta in (0.0, delta)
 
 

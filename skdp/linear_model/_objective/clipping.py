@@ -136,7 +136,7 @@ class ClippingStage(ScalingStage):
     @cached_property
     def noisy_sum(self) -> NoisySum:
         """The release of the sums."""
-        change = self.sums.change(self.noise.guarantee.neighbors)
+        change = self.sums.change("add_remove" if self.sums.is_counted else "replace_one")
         return NoisySum("scaling", change, self.noise, "objective_perturbation.md, Theorem 5")
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from inspect import cleandoc
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, check_epsilon, check_flag, check_interval, fail
-from skdp._identity import is_ours, relied_on
+from skdp._identity import relied_on
 from skdp._sklearn import Documented
 from skdp.domain import Domain
 from skdp.domain.domain import declare_input
@@ -434,7 +434,7 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             own = (r.design for r in plan.releases if isinstance(r, NoisyMinimiser))
             self._records = next(own, design)
             self.noise_ = plan.noise
-            if is_ours(plan.noise):
+            if is_dataclass(type(plan.noise)):
                 self.noise_ = replace(plan.noise, guarantee=self.guarantee_)
             # The number of steps depends on the data. A solver that does not converge raises.
             self.n_iter_, self.converged_ = 1, True

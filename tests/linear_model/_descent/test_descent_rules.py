@@ -144,7 +144,7 @@ def test_the_stage_has_its_share_of_the_budget(delta, neighbors, share):
 def test_rows_are_paid_for_by_their_length():
     """mu of the steps is 2 sqrt(B L K) over the noise, as Theorem 6 has it."""
     plan = planned(stage=False, n_passes=7, n_models=3)
-    ((loss, count),) = plan.losses
+    ((loss, count),) = plan.noise.guarantee.losses
     assert isinstance(loss, GaussianLoss)
     expected = 2 * math.sqrt(plan.rows.bound * 7 * 3 / plan.noise.var())
     assert loss.mu * math.sqrt(count) == pytest.approx(expected, rel=1e-9)

@@ -21,6 +21,7 @@ from inner_inference import (
     with_residuals,
 )
 from inner_moments import Scaler
+from spent import mu, part
 
 from skdp import Domain, Spline
 from skdp.mechanisms import GaussianNoise, KNormNoise
@@ -129,32 +130,32 @@ class Releases:
         return replace(self, places=places, influences=Influences(places, own))
 
     @property
-    def noises(self) -> dict[str, Any]:
-        return {own.name: own.noise for own in self.plan.releases}
+    def named(self) -> dict[str, Any]:
+        return {own.name: own for own in self.plan.releases}
 
     @property
     def moved(self) -> int:
         return int(self.task.moved)
 
 
-def share_of(name: str, noise: Any, one: Any, other: Any = None) -> Fraction:
-    """Return the cost of a change over that for which the noise is calibrated.
+def share_of(release: Any, one: Any, other: Any = None) -> Fraction:
+    """Return the cost of a change over what the checker says that the release spends.
 
     It is exact but for scales, whose gauge is computed in floats. ``other`` is the statistic of
     the record that takes the place; none is added or removed.
     """
-    change = one if other is None else one - other
+    change, name, noise = one if other is None else one - other, release.name, release.noise
     if isinstance(noise, MatrixGaussianNoise):
-        return root(squares(change)) / Fraction(noise.deviation) / shift_of(noise)
+        return root(squares(change)) / Fraction(noise.deviation) / Fraction(mu(release))
     if name == "curvatures":  # trace norms of both records
         traces = [np.trace(own) for own in (one, other) if own is not None]
         size = Fraction(float(noise.precision[0])) * sum(map(Fraction, traces)) * UNIT
-        return size / Fraction(noise.guarantee.epsilon)
+        return size / Fraction(part(release))
     if isinstance(noise, GaussianNoise):
         scale = Fraction(float(noise.factor))
-        return root(squares(change)) / scale / shift_of(noise)
+        return root(squares(change)) / scale / Fraction(mu(release))
     assert isinstance(noise, KNormNoise)
-    calibrated = Fraction(noise.scale) * Fraction(noise.guarantee.epsilon)
+    calibrated = Fraction(noise.scale) * Fraction(part(release))
     if name == "scales":
         own = noise.ball.gauge(np.array([float(Fraction(v) * UNIT) for v in change]))
         return Fraction(float(own) * (1 - 1e-12)) / calibrated
@@ -172,8 +173,3 @@ def squares(change: Any) -> Fraction:
 def root(value: Fraction) -> Fraction:
     """Return the square root, rounded up by less than 2^-80."""
     return Fraction(math.isqrt(int(value * 2**200)) + 1, 2**100)
-
-
-def shift_of(noise: Any) -> Fraction:
-    ((loss, _),) = noise.guarantee.losses
-    return Fraction(loss.mu)

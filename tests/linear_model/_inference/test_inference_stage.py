@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from inference_records import NAMES, Releases, domain_of, records, share_of
 from inner_inference import MOST_POWER, curvature_layout, few_bits, longest_row
+from spent import mu, part
 
 from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixLaplaceNoise
 from skdp.mechanisms.gaussian import gaussian_scale
@@ -18,7 +19,6 @@ from skdp.rows import block
 
 RELATIONS = ["replace_one", "add_remove"]
 KINDS = pytest.mark.parametrize("regression", [False, True], ids=["labels", "numbers"])
-# A cap above 1 is planned under add_remove.
 
 
 def worst(neighbors, delta, cap=0):
@@ -48,7 +48,7 @@ def worst(neighbors, delta, cap=0):
             own.statistics(own.rows(np.array(X[i : i + 1]), np.array(y[i : i + 1]), ids))[which]
             for i in range(stage.moved)
         ]
-        yield which, stage.noises[which], found
+        yield stage.named[which], found
 
 
 @pytest.mark.parametrize("cap", [0, 1])
@@ -56,9 +56,9 @@ def worst(neighbors, delta, cap=0):
 @pytest.mark.parametrize("neighbors", RELATIONS)
 def test_some_records_reach_the_calibrated_change(neighbors, delta, cap):
     """Less noise would not do. For curvatures the rows are almost orthogonal."""
-    for which, noise, found in worst(neighbors, delta, cap):
-        assert Fraction(99, 100) < share_of(which, noise, *found) <= 1, which
-        if isinstance(noise, MatrixLaplaceNoise):
+    for release, found in worst(neighbors, delta, cap):
+        assert Fraction(99, 100) < share_of(release, *found) <= 1, release
+        if isinstance(release.noise, MatrixLaplaceNoise):
             change = found[0] if len(found) == 1 else found[0] - found[1]
             sizes = np.abs(np.linalg.eigvalsh(np.asarray(change, float) / 2.0**40)).sum()
             assert sizes > 0.99 * len(found)
@@ -68,7 +68,8 @@ def test_some_records_reach_the_calibrated_change(neighbors, delta, cap):
 def test_likelihood_ratios_are_within_epsilon_and_not_with_less_noise(neighbors):
     """Of released scores and squares: the densities of the worst pair on a line through both."""
     tried = 0
-    for which, noise, found in worst(neighbors, 0.0):
+    for release, found in worst(neighbors, 0.0):
+        noise = release.noise
         if not isinstance(noise, KNormNoise):
             continue
         one, other = (np.asarray(own, float) / 2.0**40 for own in (*found, 0 * found[0])[:2])
@@ -77,8 +78,8 @@ def test_likelihood_ratios_are_within_epsilon_and_not_with_less_noise(neighbors)
         def greatest(scale, one=one, other=other, at=at, ball=noise.ball):
             return np.abs(ball.gauge(at - one) - ball.gauge(at - other)).max() / scale
 
-        epsilon = noise.guarantee.epsilon
-        assert 0.99 * epsilon < greatest(noise.scale) <= epsilon, which
+        epsilon = part(release)
+        assert 0.99 * epsilon < greatest(noise.scale) <= epsilon, release
         assert greatest(0.95 * noise.scale) > epsilon
         tried += 1
     assert tried == 4
@@ -169,8 +170,8 @@ def test_numbers_that_overflow_leave_sums_bounded(bad):
     slopes[1], matrix[0, 1], matrix[1, :] = bad, bad, bad
     stage = stage.with_scores(1e-9, matrix, slopes=slopes, constant=bad)
     alone = [stage.statistics(stage.rows(*records(domain, 1, rng))) for _ in range(20)]
-    for which, noise in stage.noises.items():
-        assert max(share_of(which, noise, own[which]) for own in alone) <= 1
+    for which, release in stage.named.items():
+        assert max(share_of(release, own[which]) for own in alone) <= 1
 
 
 def test_the_margin_for_rounding_is_needed_and_suffices():
@@ -190,8 +191,8 @@ def test_gaussian_parts_are_one_release():
     """Squares of their shifts add up to that of the whole budget, up to rounding."""
     stage = Releases.of(domain_of("mixed", True), np.random.default_rng(0), delta=1e-3)
     assert isinstance(stage.plan.scores, GaussianNoise)
-    shifts = [noise.guarantee.losses[0][0].mu for noise in stage.plan.noises[2:]]
-    rest = stage.plan.epsilon - sum(own.guarantee.epsilon for own in stage.plan.noises[:2])
-    whole = Fraction(1 / gaussian_scale(rest, stage.plan.delta)) ** 2
-    spent = sum(Fraction(own) ** 2 for own in shifts)
-    assert whole * (1 - Fraction(1, 10**9)) < spent < whole * (1 + Fraction(1, 10**13))
+    first, rest = stage.plan.releases[:2], stage.plan.releases[2:]
+    epsilon = stage.task.epsilon - sum(map(part, first))
+    whole = Fraction(1 / gaussian_scale(epsilon, stage.task.delta)) ** 2
+    total = sum(Fraction(mu(own)) ** 2 for own in rest)
+    assert whole * (1 - Fraction(1, 10**9)) < total <= whole

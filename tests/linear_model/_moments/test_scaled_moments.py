@@ -18,11 +18,13 @@ from inner_moments import (
     greatest_square,
 )
 from inner_moments import rules_module as rules
+from spent import mu, part
 
 from skdp import Domain, DPLinearRegression
 from skdp.mechanisms import GaussianNoise, KNormNoise
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.rows import MemoryRows
+from skdp.trusted import Public, certify
 
 RELATIONS = ["replace_one", "add_remove"]
 LEVELS = {"a": (0, 3), "job": ["x", "y", "z"], "b": (-1, 1), "sex": ["f", "m"]}
@@ -111,12 +113,12 @@ def test_both_balls_hold_what_a_record_changes_and_5_percent_less_noise_would_no
     domain, epsilon = DOMAINS[name], 0.7
     plan = plan_of(domain, neighbors, epsilon, n=50 if strength < 100 else 10**6, strength=strength)
     moved = changes(name, neighbors, strength)
-    for noise, change in zip((plan.first.noise, plan.cross), moved, strict=True):
-        part = noise.guarantee.epsilon
+    for release, change in zip(plan.releases[:2], moved, strict=True):
+        noise, stated = release.noise, part(release)
         cost = noise.ball.gauge(change).max() / noise.scale
-        assert part * (1 - 1e-9) < cost <= part
+        assert stated * (1 - 1e-9) < cost <= stated
         twin = replace(noise, scale=0.95 * noise.scale)
-        assert noise.ball.gauge(change).max() / twin.scale > part
+        assert noise.ball.gauge(change).max() / twin.scale > stated
 
 
 @pytest.mark.parametrize("strength", STRENGTHS)
@@ -135,8 +137,7 @@ def test_all_releases_together_cost_epsilon_and_no_more(name, neighbors, strengt
         longest = Fraction(1 + math.sqrt(plan.layout.n_rows) * 2.0**-20) ** 2
         spent += records * Fraction(float(plan.noise.precision.max())) * longest
         assert Fraction(epsilon) * (1 - Fraction(1, 10**11)) < spent <= Fraction(epsilon)
-        shares = [noise.guarantee.epsilon for noise in plan.noises]
-        assert sum(shares) == pytest.approx(epsilon, rel=1e-12)
+        assert sum(map(part, plan.releases)) == pytest.approx(epsilon, rel=1e-11)
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
@@ -153,7 +154,7 @@ def test_rows_are_as_long_as_their_noise_is_calibrated_for(name, neighbors):
     assert 0.9 < longest <= greatest_square(plan.layout)
     twin = replace(plan.noise, precision=plan.noise.precision / 0.95)
     records = 2 if neighbors == "replace_one" else 1
-    assert records * 0.97 * twin.precision.max() > plan.noise.guarantee.epsilon
+    assert records * 0.97 * twin.precision.max() > part(plan.releases[2])
 
 
 @pytest.mark.parametrize("strength", STRENGTHS)
@@ -166,23 +167,23 @@ def test_gaussian_releases_hide_what_their_losses_say(name, neighbors, strength)
     task = task_of(domain, neighbors, 1.0, 1e-6, n)
     shares = EpsilonShares.at(strength, 0.005, 0.03)
     stage, cross, matrix = _gaussian(plan.layout, plan.first.sums, task, shares)
+    plan = replace(plan, first=stage, cross=cross, noise=matrix)
     first, second = changes(name, neighbors, strength)
     if not plan.first.sums.is_counted:
         first = np.vstack([first, longest_first_change(plan, domain)])
     total = Fraction(0)
-    for noise, change in ((stage.noise, first), (cross, second)):
-        ((loss, count),) = noise.guarantee.losses
-        shift = np.linalg.norm(change / noise.factor, axis=1).max()
-        assert count == 1
-        assert 0.94 * loss.mu < shift <= loss.mu  # the twin: 7 % less noise would not hide it
-        assert noise.guarantee.neighbors == neighbors
-        total += Fraction(loss.mu) ** 2
-    ((loss, _),) = matrix.guarantee.losses
+    for release, change in zip(plan.releases[:2], (first, second), strict=True):
+        stated = mu(release)
+        shift = np.linalg.norm(change / release.noise.factor, axis=1).max()
+        assert 0.94 * stated < shift <= stated  # the twin: 7 % less noise would not hide it
+        total += Fraction(stated) ** 2
+    stated = mu(plan.releases[2])
     records = 1 if plan.first.sums.is_counted else 2
     distance = math.sqrt(records) * greatest_square(plan.layout)
-    assert distance / matrix.deviation <= loss.mu < 1.0001 * distance / matrix.deviation
-    whole = Fraction(1 / gaussian_scale(1.0, 1e-6))
-    assert abs((total + Fraction(loss.mu) ** 2) / whole**2 - 1) < Fraction(1, 10**14)
+    assert distance / matrix.deviation <= stated < 1.0001 * distance / matrix.deviation
+    whole = Fraction(1 / gaussian_scale(1.0, 1e-6)) ** 2
+    # Two levels of a block are less far apart than the noise is calibrated for.
+    assert 0.9 * whole < total + Fraction(stated) ** 2 <= whole
 
 
 def longest_first_change(plan, domain):
@@ -274,7 +275,7 @@ def test_the_shares_change_continuously_with_the_number_of_records():
     """From most for the products with the target to a third; no step above 3 %."""
     sizes = np.geomspace(430, 10**6, 300)
     plans = [plan_for(round(n)) for n in sizes]
-    shares = np.array([[noise.guarantee.epsilon for noise in plan.noises] for plan in plans])
+    shares = np.array([[*map(part, plan.releases)] for plan in plans])
     cross = shares[:, 1] / shares[:, 1:].sum(axis=1)
     assert cross[0] > 0.7
     assert 0.2 < cross[-1] < 0.4
@@ -286,13 +287,11 @@ def test_delta_is_spent_only_on_gaussian_noise():
     few = plan_of(DOMAINS["numbers"], "replace_one", delta=1e-6)
     many = plan_of(Domain.unit_box(60, target=(-1.0, 1.0)), "replace_one", delta=1e-6)
     assert isinstance(few.cross, KNormNoise)
-    assert few.noise.guarantee.delta == few.delta == 0
+    assert certify(few.releases, Public(1.0, 1e-6)).delta == 0
     assert isinstance(many.cross, GaussianNoise)
-    assert many.noise.guarantee.delta == 1e-6
-    assert sum(loss.mu**2 * count for loss, count in many.losses) ** -0.5 == pytest.approx(
-        gaussian_scale(1.0, 1e-6), rel=1e-12
-    )
-    assert len(many.losses) == 3
+    assert certify(many.releases, Public(1.0, 1e-6)).delta == 1e-6
+    total = sum(mu(release) ** 2 for release in many.releases)
+    assert total**-0.5 == pytest.approx(gaussian_scale(1.0, 1e-6), rel=1e-9)
 
 
 def fitted(n=600, **parameters):

@@ -23,6 +23,7 @@ from scipy.stats import norm
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
+from skdp.trusted import Public
 
 LOSSES = [Logistic(), SharpLogistic(0.75), PseudoHuber(0.3), PseudoHuber(2.0)]
 
@@ -274,11 +275,14 @@ def test_gaussian_noise_of_a_fit_for_persons_is_that_of_the_theorem(kind, neighb
     settings = {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian", "q": 0.8}
     settings |= {"regularization": 0.0}  # every row has weight 1
     model = kind(**settings, scaling_share=0, neighbors=neighbors, n_public=1000)
-    plans = {
-        unit: model._plan(Design(domain, True), 1000, 1, unit).objective
+    whole = {
+        unit: model._plan(Design(domain, True), 1000, 1, unit).minimiser
         for unit in ("row", "person")
     }
-    profile = replace(plans["person"].losses[0][0].profile, hidden=0.0)
+    plans = {unit: minimiser.objective for unit, minimiser in whole.items()}
+    public = Public(1.0, 1e-6, neighbors, "person")
+    ((loss, _),) = whole["person"].spent(public).losses
+    profile = replace(loss.profile, hidden=0.0)
     assert profile.loss == RecordLoss(plans["person"].loss, 4)
     budget = plans["person"].epsilon - plans["person"].output_epsilon
     reached = float(profile(budget)) + plans["person"].output_epsilon / 2

@@ -20,6 +20,7 @@ from skdp import Domain, DPHuberRegressor, DPLogisticRegression
 from skdp.geometry import LpBall
 from skdp.linear_model.losses import Logistic, PseudoHuber
 from skdp.privacy.normal import log_delta
+from skdp.trusted import Public
 
 MIXED = {"a": (0, 1), "b": list(range(7)), "c": (0, 9), "d": [0, 1]}
 DESIGNS = {
@@ -262,14 +263,17 @@ def test_the_noise_of_a_plan_covers_all_weighted_rows(kind, setting, regularizat
     for declared in ({f"x{j}": (0, 1) for j in range(4)}, MIXED):
         design = Design(Domain(declared, target=target), True)
         model = kind(**SETTINGS[setting], regularization=regularization, scaling_share=0)
-        plan = model._plan(design, 3000, 1, unit).objective
+        (minimiser,) = model._plan(design, 3000, 1, unit).releases
+        plan = minimiser.objective
         rows = rows_of(design, rng)
         scores = np.square(rows) @ (1 / plan.ridge)
         weights = np.minimum(1.0, plan.leverage / scores)
         gradients = plan.loss.slope_bound * weights[:, None] * rows
         if "delta" in SETTINGS[setting]:
             lengths = np.sqrt(np.square(gradients) @ (1 / plan.noise.variance()))
-            allowed = plan.losses[0][0].profile.shift
+            public = Public(1.0, 1e-6, unit=unit)
+            ((loss, _),) = minimiser.spent(public).losses
+            allowed = loss.profile.shift
         else:
             lengths = 2 * plan.noise.ball.gauge(gradients) / plan.noise.scale
             allowed = plan.q * (plan.epsilon - plan.output_epsilon)

@@ -36,7 +36,7 @@ _UNKNOWN = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class Published:
     """A published value with its release, its exact statistic, and the facts of the draw."""
 
     release: Any
@@ -71,14 +71,15 @@ class Entry:
 
     def rest(self, exact: Any) -> FloatArray:
         """Return the published value less an exact statistic, in units of the noise."""
-        return less(np.ravel(self.value).tolist(), exact, self.facts["unit"]) / self.facts["scale"]
+        rest = less(np.ravel(self.value).tolist(), exact, self.facts["unit"])
+        return np.asarray(rest / self.facts["scale"])
 
-    def change(self, other: Entry) -> FloatArray:
+    def change(self, other: Published) -> FloatArray:
         """Return the exact statistic of another table less the own one, in units of the noise."""
         units = np.broadcast_to(self.facts["unit"], len(self.exact)).tolist()
         steps = zip(other.exact, self.exact, units, strict=True)
         found = [float((a - b) * Fraction(2) ** unit) for a, b, unit in steps]
-        return np.array(found) / self.facts["scale"]
+        return np.asarray(np.array(found) / self.facts["scale"])
 
 
 def less(values: Sequence[float], exact: Sequence[int], unit: Any) -> FloatArray:
@@ -91,7 +92,7 @@ def less(values: Sequence[float], exact: Sequence[int], unit: Any) -> FloatArray
 # Losses
 
 
-def loss_of(own: Entry, other: Entry) -> Interval:
+def loss_of(own: Published, other: Published) -> Interval:
     """Return the log-ratio of the densities, or probabilities, of the own table and another one."""
     release = own.release
     if own.is_minimiser:
@@ -174,7 +175,7 @@ def _of_matrix(
 
 def matrix_of(layout: Any, entries: FloatArray) -> FloatArray:
     """Return the matrix of differences of moments; entries that are not released are 0."""
-    return np.nan_to_num(layout.gram(entries, None if layout.adds else 0.0))
+    return np.asarray(np.nan_to_num(layout.gram(entries, None if layout.adds else 0.0)))
 
 
 def size_of_matrix(layout: Any, entries: FloatArray) -> float:
@@ -193,7 +194,7 @@ def trace_norm(matrix: FloatArray) -> float:
     return float(np.abs(np.linalg.eigvalsh(matrix)).sum())
 
 
-def log_probabilities(entry: Entry) -> dict[int, float]:
+def log_probabilities(entry: Published) -> dict[int, float]:
     """Return the log-probability of each candidate of a choice."""
     among = entry.facts.get("among", range(len(entry.exact)))
     rate = Fraction(2) ** entry.facts.get("unit", 0) / Fraction(entry.facts["scale"])
@@ -211,7 +212,7 @@ def log_probabilities(entry: Entry) -> dict[int, float]:
     return dict(zip(among, found, strict=True))
 
 
-def _of_levels(own: Entry, other: Entry) -> float:
+def _of_levels(own: Published, other: Published) -> float:
     """Return the loss of noisy counts above a threshold; inf for a level of one table only."""
     release, scale = own.release, own.release.noise.scale * own.facts["scale"]
     published, found = {name: -count for count, name in own.value}, 0.0
@@ -235,14 +236,14 @@ def _log_below(threshold: float, count: int | None, scale: float) -> float:
     return math.log1p(-math.exp(-size) / 2) if size > 0 else size - math.log(2)
 
 
-def _of_minimiser(own: Entry, other: Entry) -> Interval:
+def _of_minimiser(own: Published, other: Published) -> Interval:
     """Return the loss at the published point, with that of the output noise on both sides."""
     objective, noise = own.release.objective, own.release.objective.noise
     mine, others = (linear_term_at(entry, own.value) for entry in (own, other))
     if objective.n_classes > 1 and isinstance(noise, KNormNoise):
         # The mean over the classes is taken off: the marginal density changes by no more.
         pair = [linear_term_at(entry, own.value, whole=True) for entry in (own, other)]
-        low, high = _around(noise.ball.gauge(pair[1] - pair[0]) / noise.scale)
+        low, high = _around(float(noise.ball.gauge(pair[1] - pair[0])) / noise.scale)
     else:
         low, high = _of_noise(noise, mine, others)
     bent = _log_determinant(own, own.value) - _log_determinant(other, own.value)
@@ -258,7 +259,7 @@ class _Whole(Softmax):
         return super().slopes(z, y) - (1 - self.normalizer) / self.n_classes
 
 
-def linear_term_at(entry: Entry, point: FloatArray, whole: bool = False) -> FloatArray:
+def linear_term_at(entry: Published, point: FloatArray, whole: bool = False) -> FloatArray:
     """Return the linear term with which a point is the minimiser.
 
     A common shift of all classes moves no density of a joint model. With ``whole`` it is the one
@@ -271,7 +272,7 @@ def linear_term_at(entry: Entry, point: FloatArray, whole: bool = False) -> Floa
     return -np.asarray(objective.gradient(np.ravel(point)))
 
 
-def _log_determinant(entry: Entry, point: FloatArray) -> float:
+def _log_determinant(entry: Published, point: FloatArray) -> float:
     """Return the log-determinant of the second derivative of the objective at a point."""
     found = entry.exact.hessian(np.ravel(point))
     rest = np.setdiff1d(np.arange(len(found.diagonal)), found.core)
@@ -282,7 +283,7 @@ def _log_determinant(entry: Entry, point: FloatArray) -> float:
 # Changes
 
 
-def size_of_change(own: Entry, other: Entry, relation: str) -> float:
+def size_of_change(own: Published, other: Published, relation: str) -> float:
     """Return the change of a statistic over the greatest one that its release allows."""
     release = own.release
     if own.is_minimiser:
@@ -294,8 +295,8 @@ def size_of_change(own: Entry, other: Entry, relation: str) -> float:
         return float((max(moved) - min(moved)) * rate) / release.width
     if own.is_counted:
         names = own.exact.keys() | other.exact.keys()
-        moved = [abs(own.exact.get(name, 0) - other.exact.get(name, 0)) for name in names]
-        return sum(moved) / records_changed(release.neighbors)
+        changed = sum(abs(own.exact.get(n, 0) - other.exact.get(n, 0)) for n in names)
+        return float(changed) / records_changed(release.neighbors)
     change = getattr(release, "change", None)
     moved = own.change(other) * own.facts["scale"]
     match change:
@@ -303,12 +304,12 @@ def size_of_change(own: Entry, other: Entry, relation: str) -> float:
             return 0.0
         case Change():
             return float(change.ball.gauge(moved)) / change.radius
-        case _ if hasattr(change, "parts"):  # balls around parts of the changes
-            most = records_changed(change.neighbors)
-            return max(float(ball.gauge(moved[list(at)])) / most for ball, at in change.parts())
         case RowsWithin():
             most = records_changed(change.neighbors) * change.square
-            return size_of_matrix(change.layout, moved) / most
+            return float(size_of_matrix(change.layout, moved) / most)
+        case _ if hasattr(change, "parts"):  # balls around parts of the changes
+            sizes = [float(ball.gauge(moved[list(at)])) for ball, at in change.parts()]
+            return max(sizes) / records_changed(change.neighbors)
     return math.inf
 
 
@@ -337,7 +338,7 @@ def _over_sizes(moved: FloatArray, shifts: Any, gaussian: bool) -> float:
     return float((found / allowed).max())
 
 
-def _change_of_minimiser(own: Entry, other: Entry, relation: str) -> float:
+def _change_of_minimiser(own: Published, other: Published, relation: str) -> float:
     """Return the change of the gradient at the published point over the greatest one."""
     release, noise = own.release, own.release.objective.noise
     pair = [linear_term_at(entry, own.value, whole=True) for entry in (own, other)]
@@ -349,7 +350,7 @@ def _change_of_minimiser(own: Entry, other: Entry, relation: str) -> float:
     return max(sizes)
 
 
-def _change_of_curvature(own: Entry, other: Entry) -> float:
+def _change_of_curvature(own: Published, other: Published) -> float:
     """Return the change of the second derivative, over the penalty's, over the greatest one."""
     objective, point = own.release.objective, np.ravel(own.value)
     found = [entry.exact.hessian(point) for entry in (own, other)]
@@ -359,4 +360,4 @@ def _change_of_curvature(own: Entry, other: Entry) -> float:
     at = found[0].core[0]
     penalty = np.array([own.exact.penalty(unit) for unit in np.eye(len(point))])[np.ix_(at, at)]
     changed = eigh(found[0].matrix[0] - found[1].matrix[0], penalty, eigvals_only=True)
-    return float(np.abs(changed).max()) / most
+    return float(np.abs(changed).max() / most)

@@ -55,7 +55,8 @@ def _bits(value: Any) -> tuple[Any, ...]:
 
 def text_of(value: Any) -> str:
     """Return the repr of an object, without an address."""
-    return "" if type(value).__repr__ is object.__repr__ else repr(value)
+    own: Any = type(value).__repr__
+    return "" if own is object.__repr__ else repr(value)
 
 
 def _inside(value: Any) -> dict[str, Any] | None:
@@ -88,5 +89,7 @@ def _attributes(value: Any) -> dict[str, Any] | None:
         slots = vars(cls).get("__slots__", ())
         names = (slots,) if isinstance(slots, str) else slots
         found |= {name: getattr(value, name) for name in names if hasattr(value, name)}
-    found = {f".{name}": own for name, own in found.items() if name not in _GIVEN}
-    return found or None
+    # When a property is cached depends on earlier computations, and not on the data.
+    kinds = {name: isinstance(getattr(type(value), name, None), cached_property) for name in found}
+    names = sorted(found, key=lambda name: name * kinds[name])
+    return {f".{name}": found[name] for name in names if name not in _GIVEN} or None

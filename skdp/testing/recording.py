@@ -30,8 +30,8 @@ from skdp._draws import discrete_laplace
 from skdp._publish import Recorder
 from skdp.privacy import Guarantee
 from skdp.testing._realised import (
-    Entry,
     Interval,
+    Published,
     linear_term_at,
     loss_of,
     size_of_change,
@@ -64,7 +64,7 @@ class Tape(Recorder):
         The published values that are repeated.
     choose : callable or None
         Returns the value that is published instead of the one that was drawn, or None, for an
-        `Entry` with the latter.
+        `Published` with the latter.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Tape(Recorder):
     ) -> None:
         super().__init__(PCG64(seed))
         self.seed, self.recorded, self.choose = seed, recorded, choose
-        self.entries: list[Entry] = []
+        self.entries: list[Published] = []
         self._grains: tuple[int | None, list[int]] = (None, [])
         self.wrong: list[str] = []
 
@@ -93,7 +93,7 @@ class Tape(Recorder):
         if facts.get("unit", 0) is None:
             exact, facts = [m * Fraction(2) ** e for m, e in exact], facts | {"unit": 0}
         self._continue(0)
-        drawn = Entry(release, exact, draw(self), facts)
+        drawn = Published(release, exact, draw(self), facts)
         value, before = drawn.value, len(self.entries)
         self._check_noise(drawn)
         if self.recorded is not None:
@@ -102,7 +102,7 @@ class Tape(Recorder):
             value = self.recorded.entries[before].value
         elif self.choose is not None and (chosen := self.choose(drawn)) is not None:
             value = chosen
-        self.entries.append(Entry(release, exact, value, facts))
+        self.entries.append(Published(release, exact, value, facts))
         self.restart()
         return copy.copy(value)
 
@@ -121,7 +121,7 @@ class Tape(Recorder):
 
     # The noise
 
-    def _check_noise(self, drawn: Entry) -> None:
+    def _check_noise(self, drawn: Published) -> None:
         """Compare a value with the one that the law of its release gives."""
         right = True
         if drawn.is_minimiser:
@@ -133,7 +133,7 @@ class Tape(Recorder):
         if not right:
             self.wrong.append(f"noise: {drawn.name} does not have the noise of its release")
 
-    def _expected(self, drawn: Entry) -> Any:
+    def _expected(self, drawn: Published) -> Any:
         """Return the exact statistic with a draw of the release's noise from the same stream."""
         facts, unit = drawn.facts, drawn.facts["unit"]
         if "ahead" in facts:  # noise of several passes was drawn at once
@@ -160,7 +160,7 @@ class Tape(Recorder):
             self.wrong.append(f"noise: draws of {type(noise).__name__} are the same")
         return found
 
-    def _is_perturbed(self, drawn: Entry) -> bool:
+    def _is_perturbed(self, drawn: Published) -> bool:
         """Return whether a point is the minimiser for a draw of V, with the output noise."""
         objective, point = drawn.release.objective, np.ravel(drawn.value)
         hidden, linear_term = objective.hidden, self._noise(objective.noise, (len(self.entries), 0))
@@ -176,7 +176,7 @@ class Tape(Recorder):
         # The distance from the minimiser, to first order, in steps of the output noise.
         steps = np.ldexp(np.linalg.solve(found.matrix[0], -moved), -hidden.exponent)
         away, whole = (float(np.abs(own).sum()) for own in (steps - output[at], output))
-        return away <= hidden.steps + _BENT * whole
+        return bool(away <= hidden.steps + _BENT * whole)
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ def replay(
     neighbour: Any,
     *,
     seed: int = 0,
-    choose: Callable[[Entry], Any] | None = None,
+    choose: Callable[[Published], Any] | None = None,
 ) -> Replay:
     """Record a fit to a table, repeat it on a neighbouring one, and compare.
 
@@ -295,7 +295,7 @@ def replay(
     is_whole = getattr(first.model, "_is_whole", lambda unit: True)
     in_two_steps = guarantee is not None and not is_whole(guarantee.unit)
     if guarantee is not None:
-        wrong += _proof(tape, guarantee, in_two_steps)
+        wrong += _proof(first.model, tape, guarantee, in_two_steps)
     changes = _changes(pairs, "add_remove" if in_two_steps else relation)
     allowed = 2 if in_two_steps else 1  # a removal and an addition
     wrong += [
@@ -381,16 +381,14 @@ def _flow(first: _Shown, second: _Shown, tape: Tape, again: Tape) -> Iterator[st
         yield "flow: messages have another order"
     names = [[entry.name for entry in own.entries] for own in (tape, again)]
     if names[0] != names[1]:
-        at = next(
-            (k for k, pair in enumerate(zip(*names, strict=False)) if pair[0] != pair[1]), None
-        )
-        what = "their number" if at is None else f"number {at}: {names[0][at]}, {names[1][at]}"
+        unlike = [pair for pair in zip(*names, strict=False) if pair[0] != pair[1]]
+        what = " and ".join(unlike[0]) if unlike else f"{len(names[0])} and {len(names[1])} values"
         yield f"flow: the published values are not those of the same releases ({what})"
-    for own, other in zip(tape.entries, again.entries, strict=False):
-        pairs = ("release", own.release, other.release), ("facts", own.facts, other.facts)
-        found = [place for what, *pair in pairs for place in differences(what, *pair)]
+    for entry, same in zip(tape.entries, again.entries, strict=False):
+        found = [*differences("release", entry.release, same.release)]
+        found += differences("facts", entry.facts, same.facts)
         if found:
-            yield f"flow: {own.name} is not published in the same way ({found[0]})"
+            yield f"flow: {entry.name} is not published in the same way ({found[0]})"
             break
     yield from _certified(first.model, tape)
     for place in differences("model", first.model, second.model):
@@ -423,10 +421,14 @@ def _certified(model: Any, tape: Tape) -> Iterator[str]:
             yield f"flow: of {entry.name} {found}"
 
 
-def _proof(tape: Tape, guarantee: Guarantee, in_two_steps: bool) -> Iterator[str]:
+def _proof(model: Any, tape: Tape, guarantee: Guarantee, in_two_steps: bool) -> Iterator[str]:
     """Yield why what was published does not prove a guarantee."""
     releases = {id(entry.release): entry.release for entry in tape.entries}.values()
+    # Bounds on compositions depend a little on the order.
+    order = [own.name for own in getattr(model, "releases_", ())]
     names = [getattr(release, "name", None) for release in releases]
+    if {*names} <= {*order}:
+        releases = sorted(releases, key=lambda own: order.index(own.name))
     # The fits of a search, to disjoint parts of the records, have releases of the same names.
     if len(set(names)) < len(names) or not all(hasattr(own, "spent") for own in releases):
         return
@@ -437,19 +439,19 @@ def _proof(tape: Tape, guarantee: Guarantee, in_two_steps: bool) -> Iterator[str
         yield f"proof: {error}"
 
 
-def _times(entry: Entry) -> float:
+def _times(entry: Published) -> float:
     """Return the greatest number of values that a release publishes."""
     release = entry.release
     if isinstance(release, PrivateChoice):
         return release.times
     if entry.is_minimiser:
-        return release.objective.models
+        return int(release.objective.models)
     if isinstance(getattr(release, "change", None), Releases) and "parts" in entry.facts:
         return int(release.change.count * entry.facts["parts"])
     return getattr(release, "columns", 1)
 
 
-def _changes(pairs: list[tuple[Entry, Entry]], relation: str) -> dict[str, float]:
+def _changes(pairs: list[tuple[Published, Published]], relation: str) -> dict[str, float]:
     """Return the greatest change of each release over what it allows."""
     found: dict[str, float] = {}
     repeated: dict[int, list[Any]] = {}
@@ -466,6 +468,6 @@ def _changes(pairs: list[tuple[Entry, Entry]], relation: str) -> dict[str, float
     return found
 
 
-def _cost(entry: Entry) -> float:
+def _cost(entry: Published) -> float:
     """Return a bound on what the lattice adds to the loss of a value, under both tables."""
     return 2 * len(entry.exact) / entry.facts["lattice"].dither if entry.is_sum else 0.0

@@ -343,18 +343,6 @@ def test_a_person_with_equal_rows_counts_as_one_row(kind, settings):
     assert often.intercept_ == pytest.approx(once.intercept_, abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", ESTIMATORS)
-def test_nothing_public_depends_on_the_number_of_rows(kind):
-    """Two data sets with as many persons and other numbers of rows have the same public facts."""
-    shown = []
-    for seed, most in ((0, 2), (1, 40)):
-        X, labels, numbers, ids = panel(50, most, seed)
-        model = fitted(kind, X, labels, numbers, ids, delta=1e-6)
-        plan = model._plan(model._design, 50, 1, "person")
-        shown.append((repr(model.guarantee_), repr(model.noise_), repr(plan.releases)))
-    assert shown[0] == shown[1]
-
-
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_a_cap_under_replace_one_is_planned_as_removal_and_addition(delta):
     settings = {"delta": delta, "rows_per_person": 4}

@@ -89,11 +89,31 @@ def test_a_witness_spends_nearly_all_of_epsilon(name):
     assert 0.999 <= found.loss <= found.epsilon == 1.0
 
 
-def test_a_choice_spends_all_of_its_width():
-    """Of two candidates with opposite changes one has nearly all of the loss."""
-    model, *tables = of_sums(skdp.DPCoordinateDescentRegressor, (-1, 1), order="greedy")[:3]
-    found = replay(model, *tables, choose=lambda entry: None).check()
-    assert found.changes["choices"] <= 1
+def test_gaussian_gradients_change_as_much_as_they_may():
+    """The same pair with a delta: the length of the changes of all passes is the stated one."""
+    facts = {"mechanism": "gaussian", "delta": 1e-6, "scaling_share": 0, "n_passes": 20}
+    model, *tables, choose = of_sums(skdp.DPCoordinateDescentRegressor, (-1, 1), **facts)
+    found = replay(model, *tables, choose=choose).check()
+    assert found.delta == 1e-6
+    assert found.changes["gradients"] == pytest.approx(1.0, rel=1e-4)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.8])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_every_release_of_the_inference_stage_is_seen(share, delta):
+    """For persons of one to fifty rows, of a regression and of labels."""
+    domain = Domain({"p": (0, 1), "q": ["a", "b"]}, (0.0, 1.0))
+    X, y = domain.sample(80, random_state=0, with_target=True)
+    persons, others = np.arange(80) // 2, np.arange(80) // 2
+    other = X.assign(p=X["p"].where(persons != 7, 9.0))
+    for name in cases.ESTIMATORS:
+        labels = name in cases.CLASSIFIERS
+        own = Domain({"p": (0, 1), "q": ["a", "b"]}, ["no", "yes"]) if labels else domain
+        target = np.where(y > 0.5, "yes", "no") if labels else y
+        model = getattr(skdp, name)(domain=own, inference_share=share, delta=delta)
+        pair = [{"X": x, "y": target, "groups": ids} for x, ids in ((X, persons), (other, others))]
+        found = replay(model, *pair).check()
+        assert {"scales", "limits", "scores", "curvatures", "squares"} <= {*found.losses}
 
 
 # Deltas

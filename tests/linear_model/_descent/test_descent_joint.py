@@ -8,7 +8,6 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from attacker import check_attack, check_audit
 from descent_runs import undithered
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -435,35 +434,3 @@ def test_the_noise_is_what_the_worst_record_needs(delta, scale):
     found = norm.cdf(mu / 2 - 1 / mu) - math.e * norm.cdf(-mu / 2 - 1 / mu)
     assert (found <= delta) == (scale == 1.0)
     assert found > 0.99 * delta
-
-
-def tables():
-    """Neighbouring tables of three labels: one row and its label are replaced."""
-    rng = np.random.default_rng(0)
-    X = rng.integers(-(2**20), 2**20, (40, 3)) / 2.0**20
-    y = rng.choice(["a", "b", "c"], 40)
-    y[:3] = ["a", "b", "c"]
-    X[3] = 1 - 2.0**-20
-    other, labels = X.copy(), y.copy()
-    other[3], labels[3] = -1, "c" if y[3] != "c" else "a"
-    return (X, y), (other, labels)
-
-
-def attacked(epsilon, delta):
-    return DPCoordinateDescentClassifier(epsilon=epsilon, delta=delta, classes=["a", "b", "c"])
-
-
-@pytest.mark.rest_is_slow(1)
-@pytest.mark.parametrize("delta", [1e-6, 0.0])
-def test_nothing_tells_tables_apart(delta):
-    """The attacker that reads the whole fitted model, and the audit of its coefficients."""
-    check_attack(attacked(0.1, delta), tables(), 26)
-    check_audit(attacked(1.0, delta), tables(), 60)
-
-
-def test_noise_that_is_much_too_little_is_caught(monkeypatch):
-    """The twin, with a hundredth of the noise."""
-    rvs = RepeatedNoise.rvs
-    monkeypatch.setattr(RepeatedNoise, "rvs", lambda self, *args: rvs(self, *args) * 0.01)
-    with pytest.raises(AssertionError, match="is not private"):
-        check_audit(attacked(1.0, 1e-6), tables(), 60)

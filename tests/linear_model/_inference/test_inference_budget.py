@@ -9,9 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from inner_fits import Design
-from inner_inference import plan_module as limits_module
 from inner_inference import release_module
-from inner_moments import stage_module as scaling_module
 
 from skdp import (
     BudgetExceeded,
@@ -284,45 +282,6 @@ def test_a_file_keeps_the_model_and_its_inference(kind, epsilon):
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     if epsilon > 1 and hasattr(model, "bounds_"):  # those of the domain
         np.testing.assert_allclose(model.bounds_, [[0, 3], [-1, 1]], atol=1e-12)
-
-
-@pytest.mark.parametrize("persons", [False, True])
-@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("delta", [0.0, 1e-4])
-def test_nothing_but_noisy_sums_is_read_off_the_records(delta, neighbors, persons, monkeypatch):
-    """With noise in the place of all sums, different records make the same model, bit by bit."""
-
-    def noise_only(self, exact, unit, noise, rng):
-        return 1 + np.abs(noise)
-
-    monkeypatch.setattr(Lattice, "release", noise_only)
-    frame = table(DPLinearRegression)
-    other = frame.assign(a=3 - frame["a"] / 2, b=-frame["b"], y=frame["y"] ** 2 - 0.3, job="y")
-    seen = []
-    for own in (frame, other):
-        model = made(DPLinearRegression, delta=delta, neighbors=neighbors)
-        given = own if persons else own.drop(columns="person")
-        model.fit(given, target="y", groups="person" if persons else None)
-        seen.append((model.to_json(), str(model.summary()), str(model.releases_)))
-    assert seen[0] == seen[1]
-
-
-@pytest.mark.parametrize("delta", [0.0, 1e-4])
-@ALL
-def test_each_sum_is_released_with_the_noise_of_its_place(kind, delta, monkeypatch):
-    """In the order of ``releases_``, once each: noise of another release would do for none."""
-    used, release = [], release_module.release_exact
-
-    def noted(named, exact, rng):
-        used.append((named.noise, len(exact)))
-        return release(named, exact, rng)
-
-    for module in (release_module, limits_module, scaling_module):
-        monkeypatch.setattr(module, "release_exact", noted)
-    model = made(kind, delta=delta).fit(table(kind).drop(columns="person"), target="y")
-    for (noise, size), release in zip(used[-5:], model.releases_[-5:], strict=True):
-        assert size == noise.dim
-        assert noise is release.noise
 
 
 def test_a_bound_of_zero_is_no_bound_that_clips():

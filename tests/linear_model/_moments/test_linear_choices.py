@@ -82,31 +82,6 @@ def test_seeds_make_the_guarantee_void_everywhere():
     assert real.moments_.noise.guarantee.holds
 
 
-def public_side(model):
-    """All that does not come from the release; scales do, and with them the deviations."""
-    deviation = [] if model.moments_.is_scaled else model.moments_.deviation.tolist()
-    return (
-        model.moments_.names, deviation, repr(model), str(model.guarantee_),
-        repr(model.noise_.guarantee), model.noise_.covariance().tolist(), model.n_features_in_,
-        model.n_iter_, sorted(vars(model)),
-    )  # fmt: skip
-
-
-def test_nothing_but_the_release_depends_on_the_number_of_records_where_it_is_private():
-    """The twin: under replace-one it is public, and used."""
-    for mechanism in ("auto", "matrix", "hull"):
-        for n_public in (None, 30, 4000):
-            model = DPLinearRegression(
-                domain=BOX, neighbors="add_remove", mechanism=mechanism, random_state=0,
-                n_public=n_public,
-            )  # fmt: skip
-            sides = [public_side(model.fit(*data(n, seed=n))) for n in (1, 2, 4000)]
-            assert sides[0] == sides[1] == sides[2]
-            assert model.moments_.is_scaled == (mechanism == "auto" and n_public != 30)
-    public = [DPLinearRegression(domain=BOX, random_state=0).fit(*data(n)) for n in (30, 4000)]
-    assert public_side(public[0]) != public_side(public[1])
-
-
 def test_the_count_is_released_with_noise_where_it_is_private():
     X, y = data(500)
     grams = [

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from descent_runs import undithered
 from poor_tables import TABLES, both, fit_quietly
-from scipy.stats import kstest
 
 from skdp import Domain, DPCoordinateDescentClassifier, DPCoordinateDescentRegressor, Ledger
 from skdp.linear_model import Progress
@@ -349,45 +348,6 @@ def test_a_law_keeps_its_shape_and_is_scaled(law):
     for f in found:
         assert f.isf(1e-3) / f.isf(0.1) == pytest.approx(law.isf(1e-3) / law.isf(0.1), rel=1e-6)
         assert f.var() == pytest.approx(found[0].var(), rel=1e-6)
-
-
-@pytest.mark.rest_is_slow(1)
-@pytest.mark.parametrize(("share", "neighbors"), [(0, "replace_one"), (0.2, "add_remove")])
-def test_the_law_of_the_model_is_the_law_of_the_draws(share, neighbors):
-    """Every draw of a fit came from noise_.law, and there were as many as were paid for.
-
-    The 8000 draws or more of four fits are held against a false alarm of 1e-7 by Kolmogorov and
-    Smirnov's test, for which sqrt(n) D must be 2.9. The twin has 0.7 times the noise: it is off by
-    sup |F(x) - F(x / 0.7)| = .075, or 6.7, and what is left, 3.8, is 7 standard deviations of it.
-    """
-    drawn = []
-
-    class Spy(Hyperbolic):
-        def rvs(self, size, rng):
-            found = super().rvs(size, rng)
-            drawn.append((self, np.array(found)))
-            return found
-
-    rng = np.random.default_rng(0)
-    facts = {"scaling_share": share, "neighbors": neighbors, "mechanism": Spy(), "delta": 1e-6}
-    model = DPCoordinateDescentClassifier(classes=[0, 1], n_passes=500, **facts)
-    model.fit(X, Y)  # at its first use the law is checked by draws
-    drawn.clear()
-    for _ in range(4):
-        model.set_params(random_state=rng).fit(X, Y)
-    laws, draws = zip(*drawn, strict=True)
-    assert set(laws) == {model.noise_.law}
-    staged = {0: 0, 0.2: 2 * 3 + (neighbors == "add_remove")}[share]
-    assert sum(part.size for part in draws) == 4 * (2000 + staged)
-    assert sum(count for _, count in model.noise_.shifts) >= 2000 + staged
-    values = np.concatenate([part.ravel() for part in draws])
-    law = model.noise_.law
-
-    def cdf(x):
-        return np.exp(law.logsf(-x))  # even
-
-    assert kstest(values, cdf).pvalue > 1e-7
-    assert kstest(0.7 * values, cdf).pvalue < 1e-7
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])

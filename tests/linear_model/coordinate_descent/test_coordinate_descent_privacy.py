@@ -5,15 +5,12 @@ lines the least delta of whole runs is an integral.
 """
 
 import math
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from descent_runs import fitted, followed, weights
-from scipy.integrate import quad
 from scipy.special import expit, ndtr, roots_legendre
-from scipy.stats import kstest
 
 from skdp.linear_model.coordinate_descent import (
     DPCoordinateDescentClassifier,
@@ -83,77 +80,6 @@ def test_the_average_of_many_passes_has_the_noise_of_their_mean():
     # A sum of 1 stands for the bound of 2 on residuals.
     expected = best + np.linalg.solve(B, ends - 2 * noise.mean(axis=0))
     np.testing.assert_allclose(found.mean(axis=0), expected, atol=1e-12)
-
-
-# The noise really drawn
-
-
-def mean_size(law):
-    """E|X|, and the deviation of |X| over it."""
-    mean = 2 * quad(lambda x: math.exp(law.logsf(x)), 0, np.inf)[0]
-    return mean, math.sqrt(law.var() / mean**2 - 1)
-
-
-def too_far(noise, law):
-    """How many deviations the mean size of the noise is from the law's."""
-    mean, spread = mean_size(law)
-    return abs(np.abs(noise).mean() / mean - 1) * math.sqrt(len(noise)) / spread
-
-
-@lru_cache
-def noise_of(mechanism, passes, d, seed=0):
-    """The noise of all sums, recovered from the coefficients: with zeros for data it is alone."""
-    run = fitted(
-        *(DPCoordinateDescentClassifier, np.zeros((2, d)), [0, 1]),
-        **{"seed": seed, "n_passes": passes, "mechanism": mechanism, "step_size": 0.5},
-    )
-    steps = np.diff(run.path, axis=0, prepend=np.zeros((1, d)))
-    noise = -steps * run.precision / (0.5 / (2 * 0.25))
-    return noise.ravel(), run.model.noise_.law
-
-
-@pytest.mark.rest_is_slow(1)
-@pytest.mark.parametrize(
-    ("mechanism", "passes"), [("gaussian", 100), ("laplace", 200), ("flipped_huber", 200)]
-)
-def test_the_noise_of_all_sums_has_the_calibrated_law(mechanism, passes):
-    """False alarms: 5.2 deviations are 2e-7; KS 1e-6. Five percent too little is seen."""
-    noise, law = noise_of(mechanism, passes, 100)
-    assert too_far(noise, law) < 5.2
-    assert too_far(0.95 * noise, law) > 5.2
-    # The law of the size from its own log of a tail.
-    assert kstest(2 * np.exp(law.logsf(np.abs(noise))), "uniform").pvalue > 1e-6
-    assert abs(np.sign(noise).mean()) * math.sqrt(len(noise)) < 5.2
-
-
-def test_noise_is_never_used_twice():
-    """Not in a pass, nor from one to the next: no two are equal or go together."""
-    noise, law = noise_of("gaussian", 100, 100)
-    assert len(np.unique(noise.round(6))) > 0.99 * len(noise)
-    for lag in (1, 99, 100, 101, 200):
-        together = (noise[lag:] * noise[:-lag]).mean() / law.var()
-        assert abs(together) * math.sqrt(len(noise) - lag) < 5.5  # 4e-8 each, by chance
-
-
-@pytest.mark.slow("5 % of noise are seen in thousands of releases only")
-@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
-def test_five_percent_too_little_noise_is_seen_in_its_distribution(mechanism):
-    """KS at 1e-6; the size of 0.95 times the noise is 0.018 away, or more, for chance's 0.005."""
-    noise, law = noise_of(mechanism, 400, 100, seed=1)
-    assert kstest(2 * np.exp(law.logsf(np.abs(noise))), "uniform").pvalue > 1e-6
-    assert kstest(2 * np.exp(law.logsf(np.abs(0.95 * noise))), "uniform").pvalue < 1e-6
-
-
-def test_in_random_order_every_step_has_a_draw_of_its_own():
-    """Each pass moves every coordinate once, by a draw of its own, whatever the order."""
-    run = fitted(
-        *(DPCoordinateDescentClassifier, np.zeros((2, 7)), [0, 1]),
-        **{"n_passes": 30, "order": "random"},
-    )
-    moved = np.diff(run.path, axis=0, prepend=np.zeros((1, 7))) * run.precision
-    drawn = -2 * np.reshape(run.draws, (30, 7))
-    np.testing.assert_allclose(moved, drawn, rtol=1e-9)
-    assert len(np.unique(drawn)) == drawn.size
 
 
 # What whole runs tell: exact integrals against the guarantee
@@ -275,31 +201,3 @@ def test_the_worst_run_tells_what_was_promised_and_a_twin_more(mechanism, epsilo
     if delta == 0:
         assert run_delta(toy, *WORST, epsilon) < 1e-12
         assert run_delta(twin, *WORST, epsilon) > 1e-4
-
-
-@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
-def test_every_sum_of_the_worst_pair_differs_as_much_as_it_may(mechanism):
-    """Through the estimator: the same draws, targets at either end, so that the bound is attained.
-
-    By 2 in every sum, or all sums of a pass together by twice the bound on a row's length.
-    """
-    size, runs = 1e-4, []
-    for y in (-1.0, 1.0):
-        facts = {"n_passes": 20, "step_size": size, "clip": "auto", "epsilon": 50.0}
-        run = fitted(
-            DPCoordinateDescentRegressor, np.ones((1, 3)), [y], mechanism=mechanism, **facts
-        )
-        runs.append((np.diff(run.path, axis=0, prepend=np.zeros((1, 3))), run))
-    (low, run), (high, again) = runs
-    assert run.draws == again.draws
-    # A step is size * unit * (sum + noise), and the two sums are opposite.
-    noise = np.reshape(run.draws, low.shape) / run.precision
-    unit = -(low + high) / 2 / size / noise
-    np.testing.assert_allclose(unit, unit[0, 0], rtol=1e-6)
-    apart = (high - low) / (size * unit)
-    if run.plan.rows.bound is None:
-        np.testing.assert_allclose(np.abs(apart), 2.0, rtol=1e-6)
-    else:
-        power = run.plan.rows.power
-        lengths = np.abs(apart) ** power @ run.precision**power
-        np.testing.assert_allclose(lengths, 2**power * run.plan.rows.bound, rtol=1e-4)

@@ -1,4 +1,4 @@
-"""Random numbers with a bounded distance from draws of real-valued laws.
+"""Trusted. Random numbers with a bounded distance from draws of real-valued laws.
 
 A sampler that works with floats draws from a discrete law. For the functions of this module, the
 distance to a draw of the exact law has a bound for every draw, also in both tails. The proofs of

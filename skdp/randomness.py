@@ -1,4 +1,4 @@
-"""Random generators for noise, and the lattice on which results are released.
+"""Trusted. Random generators for noise, and the lattice on which results are released.
 
 Noise protects a record only if it cannot be predicted. So by default every release draws from
 ChaCha20 with a fresh 256-bit key from the operating system, and no two copies, threads or

@@ -1,4 +1,4 @@
-"""Counts of records in public cells, and their noise: the theorems of estimated bounds.
+"""Trusted. Counts of records in public cells, and their noise: the theorems of estimated bounds.
 
 A number is in exactly one cell of a grid, whatever its value is and whatever other records are. So
 one record adds 1 to one count of each column, or nothing where it has no number. A person with

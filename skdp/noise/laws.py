@@ -1,4 +1,4 @@
-"""Log-concave laws: Gaussian, Laplace, logistic, Subbotin's, and four of two pieces.
+"""Trusted. Log-concave laws: Gaussian, Laplace, logistic, Subbotin's, and four of two pieces.
 
 Hazards of the normal law go through Mills' ratio R(t) = P(Z > t) / phi(t), t >= 0; 1 / R is its
 hazard rate (docs/proofs/noise_laws.md, section 2).

@@ -1,4 +1,4 @@
-"""Exact composition: bounds on epsilon and delta of several releases from their privacy losses.
+"""Trusted. Bounds on epsilon and delta of several releases, from their privacy losses.
 
 The losses of independent releases add. The product of the pairs that dominate each release
 dominates all of them, also if each mechanism depends on earlier outputs (Zhu, Dong & Wang 2022,

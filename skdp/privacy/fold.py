@@ -1,4 +1,4 @@
-"""Sums of independent losses by the fast Fourier transform of tilted laws, with error bounds.
+"""Trusted. Sums of independent losses by Fourier transforms of tilted laws, with error bounds.
 
 Under P the masses p of a loss are tilted to q(l) = p(l) e^(theta l) / M(theta). The q's are
 convolved. Then delta at epsilon is e^(K - theta epsilon) times the mean of

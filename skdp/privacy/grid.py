@@ -1,4 +1,4 @@
-"""Discretisation of a privacy loss: a pair on a grid that dominates it, and one it dominates.
+"""Trusted. A privacy loss on a grid: a pair that dominates it, and one that it dominates.
 
 H(gamma) = E_Q (Lambda - gamma)_+ is the profile at epsilon = log gamma, a convex function. A
 convex polygon with corners at the grid points gamma_i is the H of a pair with losses on the grid

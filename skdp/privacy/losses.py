@@ -1,4 +1,4 @@
-"""Privacy losses: the law of L = log dP/dQ of a pair that dominates a release.
+"""Trusted. Privacy losses: the law of L = log dP/dQ of a pair that dominates a release.
 
 A pair (P, Q) dominates a release if, for every two neighbouring data sets with output laws P', Q'
 and for every epsilon, sup over S of P'(S) - e^epsilon Q'(S) is at most that of (P, Q). Composition

@@ -1,4 +1,4 @@
-"""The privacy loss of noise with density proportional to exp(-|x|_2): one integral on a line.
+"""Trusted. The loss of noise with density proportional to exp(-|x|_2): one integral on a line.
 
 Let X have that density in d dimensions and be shifted by a vector of length v. The loss
 |X + v| - |X| is v tanh x for a real x whose density is proportional to

@@ -1,4 +1,4 @@
-"""Rounding to the safe side, and exact sums of amounts of privacy loss.
+"""Trusted. Rounding to the safe side, and exact sums of amounts of privacy loss.
 
 An upper bound is 0, and a lower bound 1, only if the truth is.
 

@@ -1,4 +1,4 @@
-"""Privacy loss and privacy profile of a one-dimensional law against the shifted law.
+"""Trusted. Privacy loss and privacy profile of a one-dimensional law against the shifted law.
 
 X has an even log-concave density f, and v > 0 is a shift. P is the law of X, Q is the law of
 X - v, and the privacy loss l(x) = log f(x) - log f(x + v) grows with x. So the optimal test is a

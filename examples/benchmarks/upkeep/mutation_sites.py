@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 
 # Folders and modules of the package.
-FOLDERS = ("noise", "geometry", "domain", "mechanisms", "privacy", "rows", "bounds")
+FOLDERS = ("trusted", "noise", "geometry", "domain", "mechanisms", "privacy", "rows", "bounds")
 FOLDERS += ("linear_model", "model_selection", "testing", "randomness.py", "_draws.py")
+FOLDERS += ("_publish.py",)
 
 # Modules on which no guarantee depends, and why.
 EXCLUDED = {
@@ -55,9 +56,8 @@ NAMES = {
     "linear_model/huber.py": "SMALL POWER MANY MANY_POWER GREATEST LEAST",
     "mechanisms/calibrate.py": "TIE _error",
     "mechanisms/ellipsoid.py": "TOLERANCE COARSE MOST_ROUNDS _SHRINK _BESIDE _STEP",
-    "mechanisms/independent.py": "MOST_SIZES SHARE _EXPONENTS",
-    "mechanisms/scales.py": "_SHARP _COARSE _COARSE_GAP _GRID _FINE_GRID law_of _lowest"
-    " MOST_CHECKED MOST_GROUPS of_equal_sizes",
+    "mechanisms/independent.py": "SHARE _EXPONENTS",
+    "mechanisms/scales.py": "_SHARP _COARSE _COARSE_GAP _GRID _FINE_GRID law_of _lowest",
     "mechanisms/statistics.py": "MOST_CHOICES MOST_LIFTED MOST_CORNERS",
     "privacy/composition.py": "_ROUGH_CELLS _MOST_CELLS _MOST_WINDOW _CHEAP _FAR _LEAST _SPARE _GAP"
     " _LONGEST_STEP _STEEPEST GridPlan plan _width _extent _log_bound _tilt _cells ends_on"
@@ -71,6 +71,7 @@ NAMES = {
     "privacy/radial.py": "_POINTS MOST_SHIFT _CHUNK",
     "privacy/curves.py": "_GOLDEN _STEPS _POINTS",
     "privacy/tradeoff.py": "_HALVINGS _TOLERANCE",
+    "trusted/independent.py": "MOST_SIZES MOST_GROUPS of_equal_sizes",
     "rows/block.py": "CELLS",
     "rows/cluster.py": "_FAN_IN",
     "rows/streamed.py": "MOST_KEPT",
@@ -133,10 +134,12 @@ class Mutation:
         return source[: self.start] + self.new.encode() + source[self.stop :]
 
 
-def drawn(package: Path, count: int, rng: np.random.Generator) -> list[Mutation]:
+def drawn(
+    package: Path, count: int, rng: np.random.Generator, places: Sequence[str] = FOLDERS
+) -> list[Mutation]:
     """Return mutations on lines spread evenly over all modules, at most one on a line."""
     by_line: dict[str, list[Mutation]] = defaultdict(list)
-    for folder in FOLDERS:
+    for folder in places:
         place = package / folder
         for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
             module = path.relative_to(package).as_posix()
@@ -145,8 +148,8 @@ def drawn(package: Path, count: int, rng: np.random.Generator) -> list[Mutation]
                     by_line[mutation.at].append(mutation)
     lines = list(by_line.values())
     count = min(count, len(lines))
-    places = ((np.arange(count) + rng.random(count)) * len(lines) / count).astype(int)
-    return [lines[k][rng.integers(len(lines[k]))] for k in dict.fromkeys(places.tolist())]
+    chosen = ((np.arange(count) + rng.random(count)) * len(lines) / count).astype(int)
+    return [lines[k][rng.integers(len(lines[k]))] for k in dict.fromkeys(chosen.tolist())]
 
 
 class Sites:

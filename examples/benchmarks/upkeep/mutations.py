@@ -290,13 +290,15 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="only say what would be changed")
     parser.add_argument("--again", action="store_true", help="try the survivors again")
     parser.add_argument("--everything", action="store_true", help="and with all tests of the line")
+    what = "folders and files of the package, such as trusted"
+    parser.add_argument("--places", nargs="+", default=FOLDERS, help=what)
     parser.add_argument("--extra", nargs="+", default=[], help="tests to run that the map lacks")
     arguments = parser.parse_args()
     copy = arguments.copy if arguments.copy.exists() else copied(ROOT, arguments.copy)
     if arguments.extra:
         shutil.copytree(ROOT / "tests", copy / "tests", ignore=UNUSED, dirs_exist_ok=True)
     rng = np.random.default_rng(arguments.seed)
-    mutations = mutation_sites.drawn(copy / "skdp", arguments.count, rng)
+    mutations = mutation_sites.drawn(copy / "skdp", arguments.count, rng, arguments.places)
     if arguments.list:
         print("\n".join(f"{m.at}: {m.old} -> {m.new}    {m.text}" for m in mutations))
         return

@@ -1,4 +1,4 @@
-"""The privacy loss of one record in objective perturbation: its bounds, and Gaussian profiles.
+"""Trusted. The privacy loss of a record in objective perturbation: bounds, Gaussian profiles.
 
 *A row.* The objective is that of `perturbation` with a normal V. Let S be the covariance of V, c
 the slope bound, mu the greatest Euclidean norm of c w(x) S^(-1/2) x over rows x, L the leverage,

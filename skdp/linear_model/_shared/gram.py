@@ -1,4 +1,4 @@
-"""The exact Gram matrix of the rows (1, x, y).
+"""Trusted. The exact Gram matrix of the rows (1, x, y).
 
 Each encoded number is rounded to a multiple of 2^-20, which keeps it within its bounds. Rows of a
 ball are first divided by a power of two, so that they lie in [-1, 1]. Products are then multiples

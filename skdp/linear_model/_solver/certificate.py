@@ -1,4 +1,4 @@
-r"""A gradient with a proven error bound for every order of summation.
+r"""Trusted. A gradient with a proven error bound for every order of summation.
 
 Write u = 2^-53 and gamma_k = k u / (1 - k u). A sum of k products, computed in any order, fused
 or not, has an error of at most gamma_k times the sum of the absolute products (Higham, Accuracy and

@@ -91,8 +91,9 @@ _HINTS: dict[str, dict[str, Any]] = {
 }
 _HINTS |= {name: {"ball": _BALL} for name in ("Change", "KNormNoise", "ScaledBall", "Sensitivity")}
 _HINTS["ShearedBall"] = {"ball": _BALL, "shift": NDArray[np.float64]}
-# Greatest dimension of a ball in a file; a greater one could fill the memory.
-_MOST_DIM = 2**20
+# Greatest dimension of a ball in a file, and number of columns of moments; greater ones could fill
+# the memory.
+_MOST_DIM, _MOST_ROWS = 2**20, 2**13
 # Types of the entries of arrays; "str" and "object" are for labels.
 ARRAYS = (
     *("bool", "float16", "float32", "float64", "str", "object"),
@@ -292,7 +293,10 @@ def _object(name: str, hint: Any, content: dict[str, Any]) -> Any:
         made = found(**values)
     except (TypeError, ArithmeticError, LinAlgError):
         raise fail(name, f"be a valid {kind}") from None
-    if hasattr(made, "gauge") and made.dim > _MOST_DIM:
+    layout = getattr(made, "layout", None)
+    if layout is not None and layout.n_rows > _MOST_ROWS:
+        raise fail(name, f"have at most {_MOST_ROWS} columns", layout.n_rows)
+    if layout is None and hasattr(made, "gauge") and made.dim > _MOST_DIM:
         raise fail(name, f"have a dimension of at most {_MOST_DIM}", made.dim)
     return made
 

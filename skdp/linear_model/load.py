@@ -90,11 +90,6 @@ _CLASSES = {
     "skdp.linear_model.logistic": "DPLogisticRegression",
     "skdp.linear_model.losses": "Logistic PseudoHuber SharpLogistic Softmax",
     "skdp.linear_model.proof": "Claim",
-    "skdp.trusted.gaussian": "GaussianNoise",
-    "skdp.trusted.independent": "IndependentNoise Releases RepeatedNoise",
-    "skdp.trusted.knorm": "KNormNoise",
-    "skdp.trusted.matrix": "MatrixGaussianNoise MatrixLaplaceNoise",
-    "skdp.trusted.noise": "Publication",
     "skdp.mechanisms.sensitivity": "Sensitivity",
     "skdp.noise.laws": "FlippedHuber Gaussian Laplace Logistic OffsetGaussian Subbotin"
     " TruncatedLaplace",
@@ -102,6 +97,9 @@ _CLASSES = {
     "skdp.privacy.losses": "FiniteLoss GaussianLoss PairLoss ProfileLoss SelectionLoss ShiftLoss",
     "skdp.privacy.radial": "RadialLoss RadialSum",
     "skdp.randomness": "Lattice",
+    "skdp.trusted.independent": "IndependentNoise Releases RepeatedNoise",
+    "skdp.trusted.matrix": "MatrixGaussianNoise MatrixLaplaceNoise",
+    "skdp.trusted.noise": "GaussianNoise KNormNoise Publication",
     "skdp.trusted.releases": "NoisySum PrivateChoice Public RowsWithin",
 }
 SKOPS_TYPES = tuple(
@@ -323,7 +321,10 @@ def _clipping(domain: Domain, encoded: Encoded) -> ClippingBounds:
 
 def _set_releases(model: Any, found: ModelFile) -> None:
     """Set the releases; `skdp.linear_model.proof.check_proof` evaluates them."""
-    model.guarantee_, model.public_ = found.guarantee, found.public
+    model.guarantee_ = whole = found.guarantee
+    model.public_ = replace(
+        found.public, assumptions=whole.assumptions, void_because=whole.void_because
+    )
     model._records = Design(found.records or found.domain, found.encoded.with_intercept)
     if not found.releases:
         raise fail("releases", "name what was released")

@@ -5,7 +5,7 @@ A cover is given by a factor A, of shape (dim,) for a diagonal or (dim, dim): th
 depends on this, so every factor is raised by the amount that a check finds missing, and by the
 rounding of the check. Proofs are in docs/proofs/gaussian.md.
 
-A ball that has the optional members ``greatest_square`` and ``orbits`` of `skdp.trusted.squares`,
+A ball that has the optional members ``greatest_square`` and ``orbits`` of `skdp.trusted.change`,
 with labels 0, 1, ..., may also have ``greatest_square_of_orbits(w)``, which takes one w per label,
 and ``greatest_squares_of_orbits``, which takes rows of them.
 
@@ -44,8 +44,8 @@ from skdp.geometry import (
     SumBall,
 )
 from skdp.geometry.ball import half_widths, known
-from skdp.trusted.change import ROUND_UP
-from skdp.trusted.squares import (
+from skdp.trusted.change import (
+    ROUND_UP,
     dual_exponent,
     greatest_square,
     norm_of,

@@ -20,10 +20,9 @@ from skdp.mechanisms.ellipsoid import least_cover, trace
 from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.privacy.conversions import gaussian_mu
 from skdp.trusted.certify import certified
-from skdp.trusted.change import ROUND_UP
-from skdp.trusted.gaussian import GaussianNoise
+from skdp.trusted.change import ROUND_UP, greatest_square
+from skdp.trusted.noise import GaussianNoise
 from skdp.trusted.releases import length_in
-from skdp.trusted.squares import greatest_square
 
 
 def gaussian_scale(epsilon: float, delta: float) -> float:

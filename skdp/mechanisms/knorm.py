@@ -16,7 +16,7 @@ from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.privacy.radial import MOST_SHIFT, RadialLoss
 from skdp.trusted.certify import certified
 from skdp.trusted.change import ROUND_UP, check_ball
-from skdp.trusted.knorm import KNormNoise, is_round
+from skdp.trusted.noise import KNormNoise, is_round
 
 # Above this epsilon the Laplace bound is taken: it is safe, and the exact sums take long.
 _MOST_EPSILON = 1e4

@@ -24,10 +24,9 @@ from skdp._arrays import FloatArray
 from skdp.linear_model.losses import Softmax, greatest_curvature, size_of_slopes
 from skdp.noise.laws import Gaussian
 from skdp.trusted.change import Change
-from skdp.trusted.gaussian import GaussianNoise
 from skdp.trusted.independent import IndependentNoise, Releases, RepeatedNoise
-from skdp.trusted.knorm import KNormNoise
 from skdp.trusted.matrix import MatrixGaussianNoise, MatrixLaplaceNoise
+from skdp.trusted.noise import GaussianNoise, KNormNoise
 from skdp.trusted.releases import PrivateChoice, Public, RowsWithin, records_changed
 
 Interval = tuple[float, float]

@@ -30,9 +30,8 @@ from skdp.noise.laws import Gaussian, Laplace, Logistic, Subbotin
 from skdp.privacy.guarantee import NEIGHBORS, Guarantee
 from skdp.privacy.losses import GaussianLoss, Losses, ShiftLoss
 from skdp.randomness import Lattice, RandomStateLike, granularity_of
-from skdp.trusted.change import ROUND_UP, Change
+from skdp.trusted.change import ROUND_UP, Change, greatest_square
 from skdp.trusted.noise import BaseNoise, Publication, paid_in_full, published
-from skdp.trusted.squares import greatest_square
 
 # Sizes and the number of coordinates of each, in falling order.
 Shift = tuple[tuple[float, int], ...]

@@ -1,9 +1,16 @@
-"""The noise that a mechanism makes, and the release of a value with it."""
+"""The noise that a mechanism makes, and the release of a value with it: K-norm and Gaussian noise.
+
+Gaussian noise A Z is as private as N(0, 1) and N(mu, 1), mu = |A^-1 u|_2. The log-density of
+K-norm noise changes by at most the gauge of a change over the scale. With a delta its losses are
+those of one Laplace variable or, for Euclidean balls and their linear images, those of their
+radial law (docs/proofs/knorm_delta.md, Theorems 1 and 2).
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -12,11 +19,21 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
-from skdp._checks import fail
+from skdp._checks import check_numbers, check_positive, fail
+from skdp._draws import gamma, normals
+from skdp._identity import is_ours
 from skdp._publish import publish
-from skdp.geometry import NormBall
+from skdp.geometry import Hull, LpBall, MappedBall, NormBall, ScaledBall, ShearedBall
+from skdp.geometry.ball import (
+    parts_of,
+    uniform_covariance,
+    uniform_first_covariance,
+    uniform_variance,
+)
+from skdp.noise.laws import Laplace
 from skdp.privacy.guarantee import Guarantee
-from skdp.privacy.losses import Losses
+from skdp.privacy.losses import Losses, ShiftLoss
+from skdp.privacy.radial import MOST_SHIFT, RadialLoss
 from skdp.randomness import GRANULARITY, Lattice, RandomStateLike, granularity_of
 
 # The noise is stretched by no more than this share; below the first one the dither is not widened.
@@ -262,3 +279,188 @@ def law_of(noise: Any) -> str:
         return repr(law)
     kind = type(noise).__name__
     return kind if ball is None else f"{kind}({type(ball).__name__})"
+
+
+@dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
+class GaussianNoise(BaseNoise):
+    """Centred Gaussian noise A Z, with Z standard normal.
+
+    Attributes
+    ----------
+    dim : int, >= 1
+        Number of coordinates.
+    factor : float, or array of shape (dim,) or (dim, dim), units of the released value
+        A; a number stands for a multiple of the identity, a vector for a diagonal matrix.
+    guarantee : Guarantee
+        Guarantee of one release.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall
+    >>> from skdp.mechanisms import Sensitivity, calibrate
+    >>> noise = calibrate("gaussian", Sensitivity(LpBall(2)), epsilon=1.0, delta=1e-6)
+    >>> type(noise).__name__, noise.guarantee.delta
+    ('GaussianNoise', 1e-06)
+    >>> noise.covariance().diagonal().round(1).tolist()
+    [17.8, 17.8]
+    >>> noise.release([12.0, -3.0]).shape
+    (2,)
+    """
+
+    dim: int
+    factor: float | FloatArray
+    guarantee: Guarantee = None  # type: ignore[assignment]  # stated by `certified`
+    log_concave: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        factor = check_numbers("factor", self.factor)
+        if factor.shape not in ((), (self.dim,), (self.dim, self.dim)):
+            raise fail("factor", f"be a number or have {self.dim} rows", factor.shape)
+        if not np.isfinite(factor).all():
+            remedy = "Measure the released values in greater units."
+            raise fail("factor", "hold finite numbers", remedy=remedy)
+        if factor.ndim < 2 and not (factor != 0).all():
+            raise fail("factor", "hold no 0: without noise nothing is private")
+        factor.setflags(write=False)
+        object.__setattr__(self, "factor", factor if factor.ndim else float(factor))
+
+    @property
+    def granularity(self) -> float:
+        """Greatest distance of a draw from one of the exact law, in standard deviations."""
+        # A product with a matrix rounds once for each term.
+        mixed = np.ndim(self.factor) == 2
+        return float(min(2.0**-20, max(GRANULARITY, mixed * 2.0**-48 * self.dim**1.5)))
+
+    def rvs(self, rng: Generator) -> FloatArray:
+        """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
+        return self._spread(normals(self.dim, rng))
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate of a draw, (dim,)."""
+        factor = np.asarray(self.factor)
+        squares = factor**2
+        return squares.sum(axis=1) if factor.ndim == 2 else np.full(self.dim, squares)
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of a draw, (dim, dim)."""
+        root = self._spread(np.eye(self.dim))
+        return np.asarray(root.T @ root)
+
+    def first_covariance(self) -> FloatArray:
+        """Return the covariance of each coordinate with the first one, (dim,)."""
+        factor = np.asarray(self.factor)
+        if factor.ndim == 2:
+            return np.asarray(factor @ factor[0])
+        return np.append(self.variance()[:1], np.zeros(self.dim - 1))
+
+    def _draws(self, n: int, rng: Generator) -> FloatArray:
+        return self._spread(rng.standard_normal((n, self.dim)))
+
+    def _spread(self, z: FloatArray) -> FloatArray:
+        """Return A z for z of shape (..., dim)."""
+        factor = np.asarray(self.factor)
+        return np.asarray(z @ factor.T if factor.ndim == 2 else z * factor)
+
+
+def losses_of(ball: NormBall, shift: float) -> Losses:
+    """Return a privacy loss that dominates that of noise of scale 1 for such a difference."""
+    if ball.dim > 1 and is_round(ball) and shift <= MOST_SHIFT:
+        return ((RadialLoss(ball.dim, shift), 1),)
+    return ((ShiftLoss(Laplace(), shift), 1),)
+
+
+def is_round(ball: NormBall) -> bool:
+    """Return whether a ball is known to be a linear image of the Euclidean ball."""
+    while type(ball) in (ScaledBall, MappedBall, ShearedBall):  # a subclass may have another gauge
+        ball = ball.ball  # type: ignore[attr-defined]
+    return type(ball) is LpBall and (ball.p == 2 or ball.dim == 1)
+
+
+@dataclass(frozen=True)
+class KNormNoise(BaseNoise):
+    """Noise with density proportional to exp(-|v|_K / scale).
+
+    Attributes
+    ----------
+    ball : NormBall
+        K.
+    scale : float > 0, units of the released value
+    guarantee : Guarantee
+        Guarantee of one release.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall
+    >>> from skdp.mechanisms import Sensitivity, calibrate
+    >>> noise = calibrate("l2", Sensitivity(LpBall(3)), epsilon=1.0)
+    >>> type(noise).__name__, noise.guarantee.delta
+    ('KNormNoise', 0.0)
+    >>> noise.covariance().diagonal().round(6).tolist()
+    [4.0, 4.0, 4.0]
+    """
+
+    ball: NormBall
+    scale: float
+    guarantee: Guarantee = None  # type: ignore[assignment]  # stated by `certified`
+    log_concave: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_positive("scale", self.scale)
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return self.ball.dim
+
+    @property
+    def granularity(self) -> float:
+        """Greatest distance of a draw from one of the exact law, in standard deviations."""
+        return _granularity(self.ball)
+
+    def rvs(self, rng: Generator) -> FloatArray:
+        """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
+        # The direction is uniform in K, not on its boundary, hence dim + 1 and not dim.
+        radius = self.scale * gamma(self.dim + 1, rng)
+        return np.asarray(radius * self.ball.sample(1, rng)[0])
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate, (dim,), an estimate if the ball has none."""
+        return np.asarray(self._second_moment * uniform_variance(self.ball))
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of a draw, (dim, dim), an estimate if the ball has none."""
+        return np.asarray(self._second_moment * uniform_covariance(self.ball)[0])
+
+    def first_covariance(self) -> FloatArray:
+        """Return the covariance of each coordinate with the first one, (dim,), or an estimate."""
+        return np.asarray(self._second_moment * uniform_first_covariance(self.ball))
+
+    @property
+    def _second_moment(self) -> float:
+        """Covariance of a draw over that of a uniform draw from the ball."""
+        return (self.dim + 1) * (self.dim + 2) * self.scale**2
+
+    def expected_norm(self, ball: NormBall, *, draws: int = 4096) -> float:
+        """Return the mean gauge of a draw, exact in K itself, else from ``draws`` draws."""
+        if ball is self.ball or ball == self.ball:
+            return self.dim * self.scale
+        directions = self.ball.sample(draws, np.random.default_rng(0))
+        return float((self.dim + 1) * self.scale * np.mean(ball.gauge(directions)))
+
+
+def _granularity(ball: NormBall) -> float:
+    """Return the granularity of a K-norm law (docs/proofs/lattice_release.md, Lemma 3)."""
+    found = max([GRANULARITY, *map(_granularity, parts_of(ball))])
+    # A sum of ``dim`` terms may round once for each of them.
+    summed = 2.0**-50 * ball.dim**2
+    if isinstance(ball, ShearedBall) or np.ndim(getattr(ball, "matrix", 0.0)) == 2:
+        inner, outer = (np.sqrt(uniform_variance(k)) for k in (ball.ball, ball))  # type: ignore[attr-defined]
+        # The sums of the absolute terms of the map's rows.
+        if isinstance(ball, ShearedBall):
+            added = inner + np.abs(ball.shift) * inner[0]
+        else:
+            added = np.abs(ball.matrix) @ inner  # type: ignore[attr-defined]
+        found = (found + summed) * float(np.max(added / outer))
+    elif isinstance(ball, Hull) or not is_ours(ball):
+        found = max(found, summed)
+    return min(2.0**-20, found)

@@ -21,8 +21,7 @@ from skdp.geometry import LpBall, MappedBall
 from skdp.geometry.moment_layout import MomentLayout
 from skdp.privacy.guarantee import NEIGHBORS, UNITS, Guarantee
 from skdp.privacy.losses import GaussianLoss, Losses, PairLoss, SelectionLoss
-from skdp.trusted.change import ROUND_UP, Change
-from skdp.trusted.gaussian import GaussianNoise
+from skdp.trusted.change import ROUND_UP, Change, greatest_image, greatest_square
 from skdp.trusted.independent import (
     MOST_SIZES,
     IndependentNoise,
@@ -33,10 +32,17 @@ from skdp.trusted.independent import (
     worst_shift,
 )
 from skdp.trusted.independent import losses_of as losses_of_law
-from skdp.trusted.knorm import KNormNoise, losses_of
 from skdp.trusted.matrix import MatrixGaussianNoise, MatrixLaplaceNoise, losses_of_trace
-from skdp.trusted.noise import Publication, law_of, publication, publication_of, variances
-from skdp.trusted.squares import greatest_image, greatest_square
+from skdp.trusted.noise import (
+    GaussianNoise,
+    KNormNoise,
+    Publication,
+    law_of,
+    losses_of,
+    publication,
+    publication_of,
+    variances,
+)
 
 
 class NotPrivate(ValueError):

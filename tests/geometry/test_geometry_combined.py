@@ -21,7 +21,7 @@ from skdp.geometry import (
     SumBall,
 )
 from skdp.geometry.ball import uniform_variance
-from skdp.trusted.knorm import _granularity, is_round
+from skdp.trusted.noise import _granularity, is_round
 
 SKEW = np.array([[2.0, 1.0, 0.0], [0.0, 0.5, -1.0], [1.0, 0.0, 3.0]])
 BOX, CROSS = LpBall(2, p=math.inf), LpBall(2, p=1)

@@ -102,7 +102,8 @@ def test_a_domain_reads_back_as_it_was(domain):
         assert again == domain
         assert exact(again) == exact(domain)
         assert repr(again) == repr(domain)
-        assert again.estimated == domain.estimated
+        stated = domain.estimated  # losses are not written
+        assert again.estimated == (stated and dataclasses.replace(stated, losses=()))
         assert again.encoded_names() == domain.encoded_names()
         rows = domain.sample(20, np.random.default_rng(0))
         np.testing.assert_array_equal(again.encode(rows), domain.encode(rows))

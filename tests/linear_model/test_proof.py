@@ -316,6 +316,28 @@ def paths_in(part):
             yield from ((key, *rest) for rest in paths_in(part[key]))
 
 
+def huge_layout(part):
+    """Moments of so many columns that their pairs would fill the memory."""
+    layout = releases_of(part, "moments")["change"]["ball"]["layout"]
+    layout |= {"n_encoded": 20_000, "number_index": [*range(20_000)], "blocks": []}
+
+
+def huge_ball(part):
+    weightless = {"kind": "LpBall", "dim": 2**40, "p": 1.0, "radius": 1.0, "weights": None}
+    releases_of(part, "moments")["noise"] = {"kind": "KNormNoise", "ball": weightless, "scale": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("grow", "message"),
+    [(huge_layout, "at most 8192 columns"), (huge_ball, "a dimension of at most 1048576")],
+)
+def test_sizes_that_would_fill_the_memory_are_errors(files, grow, message):
+    content = copy.deepcopy(files[9])
+    grow(content)
+    with pytest.raises(ValueError, match=message):
+        load_model(content)
+
+
 def test_a_file_that_cannot_be_read_has_another_exit_code(tmp_path, capsys):
     path = tmp_path / "model.json"
     for text in ("", "{}", '{"kind": "os.system", "version": 1}', "[" * 10**5):

@@ -28,8 +28,8 @@ from skdp.mechanisms.knorm import EllipticKNorm, knorm_is_less
 from skdp.noise.laws import FlippedHuber
 from skdp.privacy import Guarantee
 from skdp.privacy.radial import RadialLoss
-from skdp.trusted.gaussian import GaussianNoise
 from skdp.trusted.independent import IndependentNoise
+from skdp.trusted.noise import GaussianNoise
 
 INF = math.inf
 CORNERS = np.random.default_rng(3).normal(size=(9, 3)) * [1.0, 3.0, 10.0]

@@ -25,7 +25,7 @@ from skdp.mechanisms.independent import calibrate_releases
 from skdp.noise import CanonicalNoise, Gaussian, Laplace, Staircase, Tulap
 from skdp.privacy import Guarantee, ShiftLoss
 from skdp.privacy.tradeoff import gaussian
-from skdp.trusted.knorm import is_round
+from skdp.trusted.noise import is_round
 
 DOMAIN = Domain.unit_box(2, target=(-1.0, 1.0))
 LABELS = Domain.unit_box(2, target=[0, 1])

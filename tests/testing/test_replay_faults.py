@@ -42,7 +42,7 @@ from skdp.testing import replay
 from skdp.trusted import NoisySum
 from skdp.trusted import noise as noises
 from skdp.trusted.independent import RepeatedNoise
-from skdp.trusted.knorm import KNormNoise
+from skdp.trusted.noise import KNormNoise
 
 N = 40
 RNG = np.random.default_rng(0)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from examples.benchmarks.upkeep.certified import weaker
+from skdp import Domain, DPCoordinateDescentClassifier
 from skdp.geometry import Hull, LpBall, MappedBall, MomentBall, ProductBall, SquaresBall, SumBall
 from skdp.geometry.moments import MomentLayout
 from skdp.mechanisms import (
@@ -234,3 +235,23 @@ class TestGauges:
             index = ((*range(4), 7, 8), (4, 5, 6))
             parts = ProductBall((SquaresBall(2), LpBall(2))), LpBall(3, p=1)
             yield SumBall(parts, (0.5, 0.5), index)
+
+
+def test_a_norm_over_a_product_of_bodies_is_that_of_their_norms():
+    """Six l1 balls of eight coordinates have 16^6 corners; the greatest norms are known."""
+    over = ProductBall((LpBall(8, p=1),) * 6)
+    corner = np.tile(np.eye(8)[0], 6)
+    for p in (1.0, 1.5, 2.0, 3.0, math.inf):
+        ball = LpBall(48, p=p)
+        found = Sensitivity(over).radius_in(ball)
+        exact = float(ball.gauge(corner))
+        assert exact <= found <= exact * (1 + 1e-11)
+
+
+def test_a_descent_on_many_columns_of_levels_is_certified():
+    """Its scaling stage has counts of all levels, with l1 noise over the columns together."""
+    columns = {f"x{i}": (0, 1) for i in range(9)} | {f"l{i}": [*"abcdefgh"] for i in range(6)}
+    domain = Domain(columns, target=[0, 1])
+    X, y = domain.sample(20_000, random_state=0, with_target=True)
+    model = DPCoordinateDescentClassifier(domain=domain).fit(X, y)
+    assert model.releases_[0].name == "scaling"

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.geometry import LpBall
 from skdp.mechanisms.gaussian import EllipticGaussian, IsotropicGaussian
 from skdp.mechanisms.sensitivity import Sensitivity
-from skdp.trusted.gaussian import GaussianNoise
+from skdp.trusted.noise import GaussianNoise
 
 FloatArray = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression
 
 from skdp import Domain, DPLinearRegression, Ledger
 from skdp.rows import MemoryRows
-from skdp.trusted.knorm import KNormNoise
+from skdp.trusted.noise import KNormNoise
 
 RELATIONS = ["replace_one", "add_remove"]
 UNCHARGED = "No budget was spent and no noise was drawn."

@@ -12,10 +12,9 @@ from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.mechanisms import KNorm
 from skdp.mechanisms.matrix import MatrixLaplace
-from skdp.trusted.gaussian import GaussianNoise
 from skdp.trusted.independent import IndependentNoise
-from skdp.trusted.knorm import KNormNoise
 from skdp.trusted.matrix import MatrixLaplaceNoise
+from skdp.trusted.noise import GaussianNoise, KNormNoise
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)

@@ -423,7 +423,7 @@ def _certified(model: Any, tape: Tape) -> Iterator[str]:
 
 def _proof(model: Any, tape: Tape, guarantee: Guarantee, in_two_steps: bool) -> Iterator[str]:
     """Yield why what was published does not prove a guarantee."""
-    releases = {id(entry.release): entry.release for entry in tape.entries}.values()
+    releases = [*{id(entry.release): entry.release for entry in tape.entries}.values()]
     # Bounds on compositions depend a little on the order.
     order = [own.name for own in getattr(model, "releases_", ())]
     names = [getattr(release, "name", None) for release in releases]

@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 
 from skdp._identity import relied_on
 from skdp.privacy.guarantee import Guarantee
-from skdp.privacy.losses import Losses, ProfileLoss
+from skdp.privacy.losses import Losses, PairLoss, ProfileLoss
 from skdp.privacy.profile import composition
-from skdp.privacy.rounding import add, exp_up, float_above
+from skdp.privacy.rounding import add, add_multiples, exp_up, float_above
 from skdp.trusted.releases import NoisySum, NotPrivate, Public, Release
 
 Made = TypeVar("Made")
@@ -91,6 +91,8 @@ def certify(releases: Sequence[Release], public: Public, mechanism: str = "") ->
             if delta == 0:
                 words = f"epsilons add up to {total:.9g}, and epsilon = {epsilon:.9g} is stated"
             raise NotPrivate(f"{names}: {words}")
+    if public.in_two_steps or (is_pure and any(type(loss) is PairLoss for loss, _ in losses)):
+        losses = ()  # they are those of one step, or say no more than epsilon
     return Guarantee(
         public.epsilon,
         0.0 if is_pure else public.delta,
@@ -98,7 +100,7 @@ def certify(releases: Sequence[Release], public: Public, mechanism: str = "") ->
         mechanism=mechanism or ", then ".join(release.description for release in releases),
         assumptions=public.assumptions,
         void_because=public.void_because,
-        losses=() if public.in_two_steps else losses,
+        losses=losses,
         unit=public.unit,
     )
 
@@ -117,6 +119,12 @@ def _composed(losses: Losses, epsilon: float) -> float:
     """Return an upper bound on delta at ``epsilon``, or 1 if nothing is known."""
     if not losses or epsilon < 0:
         return 1.0
+    if all(type(loss) is PairLoss for loss, _ in losses):
+        # Epsilons and deltas add up, as exact decimals.
+        sums = [[(getattr(o, name), n) for o, n in losses] for name in ("epsilon", "delta")]
+        whole, delta = (float_above(add_multiples(pairs)) for pairs in sums)
+        if whole <= epsilon:
+            return delta
     if len(losses) == 1 and losses[0][1] == 1 and type(losses[0][0]) is ProfileLoss:
         # Its function is never below the truth, at this very epsilon.
         orders = losses[0][0], losses[0][0].reversed()

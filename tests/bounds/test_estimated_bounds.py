@@ -30,7 +30,9 @@ from skdp import (
 from skdp.bounds.estimate import Asked, BoundsPlan
 from skdp.domain.domain import subset
 from skdp.model_selection import PrivateSearchCV
+from skdp.privacy.losses import GaussianLoss, ShiftLoss
 from skdp.rows.persons import WHOLE
+from skdp.trusted import NotPrivate, Public, certify
 from skdp.trusted.noise import publication
 
 RNG = np.random.default_rng(0)
@@ -144,10 +146,12 @@ def test_gaussian_counts_keep_delta_and_reach_it(neighbors):
 
     assert 0.9999e-5 < delta(math.hypot(*shifts)) <= 1e-5 * (1 + 1e-9)
     assert delta(1.05 * math.hypot(*shifts)) > 1.1e-5
-    assert noise.guarantee.delta_at(0.5) == pytest.approx(1e-5)
+    cells = [grid.n for _, grid in STAGES[:2]]
+    stated = certify(noise.releases(cells), Public(0.5, 1e-5, neighbors))
+    assert stated.delta_at(0.5) == pytest.approx(1e-5)
     few = CountNoise(0.5, 1e-5, neighbors, (1,))
     assert not few.is_gaussian
-    assert few.guarantee.delta == 0
+    assert certify(few.releases(cells), Public(0.5, 1e-5, neighbors)).delta == 0
 
 
 def test_released_counts_have_the_noise_that_was_proved():
@@ -238,10 +242,11 @@ def test_levels_and_bounds_share_the_budget():
     X = cities().assign(x=range(2000))
     asked = Asked.of(X, {"city": "levels", "x": "bounds"}, None, None, None, 1e6)
     plan = BoundsPlan.of(asked, 1.0, 1e-6, "replace_one")
-    parts = plan.numbers.guarantee, plan.strings.guarantee
-    assert sum(part.epsilon for part in parts) == 1
-    assert sum(part.delta for part in parts) <= 1e-6
-    assert plan.guarantee(1.0, seeded=False, unit="row").delta == sum(part.delta for part in parts)
+    assert plan.numbers.epsilon + plan.strings.epsilon == 1
+    assert plan.numbers.delta + plan.strings.delta <= 1e-6
+    assert plan.guarantee(Public(1.0, 1e-6)).delta == 1e-6
+    with pytest.raises(NotPrivate):
+        plan.guarantee(Public(0.99, 1e-6))
 
 
 # Usefulness
@@ -325,7 +330,8 @@ def test_delta_is_spent_where_gaussian_noise_is_less(columns, spent):
     X = np.tile(COLUMNS["normal"][:, None], (1, columns))
     domain = estimate_domain(X, epsilon=0.5, delta=1e-6, random_state=0)
     assert domain.estimated.delta == spent
-    assert bool(domain.estimated.losses) is (spent > 0)
+    kinds = {type(loss) for loss, _ in domain.estimated.losses}
+    assert kinds == {GaussianLoss if spent else ShiftLoss}
     assert ("Gaussian" if spent else "Laplace") in domain.estimated.mechanism
     widths = [column.upper - column.lower for column in domain._columns]
     assert 2 < np.median(widths) < 20

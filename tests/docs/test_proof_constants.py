@@ -24,9 +24,7 @@ from scipy.special import expit
 from skdp import Domain, DPLogisticRegression
 from skdp.domain.layout import encode_compactly
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
-from skdp.mechanisms import scales
 from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.mechanisms.scales import worst_scale
 from skdp.mechanisms.statistics import ROUNDING
 from skdp.noise import Laplace
 from skdp.privacy import composition as _plan
@@ -43,7 +41,7 @@ from skdp.rows import Block
 from skdp.rows import block as _block
 from skdp.rows import sums as _sums
 from skdp.trusted.change import ROUND_UP
-from skdp.trusted.independent import MOST_SIZES, WorstShift
+from skdp.trusted.independent import MOST_SIZES
 from skdp.trusted.noise import variances
 
 PROOFS = Path(__file__).parents[2] / "docs" / "proofs"
@@ -334,16 +332,6 @@ def test_a_shift_that_is_worst_at_one_epsilon_is_not_worst_in_a_composition():
     for epsilon in (0.0, 1.0, 5.0, 10.0, 12.5, 14.0):
         bound = above.delta_at(epsilon).upper
         assert all(Composition(losses).delta_at(epsilon).lower <= bound for losses in many)
-
-
-def test_a_scale_that_hides_one_corner_never_falls_for_the_next(monkeypatch):
-    """A certified bound may fail at a scale and pass at a slightly smaller one."""
-    least = iter([2.0, 1.99999])
-    monkeypatch.setattr(scales, "composed_scale", lambda *_, **__: next(least))
-    monkeypatch.setattr(scales, "excess_at", lambda *_: 1e-7)
-    shift = ((1.0, 2),)
-    worst = WorstShift((shift, shift), shift, math.sqrt(2))
-    assert worst_scale(Laplace(), worst, 0.1, 1e-6) == 2.0
 
 
 @pytest.mark.parametrize("dim", [1, 4, 60])

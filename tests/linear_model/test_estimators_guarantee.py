@@ -64,7 +64,7 @@ def public(value, name=""):
 
 def everything_public(model):
     """All attributes, also private ones, and what the model's methods compute without data."""
-    hidden = SCALED if "estimated " in model.guarantee_.mechanism else set()
+    hidden = SCALED if model.releases_[0].name == "scaling" else set()
     held = {name: value for name, value in vars(model).items() if name not in hidden}
     return public(held), repr(model), str(model.guarantee_), model.noise_.scale
 

@@ -374,9 +374,9 @@ def test_linear_regression_takes_the_automatic_choice_as_an_object() -> None:
     model = DPLinearRegression(
         epsilon=1.0, domain=DOMAIN, mechanism=Auto(candidates=["l2", "linf"]), random_state=0
     ).fit(*data())
-    assert "chosen of 2 mechanisms" in model.noise_.guarantee.mechanism
+    assert "chosen of 2 mechanisms" in model.releases_[0].noise.guarantee.mechanism
     own = DPLinearRegression(epsilon=1.0, domain=DOMAIN, random_state=0).fit(*data())
-    assert "chosen of" not in own.noise_.guarantee.mechanism
+    assert all("chosen of" not in str(release.noise) for release in own.releases_)
 
 
 def test_linear_regression_says_which_names_there_are() -> None:

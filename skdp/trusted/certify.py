@@ -28,7 +28,8 @@ Made = TypeVar("Made")
 def certify(releases: Sequence[Release], public: Public, mechanism: str = "") -> Guarantee:
     """Return the guarantee of releases together, or raise `NotPrivate`.
 
-    No other function makes a `Guarantee`.
+    No other function makes a `Guarantee` from releases. Those that it made are combined by
+    `skdp.privacy.compose`.
 
     Parameters
     ----------

@@ -149,12 +149,11 @@ class MatrixGaussianNoise(MatrixNoise):
 
     Examples
     --------
-    >>> from skdp import Guarantee
+    >>> import numpy as np
     >>> from skdp.geometry import MomentLayout
     >>> from skdp.mechanisms import MatrixGaussianNoise
-    >>> layout = MomentLayout(2, range(2))
-    >>> noise = MatrixGaussianNoise(layout, 3.0, Guarantee(1.0, 1e-6))
-    >>> noise.release([0.0] * noise.dim).shape == (noise.dim,)
+    >>> noise = MatrixGaussianNoise(MomentLayout(2, range(2)), 3.0)
+    >>> noise.rvs(np.random.default_rng(0)).shape == (noise.dim,)
     True
     """
 

@@ -14,8 +14,10 @@ from scipy.stats import norm
 from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression, Ledger
 from skdp.model_selection import PrivateSearchCV
 from skdp.privacy import Guarantee, SelectionLoss
-from skdp.privacy.conversions import gaussian_delta, gaussian_mu
+from skdp.privacy.conversions import gaussian_delta, gaussian_mu, pure_of_mu
+from skdp.privacy.ledger import Budget
 from skdp.privacy.losses import FiniteLoss, PairLoss
+from skdp.trusted import NotPrivate, Public, certify
 
 DOMAIN = Domain.unit_box(3, target=["no", "yes"])
 GRID = {"alpha": [1e-4, 0.1]}
@@ -192,3 +194,42 @@ def test_parts_beyond_their_goals_are_refused(monkeypatch):
     assert not is_sum(search().fit(X, y).guarantee_)  # asked for less
     monkeypatch.setattr(_selection, "dry_run", lambda *args: (1.0, 1.0))
     assert is_sum(search().fit(X, y).guarantee_)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_parts_of_a_search_are_certified_and_5_percent_more_is_refused(delta):
+    """Of the fits and the choice, under the relation and for the unit that are stated."""
+    budget, last = Budget(0.25, delta / 4), Budget(0.75, 3 * delta / 4)
+    about = "replace_one", "row"
+
+    def parts(amount):
+        choice = _selection.SearchChoice(amount)
+        fits = _selection.PrivateFits("fits", budget, *about, choice=choice)
+        return [fits, _selection.PrivateFits("last fit", last, *about)]
+
+    assert certify(parts(0.25), Public(1.0, delta)).epsilon == 1.0
+    for amount, public in (
+        (0.25 * 1.05, Public(1.0, delta)),
+        (0.25, Public(0.95, delta)),
+        (0.25, Public(1.0, delta, "add_remove")),
+        (0.25, Public(1.0, delta, unit="person")),
+    ):
+        with pytest.raises(NotPrivate):
+            certify(parts(amount), public)
+
+
+def test_gaussian_parts_and_their_choice_keep_their_mu():
+    mus = gaussian_mu(EPSILON, DELTA) * np.array([0.5, math.sqrt(0.75)]) * (1 - 1e-9)
+    width = 2 * pure_of_mu(float(mus[0]))
+
+    def parts(width, factor=1.0):
+        about = Budget(1.0, DELTA), "replace_one", "row"
+        choice = _selection.SearchChoice(width, tuple(mus.tolist()))
+        fits = _selection.PrivateFits("fits", *about, float(mus[0]), choice)
+        return [fits, _selection.PrivateFits("last fit", *about, factor * float(mus[1]))]
+
+    public = Public(EPSILON, DELTA)
+    assert certify(parts(width), public).delta == DELTA
+    for wrong in (parts(1.05 * width), parts(width, 1.05)):
+        with pytest.raises(NotPrivate):
+            certify(wrong, public)

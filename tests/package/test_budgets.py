@@ -16,7 +16,7 @@ from examples.benchmarks.upkeep import size
 SIZES = {
     "lines of skdp": 46_300,
     "files of skdp": 161,
-    "lines of tests": 45_200,
+    "lines of tests": 45_230,
     "lines with Any": 1_142,
     "lines of imports": 2_755,
     "class names that occur twice": 1,  # Logistic, the law and the loss

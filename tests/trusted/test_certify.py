@@ -21,7 +21,9 @@ from skdp.mechanisms import (
     calibrate,
     calibrate_releases,
 )
+from skdp.mechanisms.scales import certified_at_first
 from skdp.privacy import Guarantee
+from skdp.privacy.losses import PairLoss
 from skdp.trusted.certify import certify
 from skdp.trusted.independent import Releases
 from skdp.trusted.releases import (
@@ -255,3 +257,30 @@ def test_a_descent_on_many_columns_of_levels_is_certified():
     X, y = domain.sample(20_000, random_state=0, with_target=True)
     model = DPCoordinateDescentClassifier(domain=domain).fit(X, y)
     assert model.releases_[0].name == "scaling"
+
+
+def test_claimed_losses_add_up_as_decimals():
+    """Three tenths of delta and of epsilon are the whole, and a little less is not enough."""
+    parts = [Unknown(math.inf, ((PairLoss(0.1, 1e-7), 1),))] * 3
+    assert certify(parts, Public(0.3, 3e-7), "claims").delta == 3e-7
+    for epsilon, delta in ((0.3, 2.99e-7), (0.29, 3e-7)):
+        refused(parts, Public(epsilon, delta))
+
+
+def test_the_first_factor_that_the_checker_accepts_is_taken():
+    seen = []
+
+    def needing(least):
+        def make(factor):
+            seen.append(factor)
+            if factor < least:
+                raise NotPrivate("too little noise")
+            return factor
+
+        return make
+
+    assert certified_at_first(needing(1.0)) == 1.0
+    assert certified_at_first(needing(1 + 5e-6)) == 1 + 1e-5
+    with pytest.raises(NotPrivate):
+        certified_at_first(needing(1.1))
+    assert seen[1:4] == [1.0, 1 + 1e-6, 1 + 1e-5]

@@ -125,7 +125,7 @@ class InferencePlan:
     @cached_property
     def releases(self) -> tuple[NoisySum, ...]:
         """Return the releases in their order."""
-        page, neighbors = "inference.md", self.neighbors
+        page, neighbors = "inference.md, Theorem 1", self.neighbors
         found = []
         if self.scales is not None:
             change = self.scales.sums.change(neighbors)

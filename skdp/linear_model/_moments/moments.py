@@ -75,7 +75,7 @@ class MomentPlan:
     @cached_property
     def releases(self) -> tuple[NoisySum, ...]:
         """Return the release of all moments."""
-        return (NoisySum("moments", self.change, self.noise, "moment_balls.md, Theorem 4"),)
+        return (NoisySum("moments", self.change, self.noise, "moment_release.md, Theorem 1"),)
 
     def sums(self, rows: Rows) -> NDArray[Any]:
         """Return the exact sums of the first reading of the records, in units of 2^-40."""
@@ -567,7 +567,7 @@ class ScaledMoments(MomentPlan):
     @cached_property
     def releases(self) -> tuple[NoisySum, ...]:
         """Return the releases of the scaling stage, of the products and of the moments."""
-        page, neighbors = "moment_release.md", self.change.neighbors
+        page, neighbors = "moment_release.md, Theorem 2", self.change.neighbors
         first = FirstChange(self.layout, self.first.sums, neighbors)
         return (
             NoisySum("scaling", first, self.first.noise, page),

@@ -72,7 +72,7 @@ class NoisyMinimiser:
     def theorem(self) -> str:
         """The page and the theorem of the proof."""
         if isinstance(self.objective.noise, GaussianNoise):
-            return "gaussian_objective.md, Theorem 3"
+            return "gaussian_objective.md, Theorems 1 to 3"
         kind = 1 if isinstance(self.objective.noise, KNormNoise) else 2
         return f"objective_perturbation.md, Theorem {kind}"
 

@@ -218,8 +218,7 @@ class NoisySum:
     @property
     def description(self) -> str:
         """What is published, and with which noise."""
-        count = getattr(self.change, "count", 1)
-        return f"{f'{count} ' * (count > 1)}{self.name} with {law_of(self.noise)}"
+        return f"{f'{self.times} ' * (self.times > 1)}{self.name} with {self.law}"
 
     @cached_property
     def publication(self) -> Publication:

@@ -26,9 +26,9 @@ from numpy.typing import ArrayLike
 from scipy.integrate import quad
 
 from skdp.geometry import LpBall, NormBall
-from skdp.geometry.ball import FloatArray, as_points
 from skdp.geometry.comparison import compare, conditional_variance, knorm_covariance
 from skdp.geometry.containment import contains
+from skdp.trusted.ball import FloatArray, as_points
 
 
 @dataclass(frozen=True)

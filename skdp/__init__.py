@@ -37,7 +37,7 @@ else:
             "privacy": "BudgetExceeded Guarantee Ledger PrivacyLeakWarning UndeclaredDomainWarning",
         },
         submodules="bounds datasets domain geometry inspection linear_model mechanisms"
-        " model_selection noise privacy randomness testing",
+        " model_selection noise privacy testing trusted",
     )
 
     def __getattr__(name: str) -> Any:

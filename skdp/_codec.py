@@ -22,7 +22,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
-from skdp._checks import fail
+from skdp.trusted.checks import fail
 
 VERSION = 1
 # Types that a file may name, with their modules. A loss has the name of a law, and another kind.
@@ -38,8 +38,9 @@ TYPES = {
         "skdp.noise": "FlippedHuber Gaussian Laplace Logistic OffsetGaussian Subbotin"
         " TruncatedLaplace",
         "skdp.privacy.guarantee": "Guarantee",
-        "skdp.privacy.losses": "FiniteLoss GaussianLoss PairLoss SelectionLoss ShiftLoss",
-        "skdp.privacy.radial": "RadialLoss",
+        "skdp.trusted.losses": "FiniteLoss GaussianLoss PairLoss SelectionLoss",
+        "skdp.privacy.shift": "ShiftLoss",
+        "skdp.trusted.radial": "RadialLoss",
         "skdp.geometry": "EncodedRowsBall LpBall MappedBall ProductBall ScaledBall ShearedBall"
         " SimplexBall SumBall",
         "skdp.geometry.moments": "MomentBall MomentLayout NumbersBall RadialMomentBall SquaresBall",
@@ -52,8 +53,10 @@ TYPES = {
         " MatrixLaplaceNoise RepeatedNoise",
         "skdp.mechanisms.sensitivity": "Sensitivity",
         "skdp.trusted.change": "Change",
-        "skdp.trusted.independent": "Releases",
-        "skdp.trusted.releases": "NoisySum PrivateChoice Public RowsWithin",
+        "skdp.noise.independent": "Releases",
+        "skdp.noise.matrix": "RowsWithin",
+        "skdp.trusted.releases": "NoisySum PrivateChoice",
+        "skdp.trusted.statement": "Public",
     }.items()
     for name in names.split()
 }

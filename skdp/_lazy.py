@@ -20,8 +20,8 @@ def lazily(
     package : str
         ``__name__`` of the package.
     places : dict of str to str
-        For each module, given by its path below the package: the names that are taken from it,
-        separated by spaces.
+        For each module, given by its path below the package, or by its whole path below skdp: the
+        names that are taken from it, separated by spaces.
     submodules : str, default=""
         Modules below the package that are names of it themselves, separated by spaces.
     """
@@ -33,7 +33,9 @@ def lazily(
             return import_module(f"{package}.{name}")
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{package}.{homes[name]}"), name)
+        place = homes[name]
+        module = place if place.startswith("skdp.") else f"{package}.{place}"
+        value = getattr(import_module(module), name)
         setattr(sys.modules[package], name, value)  # the next use finds it at once
         return value
 

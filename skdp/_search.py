@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from skdp._checks import fail
+from skdp.trusted.checks import fail
 
 _LEAST = 1e-290
 # Brent's method needs finite numbers; far from the root their size does not matter.

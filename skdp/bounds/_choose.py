@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from skdp._arrays import FloatArray
 from skdp.bounds._counts import OCTAVES, Magnitudes, Steps
+from skdp.trusted.arrays import FloatArray
 
 # In standard deviations of the noise of a count: the mean count above which a cell belongs to a
 # run of cells; the excess of the greatest run; the excess of other runs.

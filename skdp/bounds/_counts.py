@@ -19,18 +19,19 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray
-from skdp._publish import publish
 from skdp.geometry import LpBall
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, Sensitivity
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.noise import Laplace
-from skdp.privacy.losses import PairLoss
-from skdp.randomness import Lattice
 from skdp.rows.persons import WHOLE_BITS
-from skdp.trusted.change import ROUND_UP
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.losses import PairLoss
 from skdp.trusted.noise import Publication, publication, release_integers
-from skdp.trusted.releases import NoisySum, Public, Spent, records_changed, up
+from skdp.trusted.publish import publish
+from skdp.trusted.randomness import Lattice
+from skdp.trusted.releases import NoisySum
+from skdp.trusted.rounding import ROUND_UP
+from skdp.trusted.statement import Public, Spent, records_changed, up
 
 IntArray = NDArray[np.int64]
 # The one level of a column in which no level is frequent enough.

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_choice, check_epsilon, check_interval, fail
 from skdp.bounds._choose import (
     MOST,
     OUTSIDE,
@@ -50,11 +48,13 @@ from skdp.linear_model.validation import (
     without_column,
 )
 from skdp.privacy import Guarantee, Ledger
-from skdp.privacy.guarantee import NEIGHBORS
-from skdp.randomness import RandomStateLike, as_generator, is_cryptographic
+from skdp.privacy.guarantee import guarantee_of
 from skdp.rows.persons import WHOLE, Persons, Shares
-from skdp.trusted.certify import certify
-from skdp.trusted.releases import Public, Release
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_choice, check_epsilon, check_interval, fail
+from skdp.trusted.randomness import RandomStateLike, as_generator, is_cryptographic
+from skdp.trusted.releases import Release
+from skdp.trusted.statement import NEIGHBORS, Public
 
 _PUBLIC = "declared bounds, levels and limits and all parameters were chosen without the data"
 _SEEDED = "the noise came from random_state and not from the operating system"
@@ -341,7 +341,7 @@ class BoundsPlan:
             words.append(f"bounds of {size} columns from counts with {law} noise")
         if self.strings is not None:
             words.append(self.strings.description)
-        return certify(self.releases, public, " and ".join(words))
+        return guarantee_of(self.releases, public, " and ".join(words))
 
     def release(
         self, data: Data, rng: Generator

@@ -17,7 +17,6 @@ from typing import Any, Protocol, TypeVar
 
 import sklearn.datasets
 
-from skdp._checks import check_choice, fail, optional_module
 from skdp.datasets._declared import (
     Dataset,
     Declaration,
@@ -27,6 +26,7 @@ from skdp.datasets._declared import (
     domain_of,
     names,
 )
+from skdp.trusted.checks import check_choice, fail, optional_module
 
 __all__ = [
     "DataNotFound",

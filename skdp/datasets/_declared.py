@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._checks import check_choice, fail
 from skdp.domain import Domain
+from skdp.trusted.checks import check_choice, fail
 
 TASKS = ("classification", "regression")
 

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray
+from skdp.trusted.arrays import FloatArray
 
 # Arrays of these types are compared without running foreign code: signed and unsigned integers,
 # floats and strings. Other arrays of numbers are converted to one of them without a change.

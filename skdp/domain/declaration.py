@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._checks import check_count, fail
 from skdp.domain.columns import Levels, Number, is_missing
 from skdp.domain.splines import Column, Spline
+from skdp.trusted.checks import check_count, fail
 
 Target: TypeAlias = Number | tuple[Hashable, ...] | None
 

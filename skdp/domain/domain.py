@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_count, check_interval, fail
 from skdp._codec import VERSION, decode, document, from_text, is_plain, to_text
 from skdp._codec import encode as written
 from skdp._sklearn import Documented
@@ -22,6 +20,8 @@ from skdp.domain.columns import UNIT, Levels, Number, listed
 from skdp.domain.layout import BoxProjection, Layout, Pairs, Piece, encode, number_units
 from skdp.domain.splines import Column, Interaction, Spline, SplineBlock, as_interaction
 from skdp.domain.tables import as_table, read_target
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_count, check_interval, fail
 
 # Each column is an object of its own.
 _MOST_COLUMNS = 10**6

@@ -1,4 +1,4 @@
-"""The encoding of blocks of rows: projections, and positions of declared and encoded columns.
+"""Trusted. The encoding of blocks of rows: projections, and positions of columns.
 
 Each row is projected independently of all others. The results of each projection are within its
 bounds in floating point, rounding included. A second projection changes nothing.
@@ -15,8 +15,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray, repeated, squared_lengths, wide_rows
-from skdp._checks import fail
 from skdp._compiled import NARROW, kernels
 from skdp.domain.columns import Levels, Number, largest_indicators, missing_in
 from skdp.domain.splines import Column, Interaction, Spline, SplineBlock
@@ -29,6 +27,8 @@ from skdp.domain.tables import (
     read_levels,
     read_numbers,
 )
+from skdp.trusted.arrays import FloatArray, repeated, squared_lengths, wide_rows
+from skdp.trusted.checks import fail
 
 # Rows of which compiled functions write whole columns.
 _COLUMN_ROWS = 2**13

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 
-from skdp._arrays import FloatArray
-from skdp._checks import fail
-from skdp._identity import remembered
 from skdp.domain.columns import EncodedBlock, Indicators, Levels, Number, largest_indicators
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import fail
+from skdp.trusted.identity import remembered
 
 # Equal steps between two knots, to whose ends numbers are rounded.
 STEPS = 32

@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import sparray, spmatrix
 
-from skdp._arrays import FloatArray
-from skdp._checks import converted, fail, optional_module
 from skdp.domain.columns import MISSING_TYPES, Levels, has_foreign, kind_of, kinds_of
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import converted, fail, optional_module
 
 # Dates, durations, complex numbers and records would be cast to floats, some with a warning.
 NOT_REAL = frozenset("mMcV")

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from skdp._lazy import lazily
 
 if TYPE_CHECKING:
-    from skdp.geometry.ball import LpBall, NormBall
     from skdp.geometry.combined import (
         MappedBall,
         ProductBall,
@@ -18,11 +17,12 @@ if TYPE_CHECKING:
     from skdp.geometry.encoded_rows import EncodedRowsBall, SimplexBall, rows_ball
     from skdp.geometry.hull import Hull
     from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall, SquaresBall
+    from skdp.trusted.ball import LpBall, NormBall
 else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
-            "ball": "LpBall NormBall",
+            "skdp.trusted.ball": "LpBall NormBall",
             "combined": "MappedBall ProductBall ScaledBall ShearedBall SumBall",
             "comparison": "Comparison compare",
             "containment": "contains greatest_gauge_over",

@@ -1,4 +1,8 @@
-"""Balls made of balls: images under linear maps, products, and weighted sums."""
+"""Trusted. Balls made of balls: images under linear maps, products, and weighted sums.
+
+The ball of a `SumBall` is the hull of its parts. A sum of gauges is at most the sum of their
+greatest values, and a maximum at most the greatest of them.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +20,30 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lu_factor, lu_solve
 from scipy.special import gammaln
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_entries, check_numbers, check_positive, check_positives, fail
-from skdp._draws import exponentials, gammas
-from skdp.geometry.ball import (
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.ball import (
+    LpBall,
     NormBall,
     as_points,
     ask,
     exact_variance,
     listable,
+    member_of,
     uniform_covariance,
     uniform_first_covariance,
 )
+from skdp.trusted.change import (
+    greatest_gauge,
+    greatest_image,
+    greatest_length,
+    greatest_listed_square,
+    greatest_square,
+    projection,
+)
+from skdp.trusted.checks import check_entries, check_numbers, check_positive, check_positives, fail
+from skdp.trusted.draws import exponentials, gammas
+from skdp.trusted.identity import is_ours
+from skdp.trusted.rounding import ROUND_UP
 
 # Beyond this a linear map's inverse keeps fewer than four digits.
 _WORST_CONDITION = 1e12
@@ -63,6 +79,11 @@ class BallImage(ABC):
     def exact(self) -> bool:
         """Whether K's sampler is exact."""
         return self.ball.exact
+
+    @property
+    def is_round(self) -> bool:
+        """Whether it is a linear image of the Euclidean ball."""
+        return is_ours(self.ball) and bool(getattr(self.ball, "is_round", False))
 
     def sample(self, n: int, rng: Generator) -> FloatArray:
         """Return n uniform draws, (n, dim)."""
@@ -124,6 +145,10 @@ class ScaledBall(BallImage):
     def variance(self) -> FloatArray:
         """Return the variance of each coordinate of the uniform law, (dim,)."""
         return np.asarray(self.factor**2 * exact_variance(self.ball))
+
+    def greatest_square(self, weights: FloatArray) -> float:
+        """Return a bound on the greatest sum_i weights_i u_i^2."""
+        return self.factor**2 * greatest_square(self.ball, weights) * ROUND_UP
 
     def _image(self, points: FloatArray) -> FloatArray:
         return np.asarray(self.factor * points)
@@ -214,6 +239,28 @@ class MappedBall(BallImage):
             return np.asarray(matrix**2 * exact_variance(self.ball))
         return np.asarray(((matrix @ ask(self.ball, "covariance")) * matrix).sum(axis=1))
 
+    def greatest_square(self, weights: FloatArray) -> float:
+        """Return a bound on the greatest sum_i weights_i u_i^2."""
+        if np.ndim(self.matrix) == 1:
+            return greatest_square(self.ball, weights * np.square(self.matrix)) * ROUND_UP
+        return greatest_listed_square(self, weights)
+
+    def greatest_image(self, matrix: FloatArray) -> float:
+        """Return a bound on the greatest |R u|_2^2, for R of shape (k, dim)."""
+        own = np.asarray(self.matrix)
+        return greatest_image(matrix * own if own.ndim == 1 else _product(matrix, own), self.ball)
+
+    def gauge_over(self, body: NormBall) -> tuple[float, bool]:
+        """Return a bound on the gauge over a body, and whether no closer one is known."""
+        inner = self.ball
+        if type(inner) is LpBall and inner.p == 2 and inner.weights is None:
+            return greatest_length(self.matrix, body) / inner.radius * ROUND_UP, True
+        return math.inf, False
+
+    def absolute_image(self, sizes: FloatArray) -> FloatArray | None:
+        """Return the sums of the absolute terms of a full map's rows, (dim,)."""
+        return None if np.ndim(self.matrix) == 1 else np.abs(self.matrix) @ sizes
+
     @property
     def _log_det(self) -> float:
         matrix = np.asarray(self.matrix)
@@ -301,12 +348,31 @@ class ShearedBall(BallImage):
         own, first = exact_variance(self.ball), uniform_first_covariance(self.ball)
         return np.asarray(own + self.shift * (2 * first + self.shift * first[0]))
 
+    def greatest_square(self, weights: FloatArray) -> float:
+        """Return a bound on the greatest sum_i weights_i u_i^2."""
+        sheared = member_of(self.ball, "sheared_square")
+        found = None if sheared is None else sheared(self.shift, weights)
+        return greatest_listed_square(self, weights) if found is None else float(found)
+
+    def greatest_image(self, matrix: FloatArray) -> float:
+        """Return a bound on the greatest |R u|_2^2, for R of shape (k, dim)."""
+        return greatest_image(_product(matrix, self.matrix), self.ball)
+
+    def absolute_image(self, sizes: FloatArray) -> FloatArray:
+        """Return the sums of the absolute terms of the map's rows, (dim,)."""
+        return np.asarray(sizes + np.abs(self.shift) * sizes[0])
+
     def _image(self, points: FloatArray) -> FloatArray:
         return np.asarray(points + points[..., :1] * self.shift)
 
     @property
     def _log_det(self) -> float:
         return 0.0
+
+
+def _product(matrix: FloatArray, own: FloatArray) -> FloatArray:
+    # A product of matrices rounds dim times.
+    return np.asarray(matrix @ own * (1 + 1e-14 * len(own)))
 
 
 # Balls on separate coordinates
@@ -359,6 +425,28 @@ class _Parts:
         for place, part in zip(self.places, parts, strict=True):
             out[..., place] = part
         return out
+
+    def _greatest_gauges(self, body: NormBall) -> tuple[list[float], bool]:
+        """Return bounds on the gauges of the parts over a body, and whether all are reached.
+
+        They are if the body is the product of its projections. The list is empty if a projection
+        is not known.
+        """
+        inside = [projection(body, places.tolist()) for places in self.places]
+        shadows = [part for part in inside if part is not None]
+        if len(shadows) < len(inside):
+            return [], False
+        owners = [set(places.tolist()) for places in self.places]
+        is_product = type(body) is ProductBall and all(
+            any(part <= owner for owner in owners)
+            for part in (set(places.tolist()) for places in body.places)
+        )
+        gauges = [greatest_gauge(*pair) for pair in zip(self.balls, shadows, strict=True)]
+        return gauges, is_product
+
+    def _squares(self, weights: FloatArray) -> list[float]:
+        pairs = zip(self.balls, self.places, strict=True)
+        return [greatest_square(part, weights[at]) for part, at in pairs]
 
     def _first_covariance(self, factors: Sequence[float]) -> FloatArray:
         """Return the covariance with the first coordinate, given factors on those of the parts."""
@@ -430,6 +518,36 @@ class ProductBall(_Parts):
     def variance(self) -> FloatArray:
         """Return the variance of each coordinate of the uniform law, (dim,)."""
         return self._join([exact_variance(ball) for ball in self.balls])
+
+    def gauge_over(self, body: NormBall) -> tuple[float, bool]:
+        """Return a bound on the gauge over a body, and whether it is reached."""
+        gauges, is_product = self._greatest_gauges(body)
+        return max(gauges, default=math.inf), is_product
+
+    def greatest_norm(self, ball: LpBall) -> float:
+        """Return a bound on an l_p norm: that of the norms of the parts, greatest together."""
+        norms = [greatest_gauge(LpBall(own.dim, ball.p, ball.radius), own) for own in self.balls]
+        return float(np.linalg.norm(norms, ord=ball.p))
+
+    def greatest_square(self, weights: FloatArray) -> float:
+        """Return a bound on the greatest sum_i weights_i u_i^2."""
+        return sum(self._squares(weights)) * ROUND_UP
+
+    def projection(self, places: list[int]) -> NormBall | None:
+        """Return the projection to some coordinates, in their order, or None."""
+        position = {place: k for k, place in enumerate(places)}
+        balls, index = [], []
+        for own, at in zip(self.balls, self.places, strict=True):
+            kept = [k for k, place in enumerate(at.tolist()) if place in position]
+            if not kept:
+                continue
+            if (part := projection(own, kept)) is None:
+                return None
+            balls.append(part)
+            index.append(tuple(position[int(at[k])] for k in kept))
+        if len(balls) == 1 and list(index[0]) == sorted(index[0]):
+            return balls[0]
+        return ProductBall(tuple(balls), tuple(index))
 
     def extreme_points(self) -> FloatArray:
         """Return the extreme points, (count, dim): one of each part, in every combination."""
@@ -523,6 +641,26 @@ class SumBall(_Parts):
     def variance(self) -> FloatArray:
         """Return the variance of each coordinate of the uniform law, (dim,)."""
         return self._join(self._second_moments([exact_variance(ball) for ball in self.balls]))
+
+    def gauge_over(self, body: NormBall) -> tuple[float, bool]:
+        """Return a bound on the gauge over a body, and whether it is reached."""
+        gauges, is_product = self._greatest_gauges(body)
+        if not gauges:
+            return math.inf, False
+        # Each product rounds by half a unit in the last place, and so does their sum.
+        weighted = math.fsum(w * gauge for w, gauge in zip(self.weights, gauges, strict=True))
+        return weighted * (1 + 2**-50), is_product
+
+    def greatest_square(self, weights: FloatArray) -> float:
+        """Return a bound on the greatest sum_i weights_i u_i^2."""
+        shares = zip(self._squares(weights), self.weights, strict=True)
+        return max(square / weight**2 for square, weight in shares) * ROUND_UP
+
+    def greatest_image(self, matrix: FloatArray) -> float:
+        """Return a bound on the greatest |R u|_2^2, for R of shape (k, dim)."""
+        # The ball is the hull of its parts, and a convex function is greatest on one.
+        parts = zip(self.balls, self.places, self.weights, strict=True)
+        return max(greatest_image(matrix[:, at] / w, part) for part, at, w in parts)
 
     def extreme_points(self) -> FloatArray:
         """Return the extreme points, (count, dim): those of one part, the others at 0."""

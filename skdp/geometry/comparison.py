@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincc, gammaln
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_choice, check_positive, fail, optional_module
-from skdp.geometry.ball import NormBall, as_points, ask, uniform_covariance
 from skdp.geometry.combined import ScaledBall
 from skdp.geometry.containment import GaugeBounds, contains, greatest_gauge_over
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.ball import NormBall, as_points, ask, uniform_covariance
+from skdp.trusted.checks import check_choice, check_positive, fail, optional_module
 
 if TYPE_CHECKING:
     import pandas as pd

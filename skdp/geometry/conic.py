@@ -1,4 +1,4 @@
-"""Sets given by cvxpy constraints or half-spaces: checks, gauge, support, symmetric forms.
+"""Trusted. Sets given by cvxpy constraints or half-spaces: checks, gauge, support, symmetric forms.
 
 A constraint on one variable alone is a cell, a closed convex set with 0 in its interior. The gauge
 of a cell, the least t >= 0 with v in t times the cell, is a closed form for linear, second-order
@@ -20,9 +20,6 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import brentq, linprog
 from scipy.spatial import ConvexHull, HalfspaceIntersection, KDTree, QhullError
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_numbers, fail
-from skdp.geometry.ball import MOST_POINTS, as_points, sign_patterns
 from skdp.geometry.polytope import (
     MOST_PAIRS,
     SymmetricPolytope,
@@ -32,6 +29,9 @@ from skdp.geometry.polytope import (
     one_of_each_pair,
 )
 from skdp.geometry.programs import STEPS, TURN, ConeSet, load_cvxpy
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.ball import MOST_POINTS, as_points, sign_patterns
+from skdp.trusted.checks import check_numbers, fail
 
 # A cell counts as unbounded along a ray beyond this multiple of the given point.
 FARTHEST = 1e12

@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdp._arrays import FloatArray
-from skdp._checks import fail
-from skdp._identity import is_ours
-from skdp.geometry.ball import LpBall, NormBall, ask, known, parts_of, sign_patterns
 from skdp.geometry.combined import MappedBall, ProductBall, ScaledBall, ShearedBall, SumBall
 from skdp.geometry.programs import STEPS
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.ball import LpBall, NormBall, ask, known, parts_of, sign_patterns
+from skdp.trusted.checks import fail
+from skdp.trusted.identity import is_ours
 
 # Bodies that exceed each other by a smaller share than this count as touching.
 TOUCH = 1e-9

@@ -1,4 +1,4 @@
-"""Hulls of the encoded rows of a domain.
+"""Trusted. Hulls of the encoded rows of a domain.
 
 One is the hull of c x, |c| <= 1, over the encoded rows x of a table of numbers and categories.
 
@@ -46,12 +46,14 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, gammaln, logsumexp, roots_legendre, softmax
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_count, fail
-from skdp._draws import exponentials, gammas, uniforms
 from skdp._search import narrowed
-from skdp.geometry.ball import LpBall, NormBall, as_points, listable, sign_patterns
 from skdp.geometry.combined import ProductBall
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.ball import LpBall, NormBall, as_points, listable, sign_patterns
+from skdp.trusted.change import greatest_of_each
+from skdp.trusted.checks import check_count, fail
+from skdp.trusted.draws import exponentials, gammas, uniforms
+from skdp.trusted.rounding import ROUND_UP
 
 # Integrals over the intercept's coordinate are exact up to so many nodes. Beyond, so many nodes on
 # the interval where the density is at least this share of its maximum are exact to rounding.
@@ -158,6 +160,22 @@ class EncodedRowsBall:
     def dim(self) -> int:
         """Number of coordinates."""
         return int(self.intercept) + self.n_numbers + self._n_levels
+
+    def greatest_square(self, weights: FloatArray) -> float:
+        """Return a bound on the greatest sum_i weights_i u_i^2."""
+        # A row has at most one indicator of a block.
+        return float(greatest_of_each(orbits_of_rows(self), weights).sum()) * ROUND_UP
+
+    def sheared_square(self, shift: FloatArray, weights: FloatArray) -> float | None:
+        """Return such a bound for the rows + shift, or None if they do not begin with a 1."""
+        if not self.intercept or (self.index is not None and self.index[0] != 0):
+            return None
+        # Over rows (1, z, e) + shift, in which each number and each block is free. A number at the
+        # better end, or an indicator, adds this to the square of the shift.
+        orbit = orbits_of_rows(self)
+        sides = np.where(orbit < 1 + self.n_numbers, np.abs(shift), shift)
+        added = greatest_of_each(orbit, weights * (1 + 2 * sides)).sum()
+        return float(weights @ shift**2 + added) * ROUND_UP
 
     def gauge(self, v: ArrayLike) -> FloatArray:
         """Return the gauge of v, (..., dim) to (...)."""
@@ -550,3 +568,13 @@ class SimplexBall:
         rows = np.eye(self.dim + 1, self.dim, k=-1) - 1 / (self.dim + 1)
         # With two levels each row is the negative of the other.
         return rows if self.dim == 1 else np.concatenate([rows, -rows])
+
+
+def orbits_of_rows(ball: EncodedRowsBall) -> NDArray[np.intp]:
+    """Return labels: each block has one, and the intercept and every number one of its own."""
+    before = int(ball.intercept) + ball.n_numbers
+    blocks = np.repeat(np.arange(len(ball.block_sizes)), ball.block_sizes)
+    labels = np.concatenate([np.arange(before), before + blocks]).astype(np.intp)
+    out = np.empty_like(labels)
+    out[slice(None) if ball.index is None else list(ball.index)] = labels
+    return out

@@ -1,4 +1,4 @@
-"""Hull: any symmetric convex body as a norm ball, from points, half-spaces or constraints."""
+"""Trusted. Any symmetric convex body as a norm ball, from points, half-spaces or constraints."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from skdp._arrays import FloatArray
-from skdp._checks import fail
-from skdp.geometry.ball import as_points
 from skdp.geometry.conic import (
     ConeBody,
     HalfSpaces,
@@ -33,6 +30,9 @@ from skdp.geometry.polytope import (
     is_small,
     null_direction,
 )
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.ball import as_points
+from skdp.trusted.checks import fail
 
 # Least share of kept points for which rejection is used.
 LEAST_ACCEPTANCE = 1e-3
@@ -88,6 +88,8 @@ class Hull:
     """
 
     body: Body
+    # A coordinate of a draw is a sum of terms, each of which rounds.
+    sums_terms: ClassVar[bool] = True
     # Members of the body that the hull has too, if the body has them.
     _known: ClassVar[tuple[str, ...]] = ("extreme_points", "facets")
 

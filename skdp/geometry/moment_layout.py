@@ -1,4 +1,4 @@
-"""The released moments of one record: their order and scale, and their greatest changes."""
+"""Trusted. The released moments of one record: their order, scale and greatest changes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_choice, check_count, fail
 from skdp._search import halved
-from skdp.geometry.ball import as_points
 from skdp.geometry.encoded_rows import EncodedDomain, columns_of
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.ball import as_points
+from skdp.trusted.checks import check_choice, check_count, fail
 
 IntArray = NDArray[np.intp]
 _Frozen = TypeVar("_Frozen", bound=NDArray[Any])

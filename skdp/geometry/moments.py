@@ -1,4 +1,4 @@
-"""Balls of the changes that one record can make in the moments of a regression."""
+"""Trusted. Balls of the changes that one record can make in the moments of a regression."""
 
 from __future__ import annotations
 
@@ -12,11 +12,6 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 from scipy.special import roots_legendre
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_count, check_positive, fail
-from skdp._draws import signed, uniforms
-from skdp._identity import remembered
-from skdp.geometry.ball import LpBall, NormBall, as_points, uniform_variance
 from skdp.geometry.combined import MappedBall, ProductBall
 from skdp.geometry.moment_layout import (
     ROUND_UP,
@@ -27,6 +22,11 @@ from skdp.geometry.moment_layout import (
     greatest_sum,
     sorts_of,
 )
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.ball import LpBall, NormBall, as_points, uniform_variance
+from skdp.trusted.checks import check_count, check_positive, fail
+from skdp.trusted.draws import signed, uniforms
+from skdp.trusted.identity import remembered
 
 __all__ = ["MomentBall", "MomentLayout", "NumbersBall", "RadialMomentBall", "SquaresBall"]
 
@@ -252,6 +252,11 @@ class MomentBall:
     def greatest_squares_of_orbits(self, weights: ArrayLike) -> FloatArray:
         """Return ``greatest_square_of_orbits`` for rows of weights, (rows, orbits) to (rows,)."""
         return greatest_squares(self._sorts, np.asarray(weights, dtype=float))
+
+    def gauge_over(self, body: NormBall) -> tuple[float, bool]:
+        """Return 1 for a ball of the same differences, and inf for others."""
+        is_same = type(body) is MomentBall and body.layout == self.layout
+        return (1.0, True) if is_same else (math.inf, False)
 
     def greatest_sum(self) -> float:
         """Return the greatest sum_i |u_i| over the changes u of one record.
@@ -523,6 +528,15 @@ class SquaresBall:
     def dim(self) -> int:
         """Number of coordinates."""
         return 2 * self.n_numbers + self.counted
+
+    def projection(self, places: list[int]) -> NormBall:
+        """Return a body that holds the projection to some coordinates, in their order."""
+        k, first = self.n_numbers, int(self.counted)
+        numbers = [place for place in places if first <= place < first + k]
+        # The count and some numbers with their squares, in this order.
+        if numbers and places == [*range(first), *numbers, *(place + k for place in numbers)]:
+            return SquaresBall(len(numbers), self.counted)
+        return LpBall(len(places), p=math.inf)  # every coordinate is in [-1, 1]
 
     def gauge(self, v: ArrayLike) -> FloatArray:
         """Return the gauge of v, (..., dim) to (...)."""

@@ -1,4 +1,4 @@
-"""Symmetric polytopes in few dimensions: corners, facets, and a triangulation to draw from.
+"""Trusted. Symmetric polytopes in few dimensions: corners, facets, draws by triangulation.
 
 K = conv(points, -points) = {v : |normals v| <= 1}. The two descriptions are one computation: the
 facets of a symmetric body are its polar's corners, so `polar` turns either into the other. With a
@@ -20,11 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import ConvexHull, KDTree, QhullError
 from scipy.special import gammaln
 
-from skdp._arrays import FloatArray
-from skdp._checks import fail
-from skdp._draws import exponentials
-from skdp.geometry.ball import as_points, listable
 from skdp.geometry.programs import least_sum
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.ball import as_points, listable
+from skdp.trusted.checks import fail
+from skdp.trusted.draws import exponentials
 
 # Greatest number of pairs of points for a hull, by dimension: below a second and 200,000 facets.
 MOST_PAIRS = {1: 2**15, 2: 2**15, 3: 2**14, 4: 2**11, 5: 512, 6: 256, 7: 128, 8: 64}

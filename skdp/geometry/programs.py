@@ -1,4 +1,4 @@
-"""Convex programs: runs of several solvers, and compilation of cvxpy sets to arrays.
+"""Trusted. Convex programs: runs of several solvers, and compilation of cvxpy sets to arrays.
 
 A compiled set {C x : b - A x in a product of cones} has no cvxpy objects and can be pickled. The
 programs over it are built once, when they are first needed.
@@ -17,8 +17,8 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import block_diag, csc_array
 
-from skdp._arrays import FloatArray
-from skdp._checks import fail
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import fail
 
 # Order of trial; solvers that are not installed are skipped.
 _CONE_SOLVERS = ("CLARABEL", "SCS", "MOSEK", "ECOS", "CVXOPT")

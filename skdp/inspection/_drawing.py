@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skdp._checks import optional_module
+from skdp.trusted.checks import optional_module
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

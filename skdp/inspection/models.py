@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_choice, check_count, check_interval, fail
 from skdp.inspection._drawing import COLORS, Display
 from skdp.model_selection.curve import EpsilonCurve, epsilon_curve
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_choice, check_count, check_interval, fail
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

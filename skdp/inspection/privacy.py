@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_choice, check_count, check_positive, fail
 from skdp.geometry import NormBall
 from skdp.geometry.comparison import BallSensitivity, scaled_balls
 from skdp.inspection._drawing import Display, style
 from skdp.privacy.guarantee import Guarantee
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_choice, check_count, check_positive, fail
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

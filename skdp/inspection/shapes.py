@@ -11,8 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_count, check_interval, fail, optional_module
 from skdp.domain import Domain
 from skdp.domain.columns import Levels, Number
 from skdp.domain.splines import Column, Interaction, Spline
@@ -26,6 +24,8 @@ from skdp.inspection.models import (
     last_step,
     words_of,
 )
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_count, check_interval, fail, optional_module
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,17 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._arrays import FloatArray
-from skdp._checks import fail
 from skdp._codec import VERSION, encode, package_version, to_text
-from skdp._identity import is_ours
 from skdp.domain import Domain
 from skdp.linear_model._inference.estimate import NoisyEquations
 from skdp.linear_model._inference.table import Inference
 from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model.proof import Claim, written
 from skdp.privacy import Guarantee
-from skdp.trusted.releases import NoisySum, PrivateChoice, Public
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import fail
+from skdp.trusted.identity import is_ours
+from skdp.trusted.releases import NoisySum, PrivateChoice
+from skdp.trusted.statement import Public
 
 # Parameters that are never written: seeds are secret, and a ledger is not part of a model.
 UNWRITTEN = ("random_state", "ledger")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from skdp._checks import check_positive, fail
 from skdp.linear_model._inference.release import with_inference
 from skdp.linear_model._objective.algorithm import ObjectiveEstimator, ObjectivePerturbation
 from skdp.linear_model._objective.families import ModelTask, Reference
@@ -13,6 +12,7 @@ from skdp.linear_model._shared.base import Algorithm, PrivateRegressor, Solution
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import PseudoHuber
 from skdp.linear_model.validation import is_auto
+from skdp.trusted.checks import check_positive, fail
 
 # The threshold, in half-ranges of the target: LEAST if n epsilon / d is at most SMALL, otherwise
 # increasing with its power POWER up to the whole range, at which the loss is least squares. With

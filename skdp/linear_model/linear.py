@@ -11,8 +11,6 @@ from numpy.random import Generator
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_choice, fail
 from skdp.domain.domain import Domain, subset
 from skdp.linear_model._inference.estimate import NoisyEquations, estimate, user_units
 from skdp.linear_model._inference.release import with_inference
@@ -30,8 +28,10 @@ from skdp.linear_model._shared.base import Algorithm, PrivateRegressor, Solution
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import row_unit
 from skdp.linear_model._shared.task import Records, Task
+from skdp.noise.matrix import MatrixNoise
 from skdp.privacy import Guarantee
-from skdp.trusted.matrix import MatrixNoise
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_choice, fail
 
 # The penalty on differences of neighbouring coefficients of a spline, in units of the domain's.
 SMOOTH = 0.05

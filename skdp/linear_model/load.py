@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from skdp._arrays import FloatArray
-from skdp._checks import fail
 from skdp._codec import check_keys, decode, document, from_text, hints_of
 from skdp.domain import Domain
 from skdp.domain.layout import number_units
@@ -45,6 +43,8 @@ from skdp.linear_model.huber import DPHuberRegressor
 from skdp.linear_model.linear import DPLinearRegression
 from skdp.linear_model.logistic import DPLogisticRegression
 from skdp.linear_model.losses import Softmax
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import fail
 
 ESTIMATORS = {
     estimator.__name__: estimator
@@ -66,7 +66,7 @@ _CLASSES = {
     "skdp.domain.domain": "Domain DomainEncoder",
     "skdp.domain.layout": "BallProjection BoxProjection Layout Piece",
     "skdp.domain.splines": "Interaction Spline SplineBlock",
-    "skdp.geometry.ball": "LpBall",
+    "skdp.trusted.ball": "LpBall",
     "skdp.geometry.combined": "MappedBall ProductBall ShearedBall SumBall",
     "skdp.geometry.encoded_rows": "EncodedRowsBall SimplexBall",
     "skdp.geometry.moment_layout": "MomentLayout Sorts",
@@ -94,13 +94,15 @@ _CLASSES = {
     "skdp.noise.laws": "FlippedHuber Gaussian Laplace Logistic OffsetGaussian Subbotin"
     " TruncatedLaplace",
     "skdp.privacy.guarantee": "Guarantee",
-    "skdp.privacy.losses": "FiniteLoss GaussianLoss PairLoss ProfileLoss SelectionLoss ShiftLoss",
-    "skdp.privacy.radial": "RadialLoss RadialSum",
-    "skdp.randomness": "Lattice",
-    "skdp.trusted.independent": "IndependentNoise Releases RepeatedNoise",
-    "skdp.trusted.matrix": "MatrixGaussianNoise MatrixLaplaceNoise",
+    "skdp.trusted.losses": "FiniteLoss GaussianLoss PairLoss ProfileLoss SelectionLoss",
+    "skdp.privacy.shift": "ShiftLoss",
+    "skdp.trusted.radial": "RadialLoss RadialSum",
+    "skdp.trusted.randomness": "Lattice",
+    "skdp.noise.independent": "IndependentNoise Releases RepeatedNoise",
+    "skdp.noise.matrix": "MatrixGaussianNoise MatrixLaplaceNoise RowsWithin",
     "skdp.trusted.noise": "GaussianNoise KNormNoise Publication",
-    "skdp.trusted.releases": "NoisySum PrivateChoice Public RowsWithin",
+    "skdp.trusted.releases": "NoisySum PrivateChoice",
+    "skdp.trusted.statement": "Public",
 }
 SKOPS_TYPES = tuple(
     f"{module}.{name}" for module, names in _CLASSES.items() for name in names.split()

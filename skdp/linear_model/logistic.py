@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from skdp._checks import fail
 from skdp.linear_model._inference.release import with_inference
 from skdp.linear_model._objective.algorithm import ObjectiveEstimator, ObjectivePerturbation
 from skdp.linear_model._objective.families import ModelTask, Reference
 from skdp.linear_model._objective.rules import logistic_moments, usual_normalizer
 from skdp.linear_model._shared.base import Algorithm, PrivateClassifier, with_parameters
 from skdp.linear_model.losses import Logistic, Loss, SharpLogistic, Softmax
+from skdp.trusted.checks import fail
 
 LOSSES: dict[str, Loss] = {"logistic": Logistic(), "sharp": SharpLogistic(0.75)}
 CANDIDATES = (Logistic(), *(SharpLogistic(middle) for middle in (0.6, 0.75, 0.8)))

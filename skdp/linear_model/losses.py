@@ -24,9 +24,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_count, check_interval, fail
-from skdp._identity import check_at_first_use, remembered
+from skdp._first_use import check_at_first_use
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_count, check_interval, fail
+from skdp.trusted.identity import remembered
 
 __all__ = ["Logistic", "Loss", "PseudoHuber", "SharpLogistic", "Softmax"]
 

@@ -14,34 +14,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdp._checks import check_interval, check_positive
 from skdp._codec import encode
-from skdp._identity import others_in
 from skdp.domain import Domain
 from skdp.geometry import LpBall, ProductBall, SquaresBall
-from skdp.linear_model._inference.plan import changes, curvature_layout, squares_of_gaussian
-from skdp.linear_model._moments.moments import greatest_square, layout_of
-from skdp.linear_model._moments.rules import mean_ball, moment_ball
-from skdp.linear_model._moments.theorem import FirstChange, cross_change
+from skdp.linear_model._inference.theorem import changes, curvature_layout, squares_of_gaussian
+from skdp.linear_model._moments.theorem import (
+    FirstChange,
+    cross_change,
+    greatest_square,
+    layout_of,
+    mean_ball,
+    moment_ball,
+)
 from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._standardize.theorem import ColumnSums
+from skdp.noise.matrix import RowsWithin
 from skdp.privacy import Guarantee
-from skdp.privacy.losses import PairLoss
 from skdp.trusted.certify import certify
 from skdp.trusted.change import Change
-from skdp.trusted.releases import (
-    Line,
-    Listed,
-    NoisySum,
-    NotPrivate,
-    PrivateChoice,
-    Public,
-    RowsWithin,
-    Spent,
-    described,
-    overview,
-)
+from skdp.trusted.checks import check_interval, check_positive
+from skdp.trusted.identity import others_in
+from skdp.trusted.losses import PairLoss
+from skdp.trusted.releases import Line, Listed, NoisySum, PrivateChoice, described, overview
+from skdp.trusted.statement import NotPrivate, Public, Spent
 
 _WIDTH = 78
 ASSUMED = (

@@ -15,8 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_positive, converted, fail
 from skdp.domain import Domain
 from skdp.domain.columns import Levels, kinds_of
 from skdp.domain.domain import refuse_encoded
@@ -24,6 +22,8 @@ from skdp.domain.tables import NOT_REAL, as_cells, as_column, as_table, in_memor
 from skdp.privacy import Guarantee, Ledger, PrivacyLeakWarning, UndeclaredDomainWarning
 from skdp.privacy.guarantee import compose
 from skdp.rows.persons import Persons
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_positive, converted, fail
 
 # The solver's tolerance is set for at most this many records.
 _MOST_RECORDS = 2**31

@@ -7,8 +7,8 @@ from skdp.mechanisms.knorm import EllipticKNorm, KNorm
 from skdp.mechanisms.law_map import LawMap, law_map
 from skdp.mechanisms.matrix import MatrixLaplace
 from skdp.mechanisms.sensitivity import Sensitivity
-from skdp.trusted.independent import IndependentNoise, Releases, RepeatedNoise
-from skdp.trusted.matrix import MatrixGaussianNoise, MatrixLaplaceNoise
+from skdp.noise.independent import IndependentNoise, Releases, RepeatedNoise
+from skdp.noise.matrix import MatrixGaussianNoise, MatrixLaplaceNoise
 from skdp.trusted.noise import GaussianNoise, KNormNoise, release
 
 __all__ = [

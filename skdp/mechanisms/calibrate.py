@@ -9,17 +9,19 @@ from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from skdp._checks import check_choice, check_epsilon, check_interval, fail
-from skdp._identity import is_ours, relied_on
 from skdp.geometry import LpBall, NormBall
 from skdp.mechanisms.gaussian import EllipticGaussian, IsotropicGaussian, check_weights_for
 from skdp.mechanisms.independent import Independent
 from skdp.mechanisms.knorm import NAMES, EllipticKNorm, KNorm, knorm_is_less
 from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.privacy.guarantee import Guarantee
-from skdp.trusted.noise import BaseNoise, Noise, variances
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_choice, check_epsilon, check_interval, fail
+from skdp.trusted.identity import is_ours, relied_on
+from skdp.trusted.noise import BaseNoise, variances
 
 GAUSSIANS: dict[str, Any] = {"gaussian": IsotropicGaussian, "elliptic": EllipticGaussian}
 # Independent noise of one law in each coordinate, with a shape of least variance.
@@ -54,6 +56,27 @@ class Trial(NamedTuple):
     name: str
     noise: Noise
     error: float
+
+
+class Noise(Protocol):
+    """The result of :func:`calibrate`.
+
+    The noises of this package also have ``release(value, rng=None)``, the only way to publish a
+    value. `skdp.mechanisms.release` does the same for any object with these members.
+    """
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Guarantee of one release with this noise."""
+
+    def rvs(self, rng: Generator) -> FloatArray:
+        """Return one draw, (dim,)."""
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of a draw, (dim, dim)."""
+
+    def expected_norm(self, ball: NormBall) -> float:
+        """Return the mean gauge of a draw in a ball's norm."""
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by

@@ -31,8 +31,6 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, qr, solve_triangular
 from scipy.linalg.lapack import dposv
 
-from skdp._arrays import FloatArray
-from skdp._identity import is_ours, remembered
 from skdp.geometry import (
     EncodedRowsBall,
     LpBall,
@@ -43,16 +41,12 @@ from skdp.geometry import (
     ShearedBall,
     SumBall,
 )
-from skdp.geometry.ball import half_widths, known
-from skdp.trusted.change import (
-    ROUND_UP,
-    dual_exponent,
-    greatest_square,
-    norm_of,
-    orbits_of,
-    orbits_of_rows,
-    positive_square,
-)
+from skdp.geometry.encoded_rows import orbits_of_rows
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.ball import dual_exponent, half_widths, known, norm_of
+from skdp.trusted.change import greatest_square, orbits_of, positive_square
+from skdp.trusted.identity import is_ours, remembered
+from skdp.trusted.rounding import ROUND_UP
 
 COARSE, TOLERANCE = 1e-3, 1e-5  # relative, of the least trace
 MOST_ROUNDS = 100

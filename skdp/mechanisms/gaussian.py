@@ -13,16 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_epsilon, check_interval, check_numbers, check_positive, fail
-from skdp._identity import remembered
 from skdp.mechanisms.ellipsoid import least_cover, trace
 from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.privacy.conversions import gaussian_mu
-from skdp.trusted.certify import certified
-from skdp.trusted.change import ROUND_UP, greatest_square
+from skdp.privacy.guarantee import certified
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.change import greatest_square, length_in
+from skdp.trusted.checks import check_epsilon, check_interval, check_numbers, check_positive, fail
+from skdp.trusted.identity import remembered
 from skdp.trusted.noise import GaussianNoise
-from skdp.trusted.releases import length_in
+from skdp.trusted.rounding import ROUND_UP
 
 
 def gaussian_scale(epsilon: float, delta: float) -> float:

@@ -15,18 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp._arrays import FloatArray
-from skdp._checks import (
-    check_choice,
-    check_count,
-    check_epsilon,
-    check_interval,
-    check_positive,
-    check_positives,
-    fail,
-)
-from skdp._identity import relied_on, remembered
-from skdp.geometry.ball import ask
 from skdp.mechanisms.gaussian import gaussian_scale, spendable
 from skdp.mechanisms.scales import (
     FAMILIES,
@@ -42,9 +30,7 @@ from skdp.mechanisms.scales import (
     worst_scale,
 )
 from skdp.mechanisms.sensitivity import Sensitivity
-from skdp.privacy.losses import Losses, SelectionLoss
-from skdp.trusted.certify import certified, certify
-from skdp.trusted.independent import (
+from skdp.noise.independent import (
     MOST_SIZES,
     IndependentNoise,
     Releases,
@@ -55,7 +41,22 @@ from skdp.trusted.independent import (
     length_of,
     worst_shift,
 )
-from skdp.trusted.releases import NoisySum, PrivateChoice, Public, Release
+from skdp.privacy.guarantee import certified, guarantee_of
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.ball import ask
+from skdp.trusted.checks import (
+    check_choice,
+    check_count,
+    check_epsilon,
+    check_interval,
+    check_positive,
+    check_positives,
+    fail,
+)
+from skdp.trusted.identity import relied_on, remembered
+from skdp.trusted.losses import Losses, SelectionLoss
+from skdp.trusted.releases import NoisySum, PrivateChoice, Release
+from skdp.trusted.statement import Public
 
 # Delta is spent only if it reduces the scale by more than this share.
 LEAST_GAIN = 1e-3
@@ -296,7 +297,7 @@ def _calibrated(
             planned.append(PrivateChoice("choices", *choices))
             told += f", and {choices[1]} private choices"
         public = Public(epsilon, delta, releases.neighbors, assumptions=relied_on(noise.law))
-        return replace(noise, guarantee=certify(planned, public, told))
+        return replace(noise, guarantee=guarantee_of(planned, public, told))
 
     return certified_at_first(made)
 

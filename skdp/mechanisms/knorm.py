@@ -7,16 +7,17 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
-from skdp._checks import check_choice, check_epsilon, check_interval, fail
-from skdp._identity import remembered
+from skdp._first_use import check_ball
 from skdp._search import last_passing
 from skdp.geometry import LpBall, MappedBall, NormBall
 from skdp.mechanisms.gaussian import EllipticGaussian, gaussian_scale, spendable
 from skdp.mechanisms.sensitivity import Sensitivity
-from skdp.privacy.radial import MOST_SHIFT, RadialLoss
-from skdp.trusted.certify import certified
-from skdp.trusted.change import ROUND_UP, check_ball
+from skdp.privacy.guarantee import certified
+from skdp.trusted.checks import check_choice, check_epsilon, check_interval, fail
+from skdp.trusted.identity import remembered
 from skdp.trusted.noise import KNormNoise, is_round
+from skdp.trusted.radial import MOST_SHIFT, RadialLoss
+from skdp.trusted.rounding import ROUND_UP
 
 # Above this epsilon the Laplace bound is taken: it is safe, and the exact sums take long.
 _MOST_EPSILON = 1e4

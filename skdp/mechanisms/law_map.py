@@ -9,8 +9,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp._arrays import FloatArray
-from skdp._checks import (
+from skdp.geometry import LpBall
+from skdp.mechanisms.calibrate import CANDIDATES, CHOICES, first_of_least, named, quick_candidates
+from skdp.mechanisms.knorm import NAMES
+from skdp.mechanisms.sensitivity import Sensitivity
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import (
     check_choice,
     check_count,
     check_entries,
@@ -19,10 +23,6 @@ from skdp._checks import (
     check_positive,
     fail,
 )
-from skdp.geometry import LpBall
-from skdp.mechanisms.calibrate import CANDIDATES, CHOICES, first_of_least, named, quick_candidates
-from skdp.mechanisms.knorm import NAMES
-from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.trusted.noise import variances
 
 _NORMS = ("l1", "l2", "linf")

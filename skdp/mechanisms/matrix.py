@@ -9,17 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_epsilon, check_interval, fail
-from skdp._identity import is_ours
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 from skdp.mechanisms.gaussian import spendable
 from skdp.mechanisms.independent import LEAST_GAIN
 from skdp.mechanisms.knorm import shift_in_any_norm
 from skdp.mechanisms.sensitivity import Sensitivity
-from skdp.trusted.certify import certified
-from skdp.trusted.change import ROUND_UP
-from skdp.trusted.matrix import MatrixLaplaceNoise
+from skdp.noise.matrix import MatrixLaplaceNoise
+from skdp.privacy.guarantee import certified
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_epsilon, check_interval, fail
+from skdp.trusted.identity import is_ours
+from skdp.trusted.rounding import ROUND_UP
 
 _Ball = MomentBall | RadialMomentBall
 

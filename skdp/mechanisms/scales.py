@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from skdp._checks import check_interval, check_positive, fail
-from skdp._identity import check_at_first_use, is_ours
+from skdp._first_use import check_at_first_use
 from skdp._search import last_passing
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.knorm import shift_in_any_norm
+from skdp.noise.independent import Shift, WorstShift, greatest_slope, length_of, losses_of
 from skdp.noise.law import Law
 from skdp.noise.laws import (
     FlippedHuber,
@@ -32,12 +32,13 @@ from skdp.noise.laws import (
     Subbotin,
     TruncatedLaplace,
 )
-from skdp.privacy.composition import Composition
-from skdp.privacy.losses import Losses
 from skdp.privacy.shift import log_delta, log_spared, require_log_concave
-from skdp.trusted.change import ROUND_UP
-from skdp.trusted.independent import Shift, WorstShift, greatest_slope, length_of, losses_of
-from skdp.trusted.releases import NotPrivate
+from skdp.trusted.checks import check_interval, check_positive, fail
+from skdp.trusted.composition import delta_above
+from skdp.trusted.identity import is_ours
+from skdp.trusted.losses import Losses
+from skdp.trusted.rounding import ROUND_UP
+from skdp.trusted.statement import NotPrivate
 
 Made = TypeVar("Made")
 
@@ -237,7 +238,7 @@ def excess_at(
 ) -> float:
     """Return a number that is > 0 unless noise of scale 1 / x is certainly private."""
     losses = (*losses_of(law, shift, length_of(shift), 1 / x), *beside)
-    upper = Composition(losses).delta_above(epsilon, gap)
+    upper = delta_above(losses, epsilon, gap)
     return math.expm1(min(math.log(upper / delta), 500.0) / 10) if upper > 0 else -1.0
 
 

@@ -7,13 +7,14 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from skdp._checks import check_choice
+from skdp._first_use import check_ball
 from skdp.domain import Domain
 from skdp.geometry.conic import check_body, compiled, facet_directions
 from skdp.geometry.hull import Hull, polytope_around
 from skdp.mechanisms.statistics import ball_of_maps, quadratic_of, two_sided
-from skdp.privacy.guarantee import NEIGHBORS
 from skdp.trusted.change import Change
+from skdp.trusted.checks import check_choice
+from skdp.trusted.statement import NEIGHBORS
 
 
 class Sensitivity(Change):
@@ -37,6 +38,10 @@ class Sensitivity(Change):
     >>> Sensitivity(LpBall(3, p=2), radius=2.0).radius_in(LpBall(3, p=1)) / 2.0 >= 3**0.5
     True
     """
+
+    def __post_init__(self) -> None:
+        check_ball(self.ball)
+        super().__post_init__()
 
     @classmethod
     def from_points(cls, points: ArrayLike, *, neighbors: str = "replace_one") -> Sensitivity:
@@ -144,7 +149,8 @@ class Sensitivity(Change):
         Examples
         --------
         >>> import numpy as np
-        >>> from skdp.domain import Domain
+        >>> from skdp._first_use import check_ball
+        from skdp.domain import Domain
         >>> domain = Domain({"age": (17, 90)})
         >>> found = Sensitivity.of(lambda x: np.append(x, 2 * x**2), domain)
         >>> found.ball.bounding_box().round(6)

@@ -23,15 +23,15 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp._arrays import FloatArray
-from skdp._checks import fail
 from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall
-from skdp.geometry.ball import sign_patterns
 from skdp.geometry.conic import flat
 from skdp.geometry.hull import Hull, PolytopeHull, polytope_around
 from skdp.geometry.polytope import MOST_PAIRS, null_direction
 from skdp.geometry.programs import ConeSet, load_cvxpy
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.ball import sign_patterns
+from skdp.trusted.checks import fail
 
 # Indices of the variables of a term, in order: (), (i,) or (i, j).
 Term = tuple[int, ...]

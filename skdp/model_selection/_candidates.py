@@ -26,13 +26,13 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 
-from skdp._checks import fail
-from skdp._identity import is_ours
-from skdp._publish import source_of
 from skdp.linear_model.validation import check_ledger
 from skdp.model_selection._scores import SearchScore
 from skdp.privacy import PrivacyLeakWarning
 from skdp.privacy.ledger import Budget
+from skdp.trusted.checks import fail
+from skdp.trusted.identity import is_ours
+from skdp.trusted.publish import source_of
 
 Rows = NDArray[np.intp]
 # The table, the target, and the persons or None.

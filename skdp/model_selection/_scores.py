@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_choice, check_interval, fail
-from skdp._identity import is_ours
 from skdp.domain.domain import DomainEncoder
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_choice, check_interval, fail
+from skdp.trusted.identity import is_ours
 
 Function = Callable[[Any, Any, Any], ArrayLike]
 

@@ -9,18 +9,13 @@ budget is spent.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
-from skdp._checks import fail
-from skdp._identity import is_ours
-from skdp._publish import publish
 from skdp.linear_model.validation import RECORDS, UNSEEN, chosen_publicly, numbered
 from skdp.model_selection._candidates import (
     PlannedFit,
@@ -29,14 +24,16 @@ from skdp.model_selection._candidates import (
     fit_to,
     private_step,
 )
+from skdp.model_selection._theorem import PrivateFits, SearchChoice
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger
 from skdp.privacy.conversions import gaussian_epsilon, gaussian_mu, pure_of_mu
+from skdp.privacy.guarantee import guarantee_of
 from skdp.privacy.ledger import Budget
-from skdp.privacy.losses import GaussianLoss, PairLoss
 from skdp.privacy.profile import equivalents
-from skdp.privacy.rounding import as_decimal, float_below, subtract
-from skdp.trusted.certify import certify
-from skdp.trusted.releases import NotPrivate, PrivateChoice, Public, Spent
+from skdp.trusted.checks import fail
+from skdp.trusted.identity import is_ours
+from skdp.trusted.rounding import as_decimal, float_below, subtract
+from skdp.trusted.statement import Public
 
 # A ceiling below every budget.
 _NOTHING = 5e-324
@@ -58,73 +55,6 @@ _SEEDED = "the noise came from random_state and not from the operating system"
 # The choice
 
 
-@dataclass(frozen=True)
-class SearchChoice:
-    """How one of the candidates is chosen by their scores.
-
-    By permute-and-flip at ``amount`` or, if ``mus`` are known, by the exponential mechanism whose
-    log probabilities change within an interval of length ``amount``. Then the fits, the choice
-    and the last fit are private by Gaussian DP: the first two with the first of ``mus``.
-    """
-
-    amount: float
-    mus: tuple[float, float] | None = None
-
-    @property
-    def name(self) -> str:
-        """The mechanism."""
-        return "permute-and-flip" if self.mus is None else "exponential mechanism"
-
-    def draw(self, scores: Sequence[int], sensitivity: int, rng: np.random.Generator) -> int:
-        """Return the position of the chosen score."""
-        # One score may increase and another one decrease.
-        rate = Fraction(as_decimal(self.amount)) / (2 * sensitivity)
-        choose = permute_and_flip if self.mus is None else exponential_mechanism
-
-        def draw(generator: np.random.Generator) -> int:
-            return choose(scores, rate, generator)
-
-        release = PrivateChoice(self.name, self.amount, theorem="private_selection.md")
-        return publish(release, list(scores), draw, rng, scale=1 / rate)
-
-
-@dataclass(frozen=True)
-class PrivateFits:
-    """Fits to disjoint parts of the records, and a choice by scores on one more part.
-
-    A record is in one part, which is drawn without looking at it. So the privacy loss is at most
-    the greatest of those of the fits, each of at most ``budget``, and of the choice. With ``mu``
-    they are private by Gaussian DP.
-    """
-
-    name: str
-    budget: Budget
-    neighbors: str
-    unit: str
-    mu: float | None = None
-    choice: SearchChoice | None = None
-    theorem: ClassVar[str] = "private_selection.md, Theorems 1 to 6"
-    publication: ClassVar[None] = None  # the fits publish their own values
-
-    @property
-    def description(self) -> str:
-        """What is published."""
-        return self.name
-
-    def spent(self, public: Public) -> Spent:
-        """Return the privacy loss."""
-        if (self.neighbors, self.unit) != (public.relation, public.unit):
-            raise NotPrivate(f"{self.name}: the fits are private under another relation or unit")
-        epsilon, delta = self.budget.epsilon, self.budget.delta
-        # An interval of length 2 e is e-private, and by Gaussian DP with the mu of this e.
-        most = epsilon if self.mu is None else 2 * pure_of_mu(self.mu)
-        if self.choice is not None and self.choice.amount > most:
-            raise NotPrivate(f"{self.name}: the choice spends {self.choice.amount:.9g}")
-        if self.mu is not None:
-            return Spent(math.inf, ((GaussianLoss(self.mu), 1),))
-        return Spent(math.inf if delta else epsilon, ((PairLoss(epsilon, delta), 1),))
-
-
 def split(whole: Budget, share: float) -> tuple[Budget, Budget]:
     """Return the rest and the share of a budget; as decimals they sum to at most the whole."""
     amounts = whole.epsilon, whole.delta
@@ -132,69 +62,6 @@ def split(whole: Budget, share: float) -> tuple[Budget, Budget]:
     pairs = zip(amounts, first, strict=True)
     rest = [float_below(subtract(value, as_decimal(part))) for value, part in pairs]
     return Budget(*first), Budget(*rest)
-
-
-def permute_and_flip(scores: Sequence[int], rate: Fraction, rng: np.random.Generator) -> int:
-    """Return the position of a score, chosen by permute-and-flip (McKenna & Sheldon 2020).
-
-    Candidates are visited in a random order, and each is accepted with probability
-    ``exp(-rate (greatest - score))``; the first accepted one is returned. This is the distribution
-    of the argmax of scores plus exponential noise of this rate (private_selection.md, Theorem 1).
-    For a choice at epsilon the rate is epsilon / (2 D) if one record changes each score by at most
-    D.
-    """
-    greatest = max(scores)
-    for place in rng.permutation(len(scores)):
-        if bernoulli_exp(rate * (greatest - scores[place]), rng):
-            return int(place)
-    raise AssertionError("the greatest score is always accepted")
-
-
-def exponential_mechanism(scores: Sequence[int], rate: Fraction, rng: np.random.Generator) -> int:
-    """Return the position of a score with probability in proportion to ``exp(rate score)``.
-
-    If one record changes each score by at most D, the log probabilities change by numbers from an
-    interval of length 2 D rate (private_selection.md, Theorem 6).
-    """
-    greatest = max(scores)
-    while True:
-        place = uniform_below(len(scores), rng)
-        if bernoulli_exp(rate * (greatest - scores[place]), rng):
-            return place
-
-
-def bernoulli_exp(exponent: Fraction, rng: np.random.Generator) -> bool:
-    """Return True with probability exactly ``exp(-exponent)``, for an exponent >= 0.
-
-    Canonne, Kamath & Steinke (2020), Algorithm 1.
-    """
-    whole, rest = divmod(exponent.numerator, exponent.denominator)
-    # One draw for each unit of the exponent; it ends with the first False, after 1.6 on average.
-    return all(_bernoulli_exp_below_one(1, 1, rng) for _ in range(whole)) and (
-        _bernoulli_exp_below_one(rest, exponent.denominator, rng)
-    )
-
-
-def _bernoulli_exp_below_one(x: int, per: int, rng: np.random.Generator) -> bool:
-    """Return True with probability exp(-x / per), for a quotient in [0, 1].
-
-    Let A_k be True with probability x / (per k). The first k with A_k False is odd with this
-    probability. Integers are used because fractions would be reduced in every step.
-    """
-    k = 1
-    while uniform_below(per * k, rng) < x:
-        k += 1
-    return k % 2 == 1
-
-
-def uniform_below(n: int, rng: np.random.Generator) -> int:
-    """Return a uniform integer from 0 to ``n - 1``; n may have any size."""
-    bits = (n - 1).bit_length()
-    spare = -bits % 8
-    while True:
-        found = int.from_bytes(rng.bytes((bits + spare) // 8), "big") >> spare
-        if found < n:
-            return found
 
 
 # The budgets, and a dry run
@@ -318,7 +185,7 @@ def _try_score(task: SearchTask, budget: Budget) -> None:
 # The guarantee
 
 
-def guarantee_of(
+def guarantee_of_search(
     task: SearchTask, choice: SearchChoice, last: Budget | None, whole: Budget
 ) -> Guarantee:
     """Return the guarantee of a whole search."""
@@ -349,7 +216,7 @@ def guarantee_of(
         void_because=(_SEEDED,) if task.is_seeded else (),
     )
     mechanism += f": fits to disjoint parts of the records, {choice.name}"
-    return certify(releases_of(task, choice, last), public, mechanism)
+    return guarantee_of(releases_of(task, choice, last), public, mechanism)
 
 
 def releases_of(task: SearchTask, choice: SearchChoice, last: Budget | None) -> list[PrivateFits]:

@@ -20,8 +20,6 @@ from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import _safe_indexing
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_count, check_jobs, check_positives, fail
 from skdp._progress import with_bar
 from skdp.domain import Domain
 from skdp.domain.columns import has_foreign, kinds_of
@@ -29,8 +27,10 @@ from skdp.domain.tables import as_cells, in_memory, read_target
 from skdp.linear_model.validation import check_labels, units_of
 from skdp.model_selection._candidates import declared_labels, fit_to, parts, private_step
 from skdp.privacy import BudgetExceeded, Ledger
-from skdp.privacy.rounding import add, as_decimal
-from skdp.randomness import as_generator
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_count, check_jobs, check_positives, fail
+from skdp.trusted.randomness import as_generator
+from skdp.trusted.rounding import add, as_decimal
 
 _Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 # The table, the target, and the position of each row's person or None.

@@ -13,7 +13,6 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._checks import check_epsilon, check_interval, check_jobs, fail
 from skdp._progress import with_bar
 from skdp._sklearn import Documented
 from skdp.domain.tables import read_target
@@ -41,15 +40,16 @@ from skdp.model_selection._candidates import (
 )
 from skdp.model_selection._scores import as_score
 from skdp.model_selection._selection import (
-    SearchChoice,
     dry_run,
     gaussian_parts,
-    guarantee_of,
+    guarantee_of_search,
     restate,
     split,
 )
+from skdp.model_selection._theorem import SearchChoice
 from skdp.privacy.ledger import Budget, Ledger
-from skdp.randomness import as_generator, is_cryptographic
+from skdp.trusted.checks import check_epsilon, check_interval, check_jobs, fail
+from skdp.trusted.randomness import as_generator, is_cryptographic
 
 # Share of the budget for the last fit, if "auto".
 _REFIT_SHARE = 0.75
@@ -231,7 +231,7 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
                 choice = SearchChoice(budget.epsilon)
             else:
                 task, choice, last = squared
-            guarantee = guarantee_of(task, choice, last, whole)
+            guarantee = guarantee_of_search(task, choice, last, whole)
             if (ledger := self._ledger(candidates)) is not None:
                 ledger.spend(guarantee, note=f"{type(self).__name__}.fit")
             spent.append(guarantee)

@@ -20,14 +20,14 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import gammainc, roots_legendre
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_interval, check_positive, fail
-from skdp._draws import exponentials
 from skdp.noise.law import EvenLaw, Law, Size
 from skdp.noise.laws import Gaussian, Laplace
 from skdp.noise.steps import Uniform
 from skdp.privacy import curves as _curves
 from skdp.privacy.tradeoff import TradeOff, approximate
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_interval, check_positive, fail
+from skdp.trusted.draws import exponentials
 
 _Height = Callable[[FloatArray, FloatArray], FloatArray]
 _LOG_2 = math.log(2)

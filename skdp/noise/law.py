@@ -1,4 +1,4 @@
-"""One-dimensional noise laws: their protocol, and base classes with scipy's method names.
+"""Trusted. One-dimensional noise laws: their protocol, and base classes with scipy's method names.
 
 A law is centred and even, and its density f is log-concave. Its privacy loss for a shift v > 0,
 log f(x) - log f(x + v), then grows with x.
@@ -19,10 +19,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_interval, check_positive
-from skdp._draws import exponentials, signed
-from skdp.randomness import GRANULARITY, Lattice, RandomStateLike, granularity_of
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_interval, check_positive
+from skdp.trusted.draws import exponentials, signed
+from skdp.trusted.randomness import GRANULARITY, Lattice, RandomStateLike, granularity_of
 
 Size = int | tuple[int, ...] | None
 

@@ -15,9 +15,6 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import erf, erfcx, erfinv, exprel, gammainc, gammaincc, ndtri_exp, roots_legendre
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_interval, check_positive
-from skdp._draws import gammas, normals, signed, uniforms
 from skdp.noise.law import (
     CrossingLaw,
     EvenLaw,
@@ -26,7 +23,10 @@ from skdp.noise.law import (
     check_offset,
     plain,
 )
-from skdp.privacy.normal import mills_ratio
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_interval, check_positive
+from skdp.trusted.draws import gammas, normals, signed, uniforms
+from skdp.trusted.normal import mills_ratio
 
 _SHORT = 0.5
 # Of a unit interval; 8 nodes have sixteen digits of 1 / R on one of length _SHORT.

@@ -15,15 +15,6 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from skdp._arrays import FloatArray
-from skdp._checks import (
-    check_choice,
-    check_count,
-    check_interval,
-    check_positive,
-    fail,
-)
-from skdp._draws import gammas
 from skdp.noise.canonical import CanonicalNoise, log_concave_canonical
 from skdp.noise.law import Law
 from skdp.noise.laws import Gaussian
@@ -31,7 +22,16 @@ from skdp.noise.steps import Uniform
 from skdp.privacy import tradeoff as functions
 from skdp.privacy.curves import Approximate, NormalShift, Shifted, StandardLaplace
 from skdp.privacy.tradeoff import TradeOff
-from skdp.randomness import Lattice, RandomStateLike
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import (
+    check_choice,
+    check_count,
+    check_interval,
+    check_positive,
+    fail,
+)
+from skdp.trusted.draws import gammas
+from skdp.trusted.randomness import Lattice, RandomStateLike
 
 NORMS = ("l1", "l2", "linf")
 # More than a few roundings: results are moved to the safe side.

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_choice, check_interval, check_positive
 from skdp.noise.law import EvenLaw
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_choice, check_interval, check_positive
 
 LEAST = ("variance", "absolute_error")
 

@@ -12,28 +12,31 @@ if TYPE_CHECKING:
         PrivacyLeakWarning,
         UndeclaredDomainWarning,
         compose,
+        guarantee_of,
     )
     from skdp.privacy.ledger import BudgetExceeded, Ledger, LedgerLost
-    from skdp.privacy.losses import (
+    from skdp.privacy.shift import ShiftLoss
+    from skdp.trusted.losses import (
         FiniteLoss,
         GaussianLoss,
         PairLoss,
         PrivacyLoss,
         ProfileLoss,
         SelectionLoss,
-        ShiftLoss,
     )
-    from skdp.privacy.radial import RadialLoss
+    from skdp.trusted.radial import RadialLoss
 else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
             "composition": "Bounds Composition",
-            "guarantee": "Guarantee PrivacyLeakWarning UndeclaredDomainWarning compose",
+            "guarantee": "Guarantee PrivacyLeakWarning UndeclaredDomainWarning compose"
+            " guarantee_of",
             "ledger": "BudgetExceeded Ledger LedgerLost",
-            "losses": "FiniteLoss GaussianLoss PairLoss PrivacyLoss ProfileLoss SelectionLoss"
-            " ShiftLoss",
-            "radial": "RadialLoss",
+            "shift": "ShiftLoss",
+            "skdp.trusted.losses": "FiniteLoss GaussianLoss PairLoss PrivacyLoss ProfileLoss"
+            " SelectionLoss",
+            "skdp.trusted.radial": "RadialLoss",
         },
         submodules="conversions tradeoff",
     )
@@ -57,5 +60,6 @@ __all__ = [
     "UndeclaredDomainWarning",
     "compose",
     "conversions",
+    "guarantee_of",
     "tradeoff",
 ]

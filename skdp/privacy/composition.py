@@ -1,10 +1,6 @@
-"""Trusted. Bounds on epsilon and delta of several releases, from their privacy losses.
+"""Compositions of several releases: bounds on epsilon and delta, above and below.
 
-The losses of independent releases add. The product of the pairs that dominate each release
-dominates all of them, also if each mechanism depends on earlier outputs (Zhu, Dong & Wang 2022,
-Theorem 10). The pairs, and the number of each, must be fixed before the first output is seen. A
-release whose scale or existence depends on earlier outputs is not covered
-(docs/proofs/loss_distributions.md, Theorem 1).
+The upper bounds are those of `skdp.trusted.composition`.
 """
 
 from __future__ import annotations
@@ -12,46 +8,47 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import xlogy
 
-from skdp._checks import check_count, check_entries, check_interval, fail
-from skdp._identity import remembered, require_comparable
 from skdp._search import passing_below_root
-from skdp.privacy.fold import SPARE_STEPS, Folded, Spread, fold, tilt
-from skdp.privacy.grid import (
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_count, check_entries, check_interval, fail
+from skdp.trusted.composition import (
+    GridPlan,
+    delta_above,
+    delta_of,
+    end,
+    ends_on,
+    folded,
+    gaussians_merged,
+    greatest_above,
+    log_delta_above,
+    log_infinite,
+    plan,
+    sides,
+)
+from skdp.trusted.fold import Folded, fold
+from skdp.trusted.grid import (
     ACCURACY,
+    SHAKE,
     Masses,
+    depth_of,
     extent,
     log_infinity_mass,
-    lower,
+    margin_of,
     moved_log_delta,
+    multiples,
+    polygon,
+    profile_logs,
     upper,
 )
-from skdp.privacy.losses import FiniteLoss, GaussianLoss, Losses, PairLoss, Profile, counted
-from skdp.privacy.rounding import LEAST_LOG, add_multiples, exp_up, float_above
+from skdp.trusted.identity import remembered, require_comparable
+from skdp.trusted.losses import Losses, PrivacyLoss, Profile, counted
 
 # Greater epsilons count as infinite.
 _FARTHEST = 1e9
-_ROUGH_CELLS = 1024
-_MOST_CELLS, _MOST_WINDOW = 2**20, 2**21
-_CHEAP = 2**14
-# Profiles of the coarse estimate end where delta is below e^ this.
-_FAR = -700.0
-# A delta below e^ this needs no higher relative precision than a greater one.
-_LEAST = -80.0
-# A grid leaves out what is this far below the requested delta, in logs.
-_SPARE = 32.0
-# Target for the gap between the bounds: this share of epsilon, for epsilon up to 1 or beyond 4.
-_GAP = 4e-5
-_LONGEST_STEP = 500.0
-# A tilt may multiply what atoms lose on the grid by e^ this.
-_STEEPEST = 20.0
-Rough = Sequence[tuple[Masses, int]]
-Extent = tuple[float, float, float]
 
 
 class Bounds(NamedTuple):
@@ -85,7 +82,7 @@ class Composition:
     Parameters
     ----------
     parts : sequence of (loss, count)
-        Privacy losses (`skdp.privacy.losses`), each with its number of releases, an
+        Privacy losses (`skdp.trusted.losses`), each with its number of releases, an
         int >= 1.
 
     Raises
@@ -132,9 +129,9 @@ class Composition:
             If ``epsilon`` is out of range.
         """
         epsilon = check_interval("epsilon", epsilon, 0.0, math.inf, closed="left")
-        parts = _gaussians_merged(self.parts)
-        low, high = log_delta_bounds(parts, epsilon)
-        return Bounds(min(1.0, math.exp(low)), delta_of(parts, high))
+        merged = gaussians_merged(self.parts)
+        low, high = log_delta_bounds(merged, epsilon)
+        return Bounds(min(1.0, math.exp(low)), delta_of(merged, high))
 
     def delta_above(self, epsilon: float, gap: float | None = None) -> float:
         """Return the upper bound of `delta_at` alone, in less time.
@@ -142,9 +139,7 @@ class Composition:
         With a ``gap`` the bound may be wider by about it in epsilon, and takes less time.
         """
         epsilon = check_interval("epsilon", epsilon, 0.0, math.inf, closed="left")
-        parts = _gaussians_merged(self.parts)
-        found = [_log_delta_of(side, epsilon, ("upper",), gap) for side in sides(parts)]
-        return delta_of(parts, max(bounds[0] for bounds in found))
+        return delta_above(self.parts, epsilon, gap)
 
     def epsilon_at(self, delta: float) -> Bounds:
         """Return the least epsilon at ``delta``, between two bounds.
@@ -165,40 +160,20 @@ class Composition:
             If ``delta`` is out of range.
         """
         delta = check_interval("delta", delta, 0.0, 1.0)
-        return epsilon_bounds(_gaussians_merged(self.parts), delta)
+        return epsilon_bounds(gaussians_merged(self.parts), delta)
 
     def epsilon_above(self, delta: float) -> float:
         """Return the upper bound of `epsilon_at` alone, in less time."""
         delta = check_interval("delta", delta, 0.0, 1.0)
-        parts = _gaussians_merged(self.parts)
+        parts = gaussians_merged(self.parts)
         return max(_epsilon_of(side, delta, ("upper",))[0] for side in sides(parts))
-
-
-def _gaussians_merged(parts: Losses) -> Losses:
-    """Return the parts with all Gaussian ones merged: their product is Gaussian."""
-    gaussian = [(loss.mu, n) for loss, n in parts if type(loss) is GaussianLoss]
-    if sum(n for _, n in gaussian) < 2:
-        return parts
-    top = max(mu for mu, _ in gaussian)  # squares of ratios to it do not all underflow
-    mu = top * math.sqrt(math.fsum(n * (mu / top) ** 2 for mu, n in gaussian))
-    rest = tuple((loss, n) for loss, n in parts if type(loss) is not GaussianLoss)
-    return ((GaussianLoss(mu), 1), *rest)
-
-
-def delta_of(parts: Losses, log_delta: float) -> float:
-    """Return an upper bound on delta, rounded up, from one on its log."""
-    # If no upper bound of a loss is known, the truth is not 0, but below every positive float.
-    if log_delta == -math.inf and any(
-        math.isinf(_greatest(((loss, 1),)).upper) for loss, _ in parts
-    ):
-        log_delta = LEAST_LOG
-    return exp_up(log_delta)
 
 
 def log_delta_bounds(parts: Losses, epsilon: float) -> Bounds:
     """Return bounds on the log of the least delta, without merging Gaussian parts."""
-    found = [_log_delta_of(side, epsilon) for side in sides(parts)]
-    return Bounds(max(low for low, _ in found), max(high for _, high in found))
+    found = sides(parts)
+    low = max(_log_delta_below(side, epsilon) for side in found)
+    return Bounds(low, max(log_delta_above(side, epsilon) for side in found))
 
 
 def epsilon_bounds(parts: Losses, delta: float) -> Bounds:
@@ -207,40 +182,11 @@ def epsilon_bounds(parts: Losses, delta: float) -> Bounds:
     return Bounds(max(low for low, _ in found), max(high for _, high in found))
 
 
-def outlines(parts: Losses, epsilon: float) -> list[tuple[Losses, GridPlan]] | None:
-    """Return the plans by which delta at epsilon is bounded, for each order of the pair.
-
-    None if a closed form is used.
-    """
-    found = [side for side in sides(_gaussians_merged(parts)) if side]
-    closed = any(len(side) == side[0][1] == 1 or epsilon >= _end(side) for side in found)
-    if closed or not found:
-        return None
-    return [(side, plan(side, epsilon=epsilon)) for side in found]
-
-
-def sides(parts: Losses) -> list[Losses]:
-    """Return the parts, and those of (Q, P) if they differ, without parts with zero loss."""
-    telling = tuple((loss, n) for loss, n in parts if _tells(loss))
-    if all(loss.symmetric for loss, _ in telling):
-        return [telling]
-    return [telling, tuple((loss.reversed(), n) for loss, n in telling)]
-
-
-@remembered(maxsize=1024)
-def _tells(loss: Profile) -> bool:
-    """Return whether a loss is not 0."""
-    return bool(loss.log_delta(0.0) > -np.inf)
-
-
-def _log_delta_of(
-    parts: Losses, epsilon: float, bounds: Kinds = _BOTH, gap: float | None = None
-) -> list[float]:
-    """Return the bounds of the given kinds on log delta."""
-    if epsilon >= _end(parts):
-        return [getattr(_log_infinite(parts), kind) for kind in bounds]
-    curves = _curves(parts, bounds, epsilon=epsilon, gap=gap)
-    return [min(curve.at(epsilon), 0.0) for curve in curves]
+def _log_delta_below(parts: Losses, epsilon: float) -> float:
+    """Return a lower bound on log delta at epsilon, for one order of the pair."""
+    if epsilon >= end(parts):
+        return log_infinite(parts) - ACCURACY
+    return min(_curves(parts, ("lower",), epsilon=epsilon)[0].at(epsilon), 0.0)
 
 
 def _epsilon_of(parts: Losses, delta: float, bounds: Kinds = _BOTH) -> list[float]:
@@ -248,16 +194,30 @@ def _epsilon_of(parts: Losses, delta: float, bounds: Kinds = _BOTH) -> list[floa
     if not parts or delta == 1:
         return [0.0 for _ in bounds]
     if delta == 0:
-        return [getattr(_greatest(parts), kind) for kind in bounds]
+        return [
+            _greatest_below(parts) if kind == "lower" else greatest_above(parts) for kind in bounds
+        ]
     target = math.log(delta)
     curves = _curves(parts, bounds, log_delta=target)
-    most = _end(parts) if _log_infinite(parts).upper <= target else math.inf
+    most = end(parts) if log_infinite(parts) + ACCURACY <= target else math.inf
     return [
         min(_crossing(curve, target, above=True), most)
         if kind == "upper"
         else _crossing(curve, target, above=False)
         for kind, curve in zip(bounds, curves, strict=True)
     ]
+
+
+def outlines(parts: Losses, epsilon: float) -> list[tuple[Losses, GridPlan]] | None:
+    """Return the plans by which delta at epsilon is bounded, for each order of the pair.
+
+    None if a closed form is used.
+    """
+    found = [side for side in sides(gaussians_merged(parts)) if side]
+    closed = any(len(side) == side[0][1] == 1 or epsilon >= end(side) for side in found)
+    if closed or not found:
+        return None
+    return [(side, plan(side, epsilon=epsilon)) for side in found]
 
 
 class BoundCurve(NamedTuple):
@@ -277,7 +237,6 @@ def _curves(
     *,
     epsilon: float | None = None,
     log_delta: float = 0.0,
-    gap: float | None = None,
 ) -> list[BoundCurve]:
     """Return bounds of the given kinds, close near the given epsilon or log delta."""
     if len(parts) == 1 and parts[0][1] == 1:
@@ -290,7 +249,7 @@ def _curves(
             else _NOTHING
             for kind in bounds
         ]
-    outline = plan(parts, epsilon=epsilon, log_delta=log_delta, gap=gap)
+    outline = plan(parts, epsilon=epsilon, log_delta=log_delta)
     return [_curve(parts, outline, kind) for kind in bounds]
 
 
@@ -306,13 +265,6 @@ def _curve(parts: Losses, outline: GridPlan, kind: str) -> BoundCurve:
         return _NOTHING
     total = fold(known, outline.theta, outline.size)
     return BoundCurve(total.log_lower, min(outline.epsilon, total.greatest), 1 / outline.theta)
-
-
-def folded(parts: Losses, outline: GridPlan) -> Folded:
-    """Return the sum of losses that dominate the parts, on the grid of a plan."""
-    pairs = zip(parts, outline.ends, strict=True)
-    found = [(upper(loss, outline.step, *ends), n) for (loss, n), ends in pairs]
-    return Folded.of(found, outline.theta, outline.size)
 
 
 def _crossing(curve: BoundCurve, target: float, *, above: bool) -> float:
@@ -340,198 +292,13 @@ def _crossing(curve: BoundCurve, target: float, *, above: bool) -> float:
     return passing_below_root(lambda x: -excess(x), low, high, xtol=1e-14)
 
 
-def _greatest(parts: Losses) -> Bounds:
-    """Return bounds on epsilon at delta = 0, which is the sum of the greatest losses."""
-    ends = [extent(loss, -700.0, -700.0)[1] * (1 + ACCURACY) for loss, _ in parts]
-    ended = all(
-        loss.log_delta(end) == -math.inf for end, (loss, _) in zip(ends, parts, strict=True)
-    )
-    if _log_infinite(parts).upper > -math.inf:
-        return Bounds(math.inf, math.inf)
-    counted = [(n * end, loss) for end, (loss, n) in zip(ends, parts, strict=True)]
-    least = sum(end for end, loss in counted if hasattr(loss, "log_tails"))
-    most = sum(end for end, _ in counted)
-    return Bounds(least * (1 - 4 * ACCURACY), min(most if ended else math.inf, _end(parts)))
-
-
-def _end(parts: Losses) -> float:
-    """Return the sum of the epsilons of pair losses, as in basic composition; inf for others."""
-    pairs = [(loss.epsilon, n) for loss, n in parts if type(loss) is PairLoss]
-    return float_above(add_multiples(pairs)) if len(pairs) == len(parts) else math.inf
-
-
-def _log_infinite(parts: Losses) -> Bounds:
-    """Return bounds on the log of the probability that a loss is infinite."""
-    masses = [(math.exp(log_infinity_mass(loss)), n) for loss, n in parts]
-    spared = math.fsum(n * math.log1p(-mass) if mass < 1 else -math.inf for mass, n in masses)
-    found = math.log(-math.expm1(spared)) if spared else -math.inf
-    return Bounds(found - ACCURACY, min(found + ACCURACY, 0.0))
-
-
-# The tilt, step and window of a composition, from a coarse estimate of it. Bounds hold for every
-# choice. The choice determines how close they are and how long they take.
-
-
-@dataclass(frozen=True)
-class GridPlan:
-    """Epsilon, tilt, step, window and the ends of each loss's grid."""
-
-    epsilon: float
-    theta: float
-    step: float
-    size: int
-    ends: tuple[tuple[int, int], ...]
-
-
-def plan(
-    parts: Losses,
-    *,
-    epsilon: float | None = None,
-    log_delta: float = 0.0,
-    gap: float | None = None,
-) -> GridPlan:
-    """Return a plan for bounds near the given epsilon or, without one, near the log delta.
-
-    The bounds are about ``gap`` apart in epsilon, relative to an epsilon of 1 to 4.
-    """
-    rough = [(_rough(loss, _log_share(parts)), count) for loss, count in parts]
-    theta = _tilt(rough, epsilon, log_delta)
-    if epsilon is None:
-        epsilon = (_log_bound(rough, theta) - log_delta) / theta
-    else:
-        log_delta = _log_bound(rough, theta) - theta * epsilon
-    width = _width(rough, theta)
-    target = max(_lowered(max(log_delta + _log_share(parts), _FAR)), _FAR)
-    extents = [_extent(loss, target, _log_share(parts)) for loss, _ in parts]
-    count, order = sum(n for _, n in parts), max(epsilon, width / 16)
-    # A bound on the best tilt, except near the greatest loss.
-    usual = 2 * (1 - max(log_delta, _LEAST)) / order
-    # A cell of width h changes the log of a factor by at most h^2 t (1 + t) / 8, t the tilt.
-    apart = (gap or _GAP) * max(min(order, 1.0), order / 4)
-    coarse, fine = (math.sqrt(8 * apart / (count * (1 + t))) for t in (min(theta, usual), theta))
-    # The finer step is taken if it is cheap. The exponential of a step must be finite.
-    step = min(_step(parts, extents, (coarse, coarse if gap else fine), width), _LONGEST_STEP)
-    ends = tuple((-_cells(low, step), _cells(high, step)) for low, high, _ in extents)
-    # Near the greatest sum the best tilt has no bound, but it magnifies rounding to the grid.
-    lost = sum(
-        n * ((1e-9 * step - atom) % step)
-        for (_, _, atom), (_, n) in zip(extents, parts, strict=True)
-    )
-    steepest = max(_STEEPEST / max(step, lost), usual)
-    if theta > steepest:
-        theta = _STEEPEST / max(step, lost)
-        width = _width(rough, theta)
-    size = 1 << math.ceil(math.log2(width / step + SPARE_STEPS))
-    return GridPlan(epsilon, theta, step, size, ends)
-
-
-def _width(rough: Rough, theta: float) -> float:
-    """Return the length of an interval that holds all but e^-36 of the tilted sum."""
-    return sum(Spread.of([(tilt(masses, theta), n) for masses, n in rough]).widths(-36.0))
-
-
-@remembered(maxsize=8192)
-def _extent(loss: Profile, log_target: float, log_share: float) -> Extent:
-    """Return the extent of a loss, and the place of its atom."""
-    below, above, ends = extent(loss, _FAR, log_share)
-    # If the profile is above the target just before the last atom, the farther grid ends there too.
-    if not (ends and loss.log_delta(above * (1 - ACCURACY)) > log_target):
-        below, above, ends = extent(loss, log_target, log_share)
-    return below, above, above if ends else 0.0
-
-
-def _log_bound(rough: Rough, theta: float) -> float:
-    """Return log delta + theta epsilon of Chernoff's bound, sharpened for delta."""
-    # (1 - e^-x)_+ <= theta^theta / (1 + theta)^(1 + theta) e^(theta x), with equality at one x.
-    share = float(xlogy(theta, theta) - xlogy(1 + theta, 1 + theta))
-    return sum((n * tilt(masses, theta).log_scale for masses, n in rough), share)
-
-
-def _tilt(rough: Rough, epsilon: float | None, log_delta: float) -> float:
-    """Return about the tilt with the least bound on delta, or on epsilon; every tilt is valid."""
-
-    def cost(x: float) -> float:
-        theta = math.exp(x)
-        bound = _log_bound(rough, theta)
-        return (bound - log_delta) / theta if epsilon is None else bound - theta * epsilon
-
-    extents = [float(np.abs(masses.losses).max()) for masses, _ in rough]
-    total = sum(n * far for (_, n), far in zip(rough, extents, strict=True))
-    # A loss with a tiny extent beside the others is infinite or negligible.
-    span = math.log(1e-3 / total), math.log(1e6 / max(min(extents), 1e-9 * total))
-    found = minimize_scalar(cost, bounds=span, method="bounded", options={"xatol": 1e-3})
-    return math.exp(float(found.x))
-
-
-def _cells(distance: float, step: float) -> int:
-    # One cell more than needed, so that no atom lies at the end.
-    return math.floor(distance / step + 1e-6) + 1
-
-
-def ends_on(loss: Profile, step: float, count: int) -> tuple[int, int]:
-    """Return the ends of a grid of a given step for one of ``count`` losses."""
-    below, above, _ = extent(loss, _FAR, _share_of_each(count))
-    return -_cells(below, step), _cells(above, step)
-
-
-def _log_share(parts: Losses) -> float:
-    return _share_of_each(sum(count for _, count in parts))
-
-
-def _share_of_each(count: int) -> float:
-    return _lowered(-_SPARE - math.log(count))
-
-
-def _lowered(log: float) -> float:
-    """Return a multiple of 8 below, so that similar plans have grids of the same extent."""
-    return 8.0 * math.floor(log / 8)
-
-
-@remembered(maxsize=1024)
-def _rough(loss: Profile, log_share: float) -> Masses:
-    below, above, ends = extent(loss, _FAR, log_share)
-    step = (below + above) / _ROUGH_CELLS
-    step = above / math.ceil(above / step) if ends and above > step else step
-    return upper(loss, step, -_cells(below, step), _cells(above, step))
-
-
-def _step(
-    parts: Losses, extents: Sequence[Extent], wanted: tuple[float, float], window: float
-) -> float:
-    longest = max(below + above for below, above, _ in extents)
-    least = max(window / (_MOST_WINDOW - SPARE_STEPS), longest / _MOST_CELLS) * (1 + 1e-9)
-    coarse, fine = wanted
-    step = max(min(coarse, max(fine, max(window, longest) / _CHEAP)), least)
-    finite = [loss.finite for loss, _ in parts if hasattr(loss, "finite")]
-    exact = _lattice(finite, step) if len(finite) == len(parts) else None
-    atoms = [(atom, n) for (_, _, atom), (_, n) in zip(extents, parts, strict=True) if atom]
-    return exact or _aligned(atoms, step, least)
-
-
-def _lattice(losses: Sequence[FiniteLoss], wanted: float) -> float | None:
-    """Return the greatest step of which all values are whole multiples, or None."""
-    values = np.abs(np.asarray([value for loss in losses for value in loss.losses]))
-    values = values[values > 0]
-    if not len(values):
-        return None
-    steps = values.min() / np.arange(1, min(2 + values.min() / wanted, 4096))
-    ratios = np.multiply.outer(1 / steps, values)
-    fits = (np.abs(ratios - np.round(ratios)) <= 1e-13 * ratios).all(axis=1)
-    return float(steps[np.argmax(fits)]) if fits.any() else None
-
-
-def _aligned(atoms: Sequence[tuple[float, int]], wanted: float, least: float) -> float:
-    """Return a step near ``wanted`` whose multiples are the atoms of the losses, or near them."""
-    if not atoms:
-        return wanted
-    ends, counts = np.asarray([end for end, _ in atoms]), np.asarray([n for _, n in atoms])
-    main = float(ends[np.argmax(counts)])
-    fewest = math.ceil(main / wanted)
-    steps = main / np.arange(fewest, min(2 * fewest, fewest + 4096) + 1)
-    steps = steps[steps >= least] if (steps >= least).any() else np.asarray([wanted])
-    ratios = np.multiply.outer(1 / steps, ends)
-    lost = (ratios - np.floor(ratios + 1e-9)).clip(0.0) @ counts * steps
-    return float(steps[np.argmin(lost.round(12))])
+def _greatest_below(parts: Losses) -> float:
+    """Return a lower bound on epsilon at delta = 0."""
+    if log_infinite(parts) + ACCURACY > -math.inf:
+        return math.inf
+    known = ((loss, n) for loss, n in parts if hasattr(loss, "log_tails"))
+    ends = (n * extent(loss, -700.0, -700.0)[1] * (1 + ACCURACY) for loss, n in known)
+    return sum(ends) * (1 - 4 * ACCURACY)
 
 
 class Running:
@@ -559,7 +326,7 @@ class Running:
         whole = parts()
         planned = outlines(whole, self.epsilon)
         if planned is None:
-            yield Composition(whole).delta_above(self.epsilon) if whole else 0.0
+            yield delta_above(whole, self.epsilon) if whole else 0.0
         else:
             # Kept for the losses that follow; the bounds stay valid.
             self._sides = sides = [folded(side, outline) for side, outline in planned]
@@ -585,3 +352,69 @@ class Running:
                 side = side.plus(upper(loss, side.step, first, last), n)
             found.append(side)
         return found
+
+
+# Lower bounds: a law that a loss dominates
+
+# An atom within this distance of a grid point, relative to the greatest loss, lies on it. This is
+# far more than the rounding of the point or the atom, and far less than a step.
+_NUDGE = 100 * np.finfo(float).eps
+
+
+@remembered(maxsize=16)
+def lower(loss: Profile, step: float, first: int, last: int) -> Masses | None:
+    """Return a law that the loss dominates, or None if only an upper bound is known."""
+    if not hasattr(loss, "log_tails"):
+        return None
+    known = cast(PrivacyLoss, loss)
+    depth = depth_of(*profile_logs(loss, step, first, last))
+    nudge = max(_NUDGE, SHAKE * depth) * step * max(last, -first)
+    ends = np.concatenate(
+        [_lines_below(known, step, first, nudge), _lines_above(known, step, last, nudge)], axis=1
+    )
+    # Before the first corner H - (1 - gamma) is at least a line; after the last it is constant.
+    start = math.exp(log_infinity_mass(known.reversed()) + step * first)
+    infinite = math.exp(log_infinity_mass(known))
+    inner = np.minimum(ends[1, :-1], ends[0, 1:])
+    excess = np.concatenate([[min(start, ends[0, 0])], inner, [min(infinite, ends[1, -1])]])
+    margin = margin_of(first, last) + (last - first) * _NUDGE
+    return polygon(step, first, excess, margin, 2 * nudge)
+
+
+def _delta(loss: PrivacyLoss, epsilon: FloatArray) -> FloatArray:
+    return np.asarray(np.exp(np.minimum(loss.log_delta(epsilon), 0.0)))
+
+
+def _lines_above(loss: PrivacyLoss, step: float, last: int, nudge: float) -> FloatArray:
+    """Return the values at both ends of lines that support H in the cells above 0, (2, last)."""
+
+    def at(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return H, and gamma times its slope downwards."""
+        return _delta(loss, points), np.exp(loss.log_tails(points)[1] + points)
+
+    value, slope = at(multiples(step, 0, last) + step / 2)
+    left, right = -math.expm1(-step / 2), -math.expm1(step / 2)
+    ends = np.stack([value + slope * left, value + slope * right])
+    # If much cancels, the line through the far corner of the cell avoids the difference.
+    steep = np.flatnonzero(ends[1] < value / 2)
+    value, slope = at(multiples(step, 1, last)[steep] - nudge)
+    ends[:, steep] = value - slope * math.expm1(-step), value
+    return ends
+
+
+def _lines_below(loss: PrivacyLoss, step: float, first: int, nudge: float) -> FloatArray:
+    """Return the values for H - (1 - gamma) in the cells below 0, (2, -first)."""
+    back = loss.reversed()
+
+    def at(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return H - (1 - gamma), and gamma times its slope upwards."""
+        value = _delta(back, -points) * np.exp(points)
+        return value, np.exp(loss.log_tails(points)[3] + points)
+
+    value, slope = at(multiples(step, first, -first) + step / 2)
+    left, right = math.expm1(-step / 2), math.expm1(step / 2)
+    ends = np.stack([value + slope * left, value + slope * right])
+    steep = np.flatnonzero(ends[0] < value / 2)
+    value, slope = at(multiples(step, first, -first)[steep] + nudge)
+    ends[:, steep] = value, value + slope * math.expm1(step)
+    return ends

@@ -1,7 +1,7 @@
 """Conversions between pure DP, (epsilon, delta)-DP, Gaussian DP, zCDP and Rényi divergences.
 
 Every conversion holds for all mechanisms and is rounded to the safe side. If the privacy loss is
-known, `skdp.privacy.losses` gives tighter bounds. Proofs are in docs/proofs/conversions.md.
+known, `skdp.trusted.losses` gives tighter bounds. Proofs are in docs/proofs/conversions.md.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erf, erfinv, log_ndtr, ndtri_exp, xlogy
 
-from skdp._checks import check_interval, fail
 from skdp._search import narrowed
-from skdp.privacy.losses import GaussianLoss
-from skdp.privacy.normal import error_of_arguments
-from skdp.privacy.rounding import LEAST_LOG, at_least_tiny, exp_up
+from skdp.trusted.checks import check_interval, fail
+from skdp.trusted.losses import GaussianLoss
+from skdp.trusted.normal import error_of_arguments
+from skdp.trusted.rounding import LEAST_LOG, at_least_tiny, exp_up
 
 _FARTHEST = 1e300
 # Results are moved to the safe side by this share of themselves: a thousand roundings.

@@ -18,21 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtri_exp, roots_legendre
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_interval, check_positive, fail
-from skdp.privacy import normal
 from skdp.privacy.composition import Composition
-from skdp.privacy.grid import moved_log_delta
-from skdp.privacy.losses import (
-    LOG_HALF,
-    GaussianLoss,
-    Losses,
-    PairLoss,
-    PrivacyLoss,
-    ShiftLoss,
-    log1mexp,
-)
-from skdp.privacy.shift import ShiftedLaw
+from skdp.privacy.shift import ShiftedLaw, ShiftLoss
+from skdp.trusted import normal
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_interval, check_positive, fail
+from skdp.trusted.grid import moved_log_delta
+from skdp.trusted.losses import LOG_HALF, GaussianLoss, Losses, PairLoss, PrivacyLoss, log1mexp
 
 _NODES, _LENGTHS = roots_legendre(24)
 # For greater epsilon e^epsilon overflows; profiles are not evaluated there.

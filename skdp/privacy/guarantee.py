@@ -12,36 +12,44 @@ import html
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp._checks import check_choice, check_count, check_interval, check_numbers, fail
 from skdp._codec import VERSION, document, encode, hints_of
-from skdp._identity import require_comparable
 from skdp._search import narrowed
 from skdp.privacy import profile as _profile
 from skdp.privacy.conversions import gaussian_delta, gaussian_epsilon, zcdp_delta, zcdp_epsilon
-from skdp.privacy.losses import Losses
-from skdp.privacy.rounding import add, add_multiples, as_decimal, at_least_tiny, float_above, tested
+from skdp.trusted.certify import certify
+from skdp.trusted.checks import check_choice, check_count, check_interval, check_numbers, fail
+from skdp.trusted.composition import composed_delta
+from skdp.trusted.identity import relied_on
+from skdp.trusted.losses import Losses
+from skdp.trusted.releases import NoisySum, Release
+from skdp.trusted.rounding import (
+    add,
+    add_multiples,
+    as_decimal,
+    at_least_tiny,
+    float_above,
+    tested,
+)
+from skdp.trusted.statement import NEIGHBORS, UNITS, Public, Statement
+
+Made = TypeVar("Made")
 
 __all__ = ["NEIGHBORS", "Guarantee"]
 
-NEIGHBORS = {
-    "replace_one": "any one record replaced by any other; the number of records is public",
-    "add_remove": "any one record added or removed; the number of records is private",
-}
 _PERSONS = {
     "replace_one": "all rows of any one person replaced by any others; the number of persons is"
     " public, the number of rows is private",
     "add_remove": "all rows of any one person added or removed; the numbers of persons and of rows"
     " are private",
 }
-UNITS = {"row": "record", "person": "person"}
 _ODDS = {
     "replace_one": "between any two values of {}",
     "add_remove": "on {} being in the data",
@@ -64,7 +72,7 @@ _ROUNDING = 16 * np.finfo(float).eps
 
 
 @dataclass(frozen=True)
-class Guarantee:
+class Guarantee(Statement):
     """A statement of differential privacy about one release, or several composed.
 
     Parameters
@@ -84,7 +92,7 @@ class Guarantee:
     void_because : tuple of str
         Reasons why the statement does not hold for this release; empty if it holds.
     losses : tuple of pairs (loss, count)
-        Privacy losses (see `skdp.privacy.losses`), each with a number of releases. Their
+        Privacy losses (see `skdp.trusted.losses`), each with a number of releases. Their
         composition is a second upper bound on the privacy loss of this release. Conversions use
         both bounds.
     unit : {"row", "person"}
@@ -124,35 +132,6 @@ class Guarantee:
                 Zero-concentrated DP (zCDP) with rho = 0.123.
     """
 
-    epsilon: float
-    delta: float = 0.0
-    neighbors: str = "replace_one"
-    mechanism: str = ""
-    assumptions: tuple[str, ...] = ()
-    void_because: tuple[str, ...] = ()
-    losses: Losses = ()
-    unit: str = "row"
-
-    def __post_init__(self) -> None:
-        check_choice("neighbors", self.neighbors, NEIGHBORS)
-        check_choice("unit", self.unit, UNITS)
-        if not isinstance(self.mechanism, str):
-            raise fail("mechanism", "be a string", type(self.mechanism))
-        checked = {
-            "epsilon": check_interval("epsilon", self.epsilon, 0, math.inf, closed="left"),
-            "delta": check_interval("delta", self.delta, 0, 1),
-            "assumptions": _check_sentences("assumptions", self.assumptions),
-            "void_because": _check_sentences("void_because", self.void_because),
-            "losses": _check_losses(self.losses),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
-
-    @property
-    def holds(self) -> bool:
-        """Whether the statement holds, that is, ``void_because`` is empty."""
-        return not self.void_because
-
     @property
     def mu(self) -> float:
         """Least mu known such that the release is mu-Gaussian-DP; inf if none is."""
@@ -186,7 +165,7 @@ class Guarantee:
         known = self._delta_of_pair(epsilon)
         if not self.losses or known == 0 or math.isinf(epsilon):
             return known
-        return min(known, _profile.composition(self.losses).delta_at(epsilon))
+        return min(known, composed_delta(self.losses, epsilon))
 
     def epsilon_at(self, delta: float) -> float:
         """Return the least epsilon known to hold at another delta, rounded up.
@@ -219,7 +198,7 @@ class Guarantee:
         if delta == 0:
             equal = self._equivalents
             return min(known, equal.pure) if equal.gaussian == 0 else known
-        return min(known, _profile.composition(self.losses).epsilon_at(delta))
+        return min(known, _profile.composed_epsilon(self.losses, delta))
 
     def group(self, k: int, unit: str | None = None) -> Guarantee:
         """Return the guarantee for any k records together.
@@ -416,26 +395,6 @@ class Guarantee:
         return min(1.0, math.nextafter(delta * (1 + _ROUNDING), math.inf))
 
 
-def _check_sentences(name: str, value: Any) -> tuple[str, ...]:
-    # A single string is iterable too, and would become a tuple of letters.
-    if not isinstance(value, tuple | list) or not all(isinstance(item, str) for item in value):
-        raise fail(name, "be a tuple of strings", type(value), f"Write {name}=('...',).")
-    return tuple(value)
-
-
-def _check_losses(value: Any) -> Losses:
-    pairs = isinstance(value, tuple | list) and all(
-        isinstance(pair, tuple | list) and len(pair) == 2 and hasattr(pair[0], "log_delta")
-        for pair in value
-    )
-    if not pairs:
-        rule = "be a tuple of pairs of a privacy loss and a count"
-        raise fail("losses", rule, type(value), "Write losses=((GaussianLoss(0.1), 1),), say.")
-    for loss, _ in value:
-        require_comparable(loss, "a privacy loss")
-    return tuple((loss, check_count("count in losses", count)) for loss, count in value)
-
-
 def _sum_of_powers(epsilon: float, k: int) -> float:
     """Return 1 + e^epsilon + ... + e^((k - 1) epsilon), rounded up; inf if it overflows."""
     if k * epsilon > 700:
@@ -447,6 +406,47 @@ def _sum_of_powers(epsilon: float, k: int) -> float:
 
 def _hints() -> dict[str, Any]:
     return {name: hint for name, hint in hints_of(Guarantee).items() if name != "losses"}
+
+
+def guarantee_of(releases: Sequence[Release], public: Public, mechanism: str = "") -> Guarantee:
+    """Return the guarantee of releases together, which `skdp.trusted.certify` proves.
+
+    No other function makes a `Guarantee` of releases. Those that it made are combined by `compose`.
+
+    Parameters
+    ----------
+    releases : sequence of Release
+    public : Public
+    mechanism : str, default=""
+        As in `skdp.trusted.certify`.
+
+    Raises
+    ------
+    NotPrivate
+        With the inequality that fails, and by how much.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall
+    >>> from skdp.mechanisms import Sensitivity, calibrate
+    >>> from skdp.privacy import guarantee_of
+    >>> from skdp.trusted import NoisySum, Public
+    >>> sums = Sensitivity(LpBall(3, p=1))
+    >>> release = NoisySum("sums", sums, calibrate("l1", sums, epsilon=0.5))
+    >>> guarantee_of([release, release], Public(epsilon=1.0)).epsilon_at(0.1) < 1.0
+    True
+    """
+    return Guarantee(**vars(certify(releases, public, mechanism)))
+
+
+def certified(
+    noise: Made, change: Any, epsilon: float, delta: float = 0.0, mechanism: str = ""
+) -> Made:
+    """Return noise with the guarantee of one release of a sum whose changes are ``change``."""
+    relied = relied_on(change, noise)
+    public = Public(float(epsilon), float(delta), change.neighbors, assumptions=relied)
+    stated = guarantee_of([NoisySum("noise", change, noise)], public, mechanism)
+    return replace(noise, guarantee=stated)  # type: ignore[type-var]
 
 
 def compose(*guarantees: Guarantee, delta: float | None = None) -> Guarantee:
@@ -534,7 +534,7 @@ def _amounts(
     known = [epsilon] if as_decimal(total) <= as_decimal(delta) else []
     if losses and delta > 0:
         equal = _profile.equivalents(epsilon, total, losses)
-        least = min([*known, _profile.composition(losses).epsilon_at(delta)])
+        least = min([*known, _profile.composed_epsilon(losses, delta)])
         # The other two are computed only if they give less.
         mu = math.sqrt(equal.square)
         if mu < math.inf and (math.isinf(least) or gaussian_delta(mu, least) <= delta):

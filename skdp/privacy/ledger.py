@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skdp._checks import check_choice, check_interval, check_positive, fail
 from skdp.privacy import ledger_file
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.ledger_file import LedgerLost
 from skdp.privacy.ledger_rules import RULES, Account, Budget, Entry
+from skdp.trusted.checks import check_choice, check_interval, check_positive, fail
 
 __all__ = ["Budget", "BudgetExceeded", "Entry", "Ledger", "LedgerLost"]
 

@@ -29,13 +29,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_count, fail
 from skdp._codec import VERSION, document, encode
 from skdp._codec import from_text as content_of
-from skdp.privacy.grid import multiples, upper
 from skdp.privacy.ledger_rules import Budget, Entry
-from skdp.privacy.losses import FiniteLoss, Losses, Profile, ProfileLoss
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_count, fail
+from skdp.trusted.grid import multiples, upper
+from skdp.trusted.losses import FiniteLoss, Losses, Profile, ProfileLoss
 
 BUSY_SECONDS = 60.0
 # How long a ledger that somebody else is making may stay empty.

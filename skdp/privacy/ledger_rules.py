@@ -19,7 +19,6 @@ from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple, Self
 
-from skdp._identity import remembered
 from skdp.privacy.composition import Running
 from skdp.privacy.conversions import (
     gaussian_delta,
@@ -30,19 +29,11 @@ from skdp.privacy.conversions import (
     mu_of_pure,
     pure_of_mu,
 )
-from skdp.privacy.losses import Losses, PairLoss, counted
-from skdp.privacy.profile import (
-    Whole,
-    bounded_part,
-    bounded_parts,
-    composition,
-    equivalents,
-    infinity_mass,
-    joint,
-    squared,
-    total,
-)
-from skdp.privacy.rounding import add, as_decimal, float_above, float_below, subtract
+from skdp.privacy.profile import composed_epsilon, equivalents, joint, squared, total
+from skdp.trusted.composition import finite_part, finite_parts, infinity_mass, with_infinity
+from skdp.trusted.identity import remembered
+from skdp.trusted.losses import Losses, PairLoss, counted
+from skdp.trusted.rounding import add, as_decimal, float_above, float_below, subtract
 
 # Shares of delta of the rules of a divided ledger, and of the infinity mass beside all rules but
 # the first. They add up to 1. With a quarter, spends of usual deltas fit basic composition.
@@ -131,7 +122,7 @@ def _by_pieces(delta: float, losses: Losses, share: float) -> Counted:
     """
     masses = (n * as_decimal(loss.delta) for loss, n in losses if type(loss) is PairLoss)
     mass = sum(masses, Decimal(0))
-    pieces = [(bounded_part(loss), n) for loss, n in losses]
+    pieces = [(finite_part(loss), n) for loss, n in losses]
     # At delta = 1 only the losses give bounds.
     rows = [(piece, equivalents(0.0, 1.0, (piece,))) for piece in pieces]
     known = [row for _, row in rows if row.square < math.inf]
@@ -139,7 +130,7 @@ def _by_pieces(delta: float, losses: Losses, share: float) -> Counted:
     epsilon = 0.0
     if unknown:
         allowed = float_below(max(subtract(delta, mass), Decimal(0)) * as_decimal(share))
-        epsilon = composition(unknown).epsilon_at(allowed) if 0 < allowed < 1 else math.inf
+        epsilon = composed_epsilon(unknown, allowed) if 0 < allowed < 1 else math.inf
         mass += as_decimal(allowed)
     return Counted(
         total(row.pure for row in known) + epsilon,
@@ -442,7 +433,7 @@ class Exact(Account):
             found = Exact(self.ceiling, basic, None)
         else:
             losses = counted([*self._losses, *parts])
-            found = Exact(self.ceiling, basic, losses, self._running.after(bounded_parts(parts)))
+            found = Exact(self.ceiling, basic, losses, self._running.after(finite_parts(parts)))
         self._next = spends, found
         return found
 
@@ -453,9 +444,9 @@ class Exact(Account):
         if self._losses is None or self.ceiling.delta == 0:
             return False
         losses = self._losses
-        whole = Whole(infinity_mass(losses), None)
-        bounds = self._running.bounds(lambda: bounded_parts(losses))
-        return any(whole.with_rest(delta) <= self.ceiling.delta for delta in bounds)
+        mass = infinity_mass(losses)
+        bounds = self._running.bounds(lambda: finite_parts(losses))
+        return any(with_infinity(mass, delta) <= self.ceiling.delta for delta in bounds)
 
     def takes(self, spend: Entry) -> bool:
         """Return whether a further spend fits, or has delta = 0 and fits on top of the epsilon."""
@@ -482,7 +473,7 @@ class Exact(Account):
         losses = self._losses
         if not losses or not 0 < self.ceiling.delta < 1 or math.isinf(self.ceiling.epsilon):
             return sums
-        epsilon = composition(losses).epsilon_at(self.ceiling.delta)
+        epsilon = composed_epsilon(losses, self.ceiling.delta)
         summed = sums.epsilon <= epsilon and sums.delta <= self.ceiling.delta
         return sums if summed else Budget(min(epsilon, self.ceiling.epsilon), self.ceiling.delta)
 

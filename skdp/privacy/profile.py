@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import erfinv, ndtr, ndtri, ndtri_exp
 
-from skdp._arrays import FloatArray
-from skdp._checks import optional_module
-from skdp._identity import is_ours, remembered
 from skdp._search import narrowed
 from skdp.privacy.composition import Composition
 from skdp.privacy.conversions import mu_of_pure, rho_of_mu, rho_of_pure
-from skdp.privacy.losses import (
+from skdp.privacy.shift import ShiftLoss, log_ratio
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import optional_module
+from skdp.trusted.composition import composed_delta, finite_parts, infinity_mass
+from skdp.trusted.identity import is_ours, remembered
+from skdp.trusted.losses import (
     FiniteLoss,
     GaussianLoss,
     Losses,
     PairLoss,
     Profile,
     SelectionLoss,
-    ShiftLoss,
     counted,
 )
-from skdp.privacy.radial import RadialLoss
-from skdp.privacy.rounding import tested
-from skdp.privacy.shift import log_ratio
+from skdp.trusted.radial import RadialLoss
+from skdp.trusted.rounding import tested
 
 # More than the relative rounding error of sums of squares.
 _ROUND_UP, _ROUND_DOWN = 1 + 1e-12, 1 - 1e-12
@@ -118,16 +117,20 @@ def _square(loss: Profile) -> float:
         return max(squared(loss.mu), _TINY)
     if type(loss) is SelectionLoss:  # docs/proofs/conversions.md, 7
         return max(squared(mu_of_pure(loss.width / 2)), _TINY)
+    tail = 0.0
     if type(loss) is ShiftLoss and is_ours(loss.law) and getattr(loss.law, "peaked", False):
-        # 2 Phi^-1(F(v / 2)), rounded up (docs/proofs/conversions.md, 8).
         tail = float(np.asarray(loss.law.logsf(loss.shift / 2)))
+    elif type(loss) is RadialLoss and loss.dim == 1:  # of Laplace noise
+        tail = -loss.shift / 2 - math.log(2)
+    if tail < 0:
+        # 2 Phi^-1(F(v / 2)), rounded up (docs/proofs/conversions.md, 8).
         near = 2 * math.sqrt(2) * float(erfinv(-math.expm1(math.log(2) + tail)))
         # The rounding of the tail matters near the centre only.
         mu = near * _ROUND_UP + 1e-14 if tail > -2 else -2 * float(ndtri_exp(tail)) * _ROUND_UP
         return max(squared(mu), _TINY)
     bound = _bound(loss)
     by_bound = _known(mu_of_pure, bound)
-    if type(loss) is not RadialLoss or loss.dim == 1 or bound > _GREATEST:
+    if type(loss) is not RadialLoss or bound > _GREATEST:
         return squared(by_bound)
     return squared(_dominating_mu(loss, by_bound))
 
@@ -204,64 +207,13 @@ def _event(loss: Profile, events: Any) -> Any:
     return events.UnsupportedDpEvent()
 
 
-@dataclass(frozen=True)
-class Whole:
-    """Several releases together, with the infinity mass of pair losses separate.
-
-    A pair loss with delta > 0 is infinite with probability delta, and otherwise the pair loss of
-    the same epsilon. The sum of losses is infinite if one of them is.
-    """
-
-    infinity_mass: float
-    rest: Composition | None
-
-    def delta_at(self, epsilon: float) -> float:
-        """Return the least delta known at epsilon in [0, inf)."""
-        return self.with_rest(self.rest.delta_above(epsilon) if self.rest else 0.0)
-
-    def with_rest(self, rest: float) -> float:
-        """Return the delta of the whole from one of the rest."""
-        if self.infinity_mass == 0:
-            return rest
-        whole = (self.infinity_mass + (1 - self.infinity_mass) * rest) * _ROUND_UP
-        return min(1.0, math.nextafter(whole, math.inf))
-
-    def epsilon_at(self, delta: float) -> float:
-        """Return the least epsilon known at delta in (0, 1); inf if there is none."""
-        left = delta
-        if self.infinity_mass > 0:
-            left = (
-                (delta / _ROUND_UP - self.infinity_mass)
-                / max(1 - self.infinity_mass, _TINY)
-                / _ROUND_UP
-            )
-        if delta < self.infinity_mass:  # at equality no delta is left for the rest
-            return math.inf
-        return self.rest.epsilon_above(max(left, 0.0)) if self.rest else 0.0
-
-
-@remembered(maxsize=64)
-def composition(losses: Losses) -> Whole:
-    """Return the composition of the losses."""
-    rest = bounded_parts(losses)
-    return Whole(infinity_mass(losses), Composition(rest) if rest else None)
-
-
-def infinity_mass(losses: Losses) -> float:
-    """Return the probability that one of the pair losses is infinite, rounded up."""
-    masses = (-math.log1p(-loss.delta) * n for loss, n in losses if type(loss) is PairLoss)
-    return min(-math.expm1(-total(masses)) * _ROUND_UP, 1.0)
-
-
-def bounded_parts(losses: Losses) -> Losses:
-    """Return the losses without the infinity masses of pair losses, and without zero losses."""
-    rest = counted((bounded_part(loss), n) for loss, n in losses)
-    return tuple((loss, n) for loss, n in rest if loss != PairLoss(0.0))
-
-
-def bounded_part(loss: Profile) -> Profile:
-    """Return a pair loss without its infinity mass, and any other loss as it is."""
-    return PairLoss(loss.epsilon) if type(loss) is PairLoss else loss
+def composed_epsilon(losses: Losses, delta: float) -> float:
+    """Return the least epsilon known at delta in (0, 1); inf if there is none."""
+    mass, rest = infinity_mass(losses), finite_parts(losses)
+    if delta < mass:  # at equality no delta is left for the rest
+        return math.inf
+    left = delta if mass == 0 else (delta / _ROUND_UP - mass) / max(1 - mass, _TINY) / _ROUND_UP
+    return Composition(rest).epsilon_above(max(left, 0.0)) if rest else 0.0
 
 
 def tradeoff(losses: Losses, alpha: FloatArray) -> FloatArray:
@@ -286,7 +238,6 @@ def tradeoff(losses: Losses, alpha: FloatArray) -> FloatArray:
 @remembered(maxsize=64)
 def _corners(losses: Losses) -> tuple[tuple[float, float], ...]:
     """Return points of the profile; all points are valid, and these cover its curved part."""
-    whole = composition(losses)
-    farthest = min(whole.epsilon_at(min(whole.infinity_mass + 1e-9, 0.5)), _GREATEST)
+    farthest = min(composed_epsilon(losses, min(infinity_mass(losses) + 1e-9, 0.5)), _GREATEST)
     grid = np.linspace(0.0, farthest, _CORNERS)
-    return tuple((float(e), whole.delta_at(float(e))) for e in grid)
+    return tuple((float(e), composed_delta(losses, float(e))) for e in grid)

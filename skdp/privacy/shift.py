@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, roots_legendre
 
-from skdp._arrays import FloatArray
-from skdp._checks import fail
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_positive, fail
+from skdp.trusted.identity import require_comparable
+from skdp.trusted.losses import SymmetricLoss, Tails
 
 _NODES, _LENGTHS = roots_legendre(8)
 # If the difference of the tails, in logs and less epsilon, is below the first share of their size,
@@ -274,3 +277,46 @@ def _share_between(law: ShiftedLaw, c: FloatArray, shift: float, tail: FloatArra
     else:
         np.add.at(total, owner, whole)
     return total
+
+
+@dataclass(frozen=True)
+class ShiftLoss(SymmetricLoss):
+    """The loss of an even log-concave law in one dimension against the shifted law.
+
+    Parameters
+    ----------
+    law : even log-concave law
+        Any object with ``logpdf``, ``logsf`` and ``isf``; see `skdp.privacy.shift`.
+    shift : float in (0, inf), units of the law
+
+    Raises
+    ------
+    ValueError
+        If ``shift`` is out of range.
+
+    Examples
+    --------
+    >>> from skdp.noise.laws import Laplace
+    >>> loss = ShiftLoss(Laplace(2.0), 1.0)
+    >>> round(math.exp(loss.log_delta(0.0)), 6)
+    0.221199
+    """
+
+    law: ShiftedLaw
+    shift: float
+
+    def __post_init__(self) -> None:
+        require_log_concave(self.law)
+        require_comparable(self.law, "law")
+        object.__setattr__(self, "shift", check_positive("shift", self.shift))
+
+    def log_tails(self, loss: ArrayLike) -> Tails:
+        """Return log P(L > loss), log Q(L > loss), log P(L <= loss), log Q(L <= loss)."""
+        x = crossing(self.law, self.shift, loss)
+        y = x + self.shift
+        logsf = self.law.logsf
+        return logsf(x), logsf(y), logsf(-x), logsf(-y)
+
+    def log_delta(self, epsilon: ArrayLike) -> FloatArray:
+        """Return the log of the least delta at each epsilon."""
+        return log_delta(self.law, self.shift, epsilon)

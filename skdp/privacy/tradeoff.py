@@ -15,10 +15,7 @@ from functools import cached_property, reduce
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_count, check_interval, check_positive, fail
 from skdp._search import narrowed
-from skdp.privacy import losses
 from skdp.privacy.curves import (
     AlongProfile,
     Approximate,
@@ -33,9 +30,12 @@ from skdp.privacy.curves import (
     StandardLaplace,
     Tensor,
 )
-from skdp.privacy.losses import LOG_HALF, log1mexp
-from skdp.privacy.rounding import LEAST_LOG, exp_up
 from skdp.privacy.shift import ShiftedLaw
+from skdp.trusted import losses
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_count, check_interval, check_positive, fail
+from skdp.trusted.losses import LOG_HALF, log1mexp
+from skdp.trusted.rounding import LEAST_LOG, exp_up
 
 # Levels in both tails, for the comparison of functions without a common closed form.
 _LEVELS = -np.geomspace(1e-12, 690.0, 1000)

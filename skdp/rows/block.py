@@ -9,12 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray
-from skdp._checks import fail
 from skdp.domain import Domain
 from skdp.domain.layout import encode_compactly
 from skdp.domain.tables import EncodedRows, Table, as_table
 from skdp.rows.persons import Members, Shares, runs_of
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import fail
 
 # Sums over so many multiples of 2^-40 in [-1, 1] are exact in floats, in any order.
 MOST_ROWS = 2**13

@@ -12,8 +12,9 @@ from skdp.domain import Domain
 from skdp.rows.block import Block, Coder, block_slices, check_weight, encoded_runs
 from skdp.rows.memory import KeptBlocks
 from skdp.rows.persons import Groups, Persons
-from skdp.rows.sums import joined, quietly, summed
 from skdp.rows.tables import Collection, computed
+from skdp.rows.threads import quietly
+from skdp.trusted.arrays import joined, summed
 
 # Partial sums that are added by one task.
 _FAN_IN = 16

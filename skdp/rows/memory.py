@@ -14,7 +14,8 @@ from skdp.domain.layout import read_once
 from skdp.domain.tables import as_table
 from skdp.rows.block import Block, Run, block_slices
 from skdp.rows.persons import Members
-from skdp.rows.sums import Runner, compiled_in_order, in_order, summed
+from skdp.rows.threads import Runner, compiled_in_order, in_order
+from skdp.trusted.arrays import summed
 
 
 class KeptBlocks:

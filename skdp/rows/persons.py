@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._checks import converted, fail
 from skdp.domain.columns import is_missing
 from skdp.domain.tables import as_column
+from skdp.trusted.checks import converted, fail
 
 # The parts of a whole person.
 WHOLE_BITS = 30

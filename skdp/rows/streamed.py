@@ -22,8 +22,9 @@ from skdp.rows.block import (
 )
 from skdp.rows.memory import KeptBlocks
 from skdp.rows.persons import Groups
-from skdp.rows.sums import one_by_one, summed
 from skdp.rows.tables import Stream
+from skdp.rows.threads import one_by_one
+from skdp.trusted.arrays import summed
 
 # Rows that need at most so many bytes are kept in memory.
 MOST_KEPT = 3 * 2**27

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from skdp._checks import converted, fail
 from skdp.domain.tables import arrow_frame, in_memory, native
+from skdp.trusted.checks import converted, fail
 
 # Greatest number of rows of a batch of a file, and of its cells: about 32 MB.
 BATCH_ROWS, BATCH_CELLS = 2**18, 2**22

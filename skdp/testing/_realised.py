@@ -20,14 +20,15 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.special import log_softmax
 
-from skdp._arrays import FloatArray
 from skdp.linear_model.losses import Softmax, greatest_curvature, size_of_slopes
+from skdp.noise.independent import IndependentNoise, Releases, RepeatedNoise
 from skdp.noise.laws import Gaussian
+from skdp.noise.matrix import MatrixGaussianNoise, MatrixLaplaceNoise, RowsWithin
+from skdp.trusted.arrays import FloatArray
 from skdp.trusted.change import Change
-from skdp.trusted.independent import IndependentNoise, Releases, RepeatedNoise
-from skdp.trusted.matrix import MatrixGaussianNoise, MatrixLaplaceNoise
 from skdp.trusted.noise import GaussianNoise, KNormNoise
-from skdp.trusted.releases import PrivateChoice, Public, RowsWithin, records_changed
+from skdp.trusted.releases import PrivateChoice
+from skdp.trusted.statement import Public, records_changed
 
 Interval = tuple[float, float]
 # An eigenvalue of this share of the greatest one counts as 0.

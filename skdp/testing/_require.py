@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp._checks import fail
 from skdp.privacy import Guarantee
+from skdp.trusted.checks import fail
 
 
 def require(holds: Any, what: str, rule: str, found: object = None, remedy: str = "") -> None:

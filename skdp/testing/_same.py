@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._publish import Recorder
+from skdp.trusted.publish import Recorder
 
 _PLAIN = (str, bytes, bool, int, float, complex, type(None), np.generic, type, CodeType)
 # What a replay itself gives to an estimator.

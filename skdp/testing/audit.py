@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import lambertw
 from scipy.stats import beta, norm
 
-from skdp._checks import check_interval, fail
+from skdp.trusted.checks import check_interval, fail
 
 ALARM = 1e-8
 LEAST = 40

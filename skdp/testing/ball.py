@@ -20,9 +20,9 @@ from scipy.spatial import ConvexHull
 from scipy.stats import binomtest, gamma, ks_2samp, kstest
 
 from skdp.geometry import NormBall
-from skdp.geometry.ball import known
-from skdp.randomness import RandomStateLike, as_generator
 from skdp.testing._require import agree, members_of, pickled, require
+from skdp.trusted.ball import known
+from skdp.trusted.randomness import RandomStateLike, as_generator
 
 Array = NDArray[np.float64]
 Check = Callable[[Any, Generator], None]

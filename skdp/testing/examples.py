@@ -13,11 +13,11 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from skdp._arrays import FloatArray
 from skdp.geometry import NormBall
 from skdp.mechanisms import Sensitivity
 from skdp.noise.law import Size
 from skdp.privacy import Guarantee
+from skdp.trusted.arrays import FloatArray
 
 
 @dataclass(frozen=True)

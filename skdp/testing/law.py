@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from scipy.special import roots_legendre
 from scipy.stats import binomtest, kstwobign
 
-from skdp._checks import check_count, check_positive
 from skdp.noise import Law
-from skdp.randomness import RandomStateLike, as_generator
 from skdp.testing._require import agree, members_of, pickled, require
+from skdp.trusted.checks import check_count, check_positive
+from skdp.trusted.randomness import RandomStateLike, as_generator
 
 ALARM = 1e-9
 SIGMAS = 8.0

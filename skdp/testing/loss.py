@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from skdp._arrays import FloatArray
 from skdp.linear_model.losses import TARGETS, is_one_sided
 from skdp.testing._require import members_of, require
+from skdp.trusted.arrays import FloatArray
 
 MEMBERS = ("target", "slope_bound", "value", "slope", "curvature", "curvature_bound")
 _PROBED = {"labels": (0.0, 1.0), "number": (-1.0, -0.3, 0.0, 0.6, 1.0)}

@@ -20,15 +20,15 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2
 
-from skdp._checks import check_count, check_interval, check_positive, fail
 from skdp.geometry import LpBall
 from skdp.mechanisms import Sensitivity
 from skdp.mechanisms.calibrate import mechanism_of
-from skdp.randomness import RandomStateLike, as_generator
 from skdp.testing._require import agree, check_claim, members_of, pickled, require
 from skdp.testing.audit import ALARM, epsilon_lower_bound
 from skdp.testing.ball import corners
+from skdp.trusted.checks import check_count, check_interval, check_positive, fail
 from skdp.trusted.noise import publication, release, variances
+from skdp.trusted.randomness import RandomStateLike, as_generator
 
 Array = NDArray[np.float64]
 

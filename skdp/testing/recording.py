@@ -26,8 +26,7 @@ import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 from sklearn.base import clone
 
-from skdp._draws import discrete_laplace
-from skdp._publish import Recorder
+from skdp.noise.independent import Releases, RepeatedNoise
 from skdp.privacy import Guarantee
 from skdp.testing._realised import (
     Interval,
@@ -39,8 +38,10 @@ from skdp.testing._realised import (
 )
 from skdp.testing._same import differences, text_of
 from skdp.trusted.certify import certify
-from skdp.trusted.independent import Releases, RepeatedNoise
-from skdp.trusted.releases import NotPrivate, PrivateChoice, Public
+from skdp.trusted.draws import discrete_laplace
+from skdp.trusted.publish import Recorder
+from skdp.trusted.releases import PrivateChoice
+from skdp.trusted.statement import NotPrivate, Public
 
 # Covers the rounding of gauges, determinants and sums.
 SLACK = 1e-6

@@ -12,24 +12,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, TypeVar
 
-from skdp._identity import relied_on
-from skdp.privacy.guarantee import Guarantee
-from skdp.privacy.losses import Losses, PairLoss, ProfileLoss
-from skdp.privacy.profile import composition
-from skdp.privacy.rounding import add, add_multiples, exp_up, float_above
-from skdp.trusted.releases import NoisySum, NotPrivate, Public, Release
-
-Made = TypeVar("Made")
+from skdp.trusted.composition import composed_delta
+from skdp.trusted.losses import Losses, PairLoss, ProfileLoss
+from skdp.trusted.releases import Release
+from skdp.trusted.rounding import add, add_multiples, exp_up, float_above
+from skdp.trusted.statement import NotPrivate, Public, Statement
 
 
-def certify(releases: Sequence[Release], public: Public, mechanism: str = "") -> Guarantee:
-    """Return the guarantee of releases together, or raise `NotPrivate`.
+def certify(releases: Sequence[Release], public: Public, mechanism: str = "") -> Statement:
+    """Return what holds for releases together, or raise `NotPrivate`.
 
-    No other function makes a `Guarantee` from releases. Those that it made are combined by
-    `skdp.privacy.compose`.
+    No other function makes a `Statement`. `skdp.privacy.guarantee_of` returns it as a `Guarantee`,
+    with conversions and a card.
 
     Parameters
     ----------
@@ -42,7 +37,7 @@ def certify(releases: Sequence[Release], public: Public, mechanism: str = "") ->
 
     Returns
     -------
-    Guarantee
+    Statement
         Its epsilon is ``public.epsilon``. Its delta is 0 if pure losses add up to at most epsilon,
         and ``public.delta`` otherwise.
 
@@ -64,7 +59,7 @@ def certify(releases: Sequence[Release], public: Public, mechanism: str = "") ->
     >>> certify([release] * 3, Public(epsilon=1.0))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    skdp.trusted.releases.NotPrivate: sums, sums, sums: epsilons add up to 1.5, and ...
+    skdp.trusted.statement.NotPrivate: sums, sums, sums: epsilons add up to 1.5, and ...
     """
     epsilon, delta = public.epsilon, public.delta
     if public.in_two_steps:
@@ -94,7 +89,7 @@ def certify(releases: Sequence[Release], public: Public, mechanism: str = "") ->
             raise NotPrivate(f"{names}: {words}")
     if public.in_two_steps or (is_pure and any(type(loss) is PairLoss for loss, _ in losses)):
         losses = ()  # they are those of one step, or say no more than epsilon
-    return Guarantee(
+    return Statement(
         public.epsilon,
         0.0 if is_pure else public.delta,
         neighbors=public.neighbors,
@@ -104,16 +99,6 @@ def certify(releases: Sequence[Release], public: Public, mechanism: str = "") ->
         losses=losses,
         unit=public.unit,
     )
-
-
-def certified(
-    noise: Made, change: Any, epsilon: float, delta: float = 0.0, mechanism: str = ""
-) -> Made:
-    """Return noise with the guarantee of one release of a sum whose changes are ``change``."""
-    relied = relied_on(change, noise)
-    public = Public(float(epsilon), float(delta), change.neighbors, assumptions=relied)
-    stated = certify([NoisySum("noise", change, noise)], public, mechanism)
-    return replace(noise, guarantee=stated)  # type: ignore[type-var]
 
 
 def _composed(losses: Losses, epsilon: float) -> float:
@@ -130,4 +115,4 @@ def _composed(losses: Losses, epsilon: float) -> float:
         # Its function is never below the truth, at this very epsilon.
         orders = losses[0][0], losses[0][0].reversed()
         return exp_up(max(float(loss.log_delta(epsilon)) for loss in orders))
-    return composition(losses).delta_at(epsilon)
+    return composed_delta(losses, epsilon)

@@ -16,26 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_choice, check_count, check_positive, fail
-from skdp._identity import check_at_first_use, is_ours, others_in
-from skdp.geometry import (
-    EncodedRowsBall,
-    LpBall,
-    MappedBall,
-    NormBall,
-    ProductBall,
-    ScaledBall,
-    ShearedBall,
-    SquaresBall,
-    SumBall,
-)
-from skdp.geometry.ball import half_widths, known
-from skdp.geometry.moments import MomentBall
-from skdp.privacy.guarantee import NEIGHBORS
-
-# Gauges are computed in floats; a bound on one is raised by more than their error.
-ROUND_UP = 1 + 1e-12
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.ball import LpBall, NormBall, half_widths, known, member_of
+from skdp.trusted.checks import check_choice, check_positive, fail
+from skdp.trusted.rounding import ROUND_UP
+from skdp.trusted.statement import NEIGHBORS
 
 
 @dataclass(frozen=True)
@@ -54,7 +39,6 @@ class Change:
     neighbors: str = "replace_one"
 
     def __post_init__(self) -> None:
-        check_ball(self.ball)
         object.__setattr__(self, "radius", check_positive("radius", self.radius))
         check_choice("neighbors", self.neighbors, tuple(NEIGHBORS))
 
@@ -71,82 +55,27 @@ class Change:
         return self.radius * greatest_gauge(ball, self.ball)
 
 
-def check_ball(ball: Any) -> None:
-    """Raise ValueError unless an object is a norm ball, and those of others pass their checks."""
-    if isinstance(ball, type) or not isinstance(ball, NormBall):
-        remedy = "Give a norm ball such as LpBall(dim, p)."
-        raise fail("ball", "have dim, exact, gauge and sample", type(ball), remedy)
-    check_count("ball's dim", ball.dim)
-    for other in others_in(ball):
-        if isinstance(other, NormBall):
-            check_at_first_use(other, "ball")
-
-
 def greatest_gauge(ball: NormBall, over: NormBall) -> float:
     """Return an upper bound on the gauge of ``ball`` over the body ``over``."""
     if ball is over or ball == over:
         return 1.0
-    if type(ball) is type(over) is MomentBall and ball.layout == over.layout:
-        return 1.0  # both hold the same differences
-    by_parts = _by_parts(ball, over)
-    if by_parts < math.inf and type(over) is ProductBall:
-        owners = [set(places.tolist()) for places in ball.places]  # type: ignore[attr-defined]
-        parts = [set(places.tolist()) for places in over.places]
-        if all(any(part <= owner for owner in owners) for part in parts):
-            return by_parts  # which is reached
+    of_class, is_least = math.inf, False
+    if (bound := member_of(ball, "gauge_over")) is not None:
+        of_class, is_least = bound(over)
+        if is_least:
+            return float(of_class)
     # The body holds the differences, and may be larger than their hull.
     of_differences = _through_sums(ball, over) if type(ball) is LpBall else math.inf
-    return min(of_differences * ROUND_UP, by_parts, _over_body(ball, over))
-
-
-def _by_parts(ball: NormBall, over: NormBall) -> float:
-    """Return a bound for a ball that is made of balls on separate coordinates, or inf.
-
-    A sum of gauges is at most the sum of their greatest values, and a maximum at most the greatest
-    of them. Both are reached if the body is the product of its projections.
-    """
-    if type(ball) is not SumBall and type(ball) is not ProductBall:
-        return math.inf
-    inside = [projection(over, places.tolist()) for places in ball.places]
-    known_parts = [part for part in inside if part is not None]
-    if len(known_parts) < len(inside):
-        return math.inf
-    gauges = [greatest_gauge(*pair) for pair in zip(ball.balls, known_parts, strict=True)]
-    if isinstance(ball, ProductBall):
-        return max(gauges)
-    # Each product rounds by half a unit in the last place, and so does their sum.
-    weighted = math.fsum(w * gauge for w, gauge in zip(ball.weights, gauges, strict=True))
-    return weighted * (1 + 2**-50)
+    return min(of_differences * ROUND_UP, of_class, _over_body(ball, over))
 
 
 def projection(body: NormBall, places: list[int]) -> NormBall | None:
     """Return a body that holds the projection to some coordinates, in their order, or None."""
     if places == list(range(body.dim)):
         return body
-    if type(body) is LpBall and body.weights is None:
-        return LpBall(len(places), p=body.p, radius=body.radius)
-    if type(body) is SquaresBall:
-        k, first = body.n_numbers, int(body.counted)
-        numbers = [place for place in places if first <= place < first + k]
-        # The count and some numbers with their squares, in this order.
-        if numbers and places == [*range(first), *numbers, *(place + k for place in numbers)]:
-            return SquaresBall(len(numbers), body.counted)
-        return LpBall(len(places), p=math.inf)  # every coordinate is in [-1, 1]
-    if type(body) is not ProductBall:
-        return None
-    position = {place: k for k, place in enumerate(places)}
-    balls, index = [], []
-    for own, at in zip(body.balls, body.places, strict=True):
-        kept = [k for k, place in enumerate(at.tolist()) if place in position]
-        if not kept:
-            continue
-        if (part := projection(own, kept)) is None:
-            return None
-        balls.append(part)
-        index.append(tuple(position[int(at[k])] for k in kept))
-    if len(balls) == 1 and list(index[0]) == sorted(index[0]):
-        return balls[0]
-    return ProductBall(tuple(balls), tuple(index))
+    project = member_of(body, "projection")
+    found: NormBall | None = None if project is None else project(places)
+    return found
 
 
 def _over_body(ball: NormBall, over: NormBall) -> float:
@@ -159,10 +88,9 @@ def _over_body(ball: NormBall, over: NormBall) -> float:
         return float(outer.radius / inner.radius * math.pow(ball.dim, power) * ROUND_UP)
     if type(ball) is LpBall and math.isinf(ball.p):
         return _through_the_box(ball, over)
-    if type(ball) is LpBall and ball.weights is None and type(over) is ProductBall:
-        # The norm is that of the norms of the parts, which are greatest together.
-        norms = [greatest_gauge(LpBall(own.dim, ball.p, ball.radius), own) for own in over.balls]
-        return float(np.linalg.norm(norms, ord=ball.p)) * ROUND_UP
+    greatest_norm = member_of(over, "greatest_norm")
+    if type(ball) is LpBall and ball.weights is None and greatest_norm is not None:
+        return float(greatest_norm(ball)) * ROUND_UP
     corners = known(over, "extreme_points")
     if corners is not None:
         return float(np.max(ball.gauge(corners))) * ROUND_UP
@@ -189,13 +117,13 @@ def _through_sums(ball: Any, over: Any) -> float:
     widths = ball.bounding_box()
     if np.ptp(widths) > 0:
         return math.inf
-    if ball.p == 1 and hasattr(over, "greatest_sum"):
-        total = float(over.greatest_sum()) / widths[0]
+    if ball.p == 1 and (greatest_sum := member_of(over, "greatest_sum")) is not None:
+        total = float(greatest_sum()) / widths[0]
         if math.isfinite(total):
             return float(total)
-    if not hasattr(over, "greatest_square"):
+    if member_of(over, "greatest_square") is None:
         return math.inf
-    square = float(over.greatest_square(1 / widths**2))
+    square = greatest_square(over, 1 / widths**2)
     return math.sqrt(square) * math.pow(ball.dim, max(0.0, 1 / ball.p - 1 / 2))
 
 
@@ -207,61 +135,28 @@ def greatest_square(ball: NormBall, weights: FloatArray) -> float:
     too many extreme points. It is an error if the ball has none of ``greatest_square``,
     ``extreme_points`` and ``bounding_box``.
     """
-    if hasattr(ball, "greatest_square"):
-        return positive_square(float(ball.greatest_square(_equal_on_orbits(ball, weights))))
-    if not is_ours(ball):  # a subclass may have another gauge
-        return _greatest_listed_square(ball, weights)
-    match ball:
-        case LpBall():
-            return norm_of(weights * ball.bounding_box() ** 2, dual_exponent(ball.p)) * ROUND_UP
-        case EncodedRowsBall():
-            # A row has at most one indicator of a block.
-            return float(_greatest_of_each(orbits_of_rows(ball), weights).sum()) * ROUND_UP
-        case ShearedBall(ball=EncodedRowsBall(intercept=True) as rows) if is_ours(rows) and (
-            rows.index is None or rows.index[0] == 0
-        ):
-            # Over rows (1, z, e) + shift, in which each number and each block is free. A number at
-            # the better end, or an indicator, adds this to the square of the shift.
-            orbit, shift = orbits_of_rows(rows), ball.shift
-            sides = np.where(orbit < 1 + rows.n_numbers, np.abs(shift), shift)
-            added = _greatest_of_each(orbit, weights * (1 + 2 * sides)).sum()
-            return float(weights @ shift**2 + added) * ROUND_UP
-        case ScaledBall():
-            return ball.factor**2 * greatest_square(ball.ball, weights) * ROUND_UP
-        case MappedBall() if np.ndim(ball.matrix) == 1:
-            return greatest_square(ball.ball, weights * np.square(ball.matrix)) * ROUND_UP
-        case ProductBall():
-            return sum(_squares_of_parts(ball, weights)) * ROUND_UP
-        case SumBall():
-            shares = zip(_squares_of_parts(ball, weights), ball.weights, strict=True)
-            return max(square / weight**2 for square, weight in shares) * ROUND_UP
-    return _greatest_listed_square(ball, weights)
+    own = member_of(ball, "greatest_square")
+    if own is not None:
+        return positive_square(float(own(_equal_on_orbits(ball, weights))))
+    return greatest_listed_square(ball, weights)
 
 
-def _greatest_listed_square(ball: NormBall, weights: FloatArray) -> float:
+def greatest_listed_square(ball: NormBall, weights: FloatArray) -> float:
+    """Return `greatest_square` from the extreme points, or through the box and the image."""
     points = known(ball, "extreme_points")
     if points is not None:
         return float((points**2 @ weights).max()) * ROUND_UP
     box = float(weights @ (half_widths(ball) * ROUND_UP) ** 2) * ROUND_UP
-    if type(ball) in (MappedBall, ShearedBall):
+    if member_of(ball, "greatest_image") is not None:
         return min(box, greatest_image(np.diag(np.sqrt(weights)), ball) * ROUND_UP)
     return box
 
 
 def greatest_image(matrix: FloatArray, ball: Any) -> float:
     """Return an upper bound on the greatest |R z|_2^2 over the points z of a ball."""
-    if is_ours(ball):
-        match ball:
-            case MappedBall() | ShearedBall():
-                own = np.asarray(ball.matrix)
-                # A product of matrices rounds dim times.
-                image = matrix @ own * (1 + 1e-14 * len(own)) if own.ndim == 2 else matrix * own
-                return greatest_image(image, ball.ball)
-            case SumBall():
-                # The ball is the hull of its parts, and a convex function is greatest on one.
-                parts = zip(ball.balls, ball.places, ball.weights, strict=True)
-                found = (greatest_image(matrix[:, at] / w, part) for part, at, w in parts)
-                return float(max(found))
+    own = member_of(ball, "greatest_image")
+    if own is not None:
+        return float(own(matrix))
     points = known(ball, "extreme_points")
     if points is not None:
         return float(np.square(points @ matrix.T).sum(axis=1).max()) * ROUND_UP
@@ -274,15 +169,22 @@ def greatest_image(matrix: FloatArray, ball: Any) -> float:
     return float(min(bounds)) * ROUND_UP
 
 
-def dual_exponent(p: float) -> float:
-    """Return r such that the greatest sum c_i t_i^2 over |t|_p <= 1 is |c|_r."""
-    return math.inf if p <= 2 else 1.0 if math.isinf(p) else p / (p - 2)
+def greatest_length(factor: Any, ball: Any) -> float:
+    """Return a bound on |A^-1 u|_2 over the points u of a ball; A may be a number or a vector."""
+    a, dim = np.asarray(factor), ball.dim
+    if a.ndim < 2:
+        return math.sqrt(greatest_square(ball, np.broadcast_to(a, (dim,)) ** -2.0))
+    square = greatest_image(np.linalg.inv(a), ball)
+    # The error of an inverse grows with the condition number.
+    error = dim**2 * float(np.finfo(float).eps) * float(np.linalg.cond(a))
+    return math.sqrt(square) * (1 + error)
 
 
-def norm_of(x: FloatArray, r: float) -> float:
-    """Return the l_r norm of numbers >= 0."""
-    top = float(x.max())
-    return top if math.isinf(r) else top * float(((x / top) ** r).sum()) ** (1 / r)
+def length_in(factor: Any, change: Any) -> float:
+    """Return a bound on |A^-1 u|_2 over all changes u, for noise A Z."""
+    if not isinstance(change, Change):
+        return float(change.length_in(factor))
+    return change.radius * greatest_length(factor, change.ball)
 
 
 def orbits_of(ball: NormBall) -> NDArray[np.intp]:
@@ -298,28 +200,14 @@ def _equal_on_orbits(ball: NormBall, weights: FloatArray) -> FloatArray:
     if not hasattr(ball, "orbits"):
         return weights
     orbit = orbits_of(ball)
-    return _greatest_of_each(orbit, weights)[orbit]
+    return greatest_of_each(orbit, weights)[orbit]
 
 
-def _greatest_of_each(orbit: NDArray[np.intp], weights: FloatArray) -> FloatArray:
+def greatest_of_each(orbit: NDArray[np.intp], weights: FloatArray) -> FloatArray:
+    """Return the greatest weight of each orbit."""
     greatest = np.zeros(orbit.max() + 1)
     np.maximum.at(greatest, orbit, weights)
     return greatest
-
-
-def orbits_of_rows(ball: EncodedRowsBall) -> NDArray[np.intp]:
-    """Return labels: each block has one, and the intercept and every number one of its own."""
-    before = int(ball.intercept) + ball.n_numbers
-    blocks = np.repeat(np.arange(len(ball.block_sizes)), ball.block_sizes)
-    labels = np.concatenate([np.arange(before), before + blocks]).astype(np.intp)
-    out = np.empty_like(labels)
-    out[slice(None) if ball.index is None else list(ball.index)] = labels
-    return out
-
-
-def _squares_of_parts(ball: ProductBall | SumBall, weights: FloatArray) -> list[float]:
-    pairs = zip(ball.balls, ball.places, strict=True)
-    return [greatest_square(part, weights[at]) for part, at in pairs]
 
 
 def positive_square(square: float) -> float:

@@ -12,54 +12,33 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_numbers, check_positive, fail
-from skdp._draws import gamma, normals
-from skdp._identity import is_ours
-from skdp._publish import publish
-from skdp.geometry import Hull, LpBall, MappedBall, NormBall, ScaledBall, ShearedBall
-from skdp.geometry.ball import (
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.ball import (
+    NormBall,
     parts_of,
     uniform_covariance,
     uniform_first_covariance,
     uniform_variance,
 )
-from skdp.noise.laws import Laplace
-from skdp.privacy.guarantee import Guarantee
-from skdp.privacy.losses import Losses, ShiftLoss
-from skdp.privacy.radial import MOST_SHIFT, RadialLoss
-from skdp.randomness import GRANULARITY, Lattice, RandomStateLike, granularity_of
+from skdp.trusted.change import length_in
+from skdp.trusted.checks import check_numbers, check_positive, fail
+from skdp.trusted.draws import gamma, normals
+from skdp.trusted.identity import is_ours
+from skdp.trusted.losses import GaussianLoss, Losses
+from skdp.trusted.publish import publish
+from skdp.trusted.radial import MOST_SHIFT, RadialLoss
+from skdp.trusted.randomness import GRANULARITY, Lattice, RandomStateLike, granularity_of
+from skdp.trusted.statement import Public, Spent, up
 
 # The noise is stretched by no more than this share; below the first one the dither is not widened.
 _USUAL_STRETCH, _MOST_STRETCH = 2.0**-8, 2.0**-4
 _USUAL_DITHER, _WIDEST_DITHER = 7, 2
-
-
-class Noise(Protocol):
-    """The result of :func:`calibrate`.
-
-    The noises of this package also have ``release(value, rng=None)``, the only way to publish a
-    value. `skdp.mechanisms.release` does the same for any object with these members.
-    """
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Guarantee of one release with this noise."""
-
-    def rvs(self, rng: Generator) -> FloatArray:
-        """Return one draw, (dim,)."""
-
-    def covariance(self) -> FloatArray:
-        """Return the covariance of a draw, (dim, dim)."""
-
-    def expected_norm(self, ball: NormBall) -> float:
-        """Return the mean gauge of a draw in a ball's norm."""
 
 
 class Publication(NamedTuple):
@@ -84,7 +63,7 @@ class BaseNoise:
     if its coordinates are correlated, and ``_draws`` if it draws many vectors together.
     """
 
-    guarantee: Guarantee
+    guarantee: Any
     # Not in files: it is a claim, from which nothing is proved.
     unwritten: ClassVar = {"guarantee": None}
 
@@ -92,6 +71,10 @@ class BaseNoise:
     def granularity(self) -> float:
         """Greatest distance of a draw from one of the exact law, in standard deviations."""
         return GRANULARITY
+
+    def spent(self, change: Any, public: Public) -> Spent:
+        """Return the privacy loss of the noise for a body of changes."""
+        raise NotImplementedError
 
     def rvs(self, rng: Generator) -> FloatArray:
         """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
@@ -309,7 +292,7 @@ class GaussianNoise(BaseNoise):
 
     dim: int
     factor: float | FloatArray
-    guarantee: Guarantee = None  # type: ignore[assignment]  # stated by `certified`
+    guarantee: Any = None  # stated by `certified`
     log_concave: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -330,6 +313,10 @@ class GaussianNoise(BaseNoise):
         # A product with a matrix rounds once for each term.
         mixed = np.ndim(self.factor) == 2
         return float(min(2.0**-20, max(GRANULARITY, mixed * 2.0**-48 * self.dim**1.5)))
+
+    def spent(self, change: Any, public: Public) -> Spent:
+        """Return the loss of N(mu, 1) against N(0, 1), mu the greatest |A^-1 u|_2."""
+        return Spent(math.inf, ((GaussianLoss(up(length_in(self.factor, change))), 1),))
 
     def rvs(self, rng: Generator) -> FloatArray:
         """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
@@ -364,16 +351,15 @@ class GaussianNoise(BaseNoise):
 
 def losses_of(ball: NormBall, shift: float) -> Losses:
     """Return a privacy loss that dominates that of noise of scale 1 for such a difference."""
-    if ball.dim > 1 and is_round(ball) and shift <= MOST_SHIFT:
-        return ((RadialLoss(ball.dim, shift), 1),)
-    return ((ShiftLoss(Laplace(), shift), 1),)
+    # In one dimension it is the loss of a Laplace variable.
+    has_radial_law = ball.dim > 1 and is_round(ball) and shift <= MOST_SHIFT
+    return ((RadialLoss(ball.dim if has_radial_law else 1, shift), 1),)
 
 
 def is_round(ball: NormBall) -> bool:
     """Return whether a ball is known to be a linear image of the Euclidean ball."""
-    while type(ball) in (ScaledBall, MappedBall, ShearedBall):  # a subclass may have another gauge
-        ball = ball.ball  # type: ignore[attr-defined]
-    return type(ball) is LpBall and (ball.p == 2 or ball.dim == 1)
+    # A subclass may have another gauge.
+    return is_ours(ball) and bool(getattr(ball, "is_round", False))
 
 
 @dataclass(frozen=True)
@@ -401,7 +387,7 @@ class KNormNoise(BaseNoise):
 
     ball: NormBall
     scale: float
-    guarantee: Guarantee = None  # type: ignore[assignment]  # stated by `certified`
+    guarantee: Any = None  # stated by `certified`
     log_concave: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -416,6 +402,12 @@ class KNormNoise(BaseNoise):
     def granularity(self) -> float:
         """Greatest distance of a draw from one of the exact law, in standard deviations."""
         return _granularity(self.ball)
+
+    def spent(self, change: Any, public: Public) -> Spent:
+        """Return the greatest gauge of a change over the scale, and losses that dominate it."""
+        # By the triangle inequality the log-density changes by at most the gauge of a change.
+        shift = up(float(change.radius_in(self.ball)) / self.scale)
+        return Spent(shift, losses_of(self.ball, shift))
 
     def rvs(self, rng: Generator) -> FloatArray:
         """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
@@ -453,14 +445,11 @@ def _granularity(ball: NormBall) -> float:
     found = max([GRANULARITY, *map(_granularity, parts_of(ball))])
     # A sum of ``dim`` terms may round once for each of them.
     summed = 2.0**-50 * ball.dim**2
-    if isinstance(ball, ShearedBall) or np.ndim(getattr(ball, "matrix", 0.0)) == 2:
-        inner, outer = (np.sqrt(uniform_variance(k)) for k in (ball.ball, ball))  # type: ignore[attr-defined]
-        # The sums of the absolute terms of the map's rows.
-        if isinstance(ball, ShearedBall):
-            added = inner + np.abs(ball.shift) * inner[0]
-        else:
-            added = np.abs(ball.matrix) @ inner  # type: ignore[attr-defined]
-        found = (found + summed) * float(np.max(added / outer))
-    elif isinstance(ball, Hull) or not is_ours(ball):
+    mixed = None
+    if hasattr(ball, "absolute_image"):  # a linear map of a ball
+        mixed = ball.absolute_image(np.sqrt(uniform_variance(parts_of(ball)[0])))
+    if mixed is not None:
+        found = (found + summed) * float(np.max(mixed / np.sqrt(uniform_variance(ball))))
+    elif getattr(ball, "sums_terms", False) or not is_ours(ball):
         found = max(found, summed)
     return min(2.0**-20, found)

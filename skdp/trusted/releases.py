@@ -12,120 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-import numpy as np
-
-from skdp._arrays import FloatArray
-from skdp._checks import check_choice, check_count, check_epsilon, check_interval, check_positive
-from skdp._identity import is_ours
-from skdp.geometry import LpBall, MappedBall
-from skdp.geometry.moment_layout import MomentLayout
-from skdp.privacy.guarantee import NEIGHBORS, UNITS, Guarantee
-from skdp.privacy.losses import GaussianLoss, Losses, PairLoss, SelectionLoss
-from skdp.trusted.change import ROUND_UP, Change, greatest_image, greatest_square
-from skdp.trusted.independent import (
-    MOST_SIZES,
-    IndependentNoise,
-    RepeatedNoise,
-    fewer,
-    greatest_slope,
-    length_of,
-    worst_shift,
-)
-from skdp.trusted.independent import losses_of as losses_of_law
-from skdp.trusted.matrix import MatrixGaussianNoise, MatrixLaplaceNoise, losses_of_trace
-from skdp.trusted.noise import (
-    GaussianNoise,
-    KNormNoise,
-    Publication,
-    law_of,
-    losses_of,
-    publication,
-    publication_of,
-    variances,
-)
-
-
-class NotPrivate(ValueError):
-    """A computation spends more than the privacy budget that it states.
-
-    Examples
-    --------
-    >>> from skdp.trusted import NotPrivate
-    >>> issubclass(NotPrivate, ValueError)
-    True
-    """
-
-
-@dataclass(frozen=True)
-class Public:
-    """What may be known of a computation on private records.
-
-    Parameters
-    ----------
-    epsilon : float in (0, inf)
-    delta : float in [0, 1)
-        The guarantee that the computation states.
-    neighbors : {"replace_one", "add_remove"}
-    unit : {"row", "person"}
-    in_two_steps : bool
-        Whether a replacement is a removal and then an addition. The releases then state the
-        changes of one of these steps.
-    assumptions, void_because : tuple of str
-        Sentences of the guarantee.
-
-    Examples
-    --------
-    >>> from skdp.trusted import Public
-    >>> Public(epsilon=1.0, neighbors="add_remove").records_changed
-    1
-    """
-
-    epsilon: float
-    delta: float = 0.0
-    neighbors: str = "replace_one"
-    unit: str = "row"
-    in_two_steps: bool = False
-    assumptions: tuple[str, ...] = ()
-    void_because: tuple[str, ...] = ()
-    # Not in files: the guarantee has them.
-    unwritten: ClassVar = {"assumptions": (), "void_because": ()}
-
-    def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
-        check_interval("delta", self.delta, 0.0, 1.0, closed="left")
-        check_choice("neighbors", self.neighbors, NEIGHBORS)
-        check_choice("unit", self.unit, UNITS)
-
-    @property
-    def relation(self) -> str:
-        """The relation for which the changes of the releases hold."""
-        return "add_remove" if self.in_two_steps else self.neighbors
-
-    @property
-    def records_changed(self) -> int:
-        """The number of records whose contributions change."""
-        return records_changed(self.relation)
-
-
-def records_changed(neighbors: str) -> int:
-    """Return the number of records whose contributions differ between neighbouring data sets."""
-    return 2 if neighbors == "replace_one" else 1
-
-
-class Spent(NamedTuple):
-    """The privacy loss of a release.
-
-    Attributes
-    ----------
-    epsilon : float
-        A bound on it, or inf.
-    losses : tuple of (PrivacyLoss, int)
-        Losses, with numbers of them, whose composition dominates it; empty if only ``epsilon`` is
-        known.
-    """
-
-    epsilon: float
-    losses: Losses = ()
+from skdp.trusted.checks import check_count, check_positive
+from skdp.trusted.identity import is_ours
+from skdp.trusted.losses import PairLoss, SelectionLoss
+from skdp.trusted.noise import Publication, law_of, publication, publication_of, variances
+from skdp.trusted.statement import NotPrivate, Public, Spent, Statement, up
 
 
 class Release(Protocol):
@@ -213,7 +104,15 @@ class NoisySum:
             raise NotPrivate(
                 f"{self.name}: the noise has {self.noise.dim} numbers, and changes {dim}"
             )
-        return _spent_by(self.noise, self.change, public)
+        if is_ours(self.noise) and hasattr(self.noise, "spent"):
+            return Spent(*self.noise.spent(self.change, public))
+        # A part of the curator's own states what it spends; the card names its class.
+        stated = getattr(self.noise, "guarantee", None)
+        if isinstance(stated, Statement) and stated.neighbors == public.relation and stated.holds:
+            losses = ((PairLoss(stated.epsilon, stated.delta), 1),)
+            return Spent(math.inf if stated.delta else stated.epsilon, losses)
+        kind = type(self.noise).__name__
+        raise NotPrivate(f"{self.name}: no theorem is known for noise of the class {kind}")
 
     @property
     def description(self) -> str:
@@ -227,95 +126,6 @@ class NoisySum:
             return publication(self.noise)
         epsilon, losses = self.spent(Public(1.0, neighbors=self.change.neighbors))
         return publication_of(self.noise, epsilon, 0.0, losses)
-
-
-def _spent_by(noise: Any, change: Any, public: Public) -> Spent:
-    """Return the privacy loss of noise for a body of changes."""
-    match noise if is_ours(noise) else None:
-        case KNormNoise():
-            # By the triangle inequality the log-density changes by at most the gauge of a change.
-            shift = up(_gauge_in(noise.ball, change) / noise.scale)
-            return Spent(shift, losses_of(noise.ball, shift))
-        case IndependentNoise():
-            worst = worst_shift(change, noise.scale)
-            slope = greatest_slope(noise.law)
-            losses = losses_of_law(noise.law, worst.above, worst.length, 1.0)
-            return Spent(up(worst.total * slope), losses)
-        case RepeatedNoise():
-            length, total = length_of(change.shifts), math.fsum(n * v for v, n in change.shifts)
-            slope = greatest_slope(noise.law)
-            few = fewer(change.shifts, MOST_SIZES)  # they majorise all of them
-            return Spent(up(total * slope), losses_of_law(noise.law, few, length, 1.0))
-        case GaussianNoise():
-            return Spent(math.inf, ((GaussianLoss(up(length_in(noise.factor, change))), 1),))
-        case MatrixLaplaceNoise():
-            # |S^1/2 (v v' - u u') S^1/2|_1 <= v'Sv + u'Su.
-            trace = up(public.records_changed * _row_square(noise, change, noise.precision))
-            return Spent(trace, losses_of_trace(trace, public.records_changed))
-        case MatrixGaussianNoise():
-            # |v v' - u u'|_F <= sqrt(2) for rows of length at most 1.
-            square = _row_square(noise, change, np.ones(noise.layout.n_rows))
-            distance = math.sqrt(public.records_changed) * square
-            return Spent(math.inf, ((GaussianLoss(up(distance / noise.deviation)), 1),))
-    # A part of the curator's own states what it spends; the card names its class.
-    stated = getattr(noise, "guarantee", None)
-    if isinstance(stated, Guarantee) and stated.neighbors == public.relation and stated.holds:
-        losses = ((PairLoss(stated.epsilon, stated.delta), 1),)
-        return Spent(math.inf if stated.delta else stated.epsilon, losses)
-    raise NotPrivate(f"no theorem is known for noise of the class {type(noise).__name__}")
-
-
-@dataclass(frozen=True)
-class RowsWithin:
-    """The changes of moments v v' by records whose rows have |v|_2^2 <= ``square``."""
-
-    layout: MomentLayout
-    square: float
-    neighbors: str
-
-    def __post_init__(self) -> None:
-        check_positive("square", self.square)
-        check_choice("neighbors", self.neighbors, NEIGHBORS)
-
-    def row_square(self, weights: FloatArray) -> float:
-        """Return a bound on the weighted sum of squares of a row."""
-        return up(self.square * float(np.max(weights)))
-
-
-def _row_square(noise: Any, change: Any, weights: FloatArray) -> float:
-    """Return a bound on the weighted sum of squares of the rows whose moments change."""
-    rows = change if isinstance(change, RowsWithin) else change.ball
-    if noise.layout != rows.layout or getattr(change, "radius", 1.0) != 1.0:
-        raise NotPrivate("the noise is one of other moments than those that change")
-    return float((rows if hasattr(rows, "row_square") else rows.layout).row_square(weights))
-
-
-def up(x: float) -> float:
-    """Return the next float above a computed bound that is rounded up already."""
-    return math.nextafter(float(x), math.inf)
-
-
-def _gauge_in(ball: Any, change: Any) -> float:
-    """Return a bound on the gauge of any change."""
-    is_round = type(ball) is MappedBall and type(ball.ball) is LpBall
-    is_round = is_round and ball.ball.p == 2 and ball.ball.weights is None
-    if is_round and isinstance(change, Change) and ball is not change.ball:
-        return length_in(ball.matrix, change) / float(ball.ball.radius) * ROUND_UP
-    return float(change.radius_in(ball))
-
-
-def length_in(factor: Any, change: Any) -> float:
-    """Return a bound on |A^-1 u|_2 over all changes u, for noise A Z."""
-    if not isinstance(change, Change):
-        return float(change.length_in(factor))
-    ball, dim, a = change.ball, change.ball.dim, np.asarray(factor)
-    if a.ndim < 2:
-        square = greatest_square(ball, np.broadcast_to(a, (dim,)) ** -2.0)
-    else:
-        square = greatest_image(np.linalg.inv(a), ball)
-        # The error of an inverse grows with the condition number.
-        square *= (1 + dim**2 * np.finfo(float).eps * float(np.linalg.cond(a))) ** 2
-    return change.radius * math.sqrt(square)
 
 
 @dataclass(frozen=True, repr=False)

@@ -30,9 +30,10 @@ from skdp import (
 from skdp.bounds.estimate import Asked, BoundsPlan
 from skdp.domain.domain import subset
 from skdp.model_selection import PrivateSearchCV
-from skdp.privacy.losses import GaussianLoss, ShiftLoss
+from skdp.privacy.shift import ShiftLoss
 from skdp.rows.persons import WHOLE
 from skdp.trusted import NotPrivate, Public, certify
+from skdp.trusted.losses import GaussianLoss
 from skdp.trusted.noise import publication
 
 RNG = np.random.default_rng(0)

@@ -18,7 +18,8 @@ from skdp.mechanisms.independent import Independent
 from skdp.noise.laws import FlippedHuber, Subbotin
 from skdp.privacy import Guarantee, tradeoff
 from skdp.privacy.composition import Composition
-from skdp.privacy.losses import GaussianLoss, ShiftLoss
+from skdp.privacy.shift import ShiftLoss
+from skdp.trusted.losses import GaussianLoss
 
 EPSILONS = [1 / 16, 1 / 4, 1.0, 4.0]
 

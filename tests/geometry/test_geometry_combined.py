@@ -20,7 +20,7 @@ from skdp.geometry import (
     ShearedBall,
     SumBall,
 )
-from skdp.geometry.ball import uniform_variance
+from skdp.trusted.ball import uniform_variance
 from skdp.trusted.noise import _granularity, is_round
 
 SKEW = np.array([[2.0, 1.0, 0.0], [0.0, 0.5, -1.0], [1.0, 0.0, 3.0]])

@@ -19,8 +19,8 @@ from skdp.geometry import (
     SimplexBall,
     SumBall,
 )
-from skdp.geometry.ball import uniform_covariance, uniform_first_covariance, uniform_variance
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
+from skdp.trusted.ball import uniform_covariance, uniform_first_covariance, uniform_variance
 
 FULL = np.random.default_rng(0).normal(size=(4, 4))
 

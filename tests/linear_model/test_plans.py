@@ -16,7 +16,7 @@ from examples.benchmarks.speed.plans import ESTIMATORS, Case
 from skdp import Domain, DPLogisticRegression
 from skdp.geometry import LpBall, MappedBall
 from skdp.mechanisms import GaussianNoise, KNormNoise
-from skdp.trusted.matrix import MatrixNoise
+from skdp.noise.matrix import MatrixNoise
 
 CASES = [
     # Few records, and a column of three or more levels.

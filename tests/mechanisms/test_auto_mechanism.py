@@ -25,11 +25,11 @@ from skdp.mechanisms.calibrate import (
 )
 from skdp.mechanisms.independent import Independent
 from skdp.mechanisms.knorm import EllipticKNorm, knorm_is_less
+from skdp.noise.independent import IndependentNoise
 from skdp.noise.laws import FlippedHuber
 from skdp.privacy import Guarantee
-from skdp.privacy.radial import RadialLoss
-from skdp.trusted.independent import IndependentNoise
 from skdp.trusted.noise import GaussianNoise
+from skdp.trusted.radial import RadialLoss
 
 INF = math.inf
 CORNERS = np.random.default_rng(3).normal(size=(9, 3)) * [1.0, 3.0, 10.0]

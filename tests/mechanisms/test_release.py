@@ -16,18 +16,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp.geometry import LpBall
-from skdp.geometry.ball import _generalised_normal
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.mechanisms import Independent, MatrixLaplace, Sensitivity, calibrate
 from skdp.mechanisms.independent import calibrate_releases
 from skdp.noise import Gaussian, Laplace, Logistic, Staircase, Tulap
+from skdp.noise.matrix import MatrixGaussianNoise
 from skdp.noise.multivariate import multivariate_canonical
 from skdp.privacy import Guarantee, tradeoff
-from skdp.privacy.losses import GaussianLoss, ShiftLoss
-from skdp.randomness import Lattice, publish_near
+from skdp.privacy.shift import ShiftLoss
 from skdp.testing import check_release
-from skdp.trusted.matrix import MatrixGaussianNoise
+from skdp.trusted.ball import _generalised_normal
+from skdp.trusted.losses import GaussianLoss
 from skdp.trusted.noise import paid_in_full, release
+from skdp.trusted.randomness import Lattice, publish_near
 
 # Theorem 1, exactly
 

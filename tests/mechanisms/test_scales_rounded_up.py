@@ -20,9 +20,9 @@ from skdp.mechanisms.ellipsoid import least_cover
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.scales import pure_scale
 from skdp.noise import Laplace, Logistic
-from skdp.privacy.losses import PairLoss
-from skdp.privacy.profile import composition
 from skdp.trusted.change import greatest_gauge
+from skdp.trusted.composition import infinity_mass
+from skdp.trusted.losses import PairLoss
 
 DRAWS = range(20)
 MARGIN = 1 + Fraction(2) ** -45
@@ -125,4 +125,4 @@ def test_the_mass_at_infinity_of_a_composition(draw: int) -> None:
     delta = 1e-6 * numbers(draw, 1)[0]
     count = 2 + draw
     exact = 1 - (1 - Fraction(delta)) ** count
-    assert Fraction(composition(((PairLoss(0.5, delta), count),)).infinity_mass) >= exact * MARGIN
+    assert Fraction(infinity_mass(((PairLoss(0.5, delta), count),))) >= exact * MARGIN

@@ -12,10 +12,10 @@ from scipy.optimize import minimize
 
 from skdp.domain import Domain
 from skdp.geometry import EncodedRowsBall, LpBall
-from skdp.geometry.ball import sign_patterns
 from skdp.geometry.hull import Hull, PolytopeHull
 from skdp.mechanisms import Sensitivity, calibrate
 from skdp.mechanisms.statistics import NotPolynomial, Polynomial, Quadratic, quadratic_of
+from skdp.trusted.ball import sign_patterns
 
 MIXED = Domain({"a": (0.0, 1.0), "b": ["x", "y", "z"], "c": (-5.0, 7.0)}, target=(0.0, 3.0))
 LABELLED = Domain({"a": (0.0, 1.0)}, target=["no", "yes"])

@@ -16,8 +16,8 @@ from skdp.model_selection import PrivateSearchCV
 from skdp.privacy import Guarantee, SelectionLoss
 from skdp.privacy.conversions import gaussian_delta, gaussian_mu, pure_of_mu
 from skdp.privacy.ledger import Budget
-from skdp.privacy.losses import FiniteLoss, PairLoss
 from skdp.trusted import NotPrivate, Public, certify
+from skdp.trusted.losses import FiniteLoss, PairLoss
 
 DOMAIN = Domain.unit_box(3, target=["no", "yes"])
 GRID = {"alpha": [1e-4, 0.1]}

@@ -29,8 +29,8 @@ from skdp import Domain, DPLinearRegression, DPLogisticRegression, Guarantee, Sp
 from skdp.domain.columns import Levels, Number
 from skdp.domain.splines import Column
 from skdp.noise import Laplace, Subbotin
-from skdp.privacy.losses import FiniteLoss, GaussianLoss, Profile, ShiftLoss
-from skdp.privacy.shift import ShiftedLaw
+from skdp.privacy.shift import ShiftedLaw, ShiftLoss
+from skdp.trusted.losses import FiniteLoss, GaussianLoss, Profile
 from skdp.trusted.releases import PrivateChoice
 
 LOSS = ShiftLoss(Subbotin(3.0, 0.1 + 0.2), 5e-324)

@@ -12,8 +12,9 @@ from skdp.linear_model.losses import PseudoHuber
 from skdp.mechanisms import Independent, KNorm, Sensitivity, calibrate, calibrate_releases
 from skdp.noise import Gaussian, Laplace
 from skdp.privacy import Composition, Guarantee
-from skdp.privacy.losses import GaussianLoss, ShiftLoss, counted
+from skdp.privacy.shift import ShiftLoss
 from skdp.testing.examples import Cylinder, HyperbolicSecant, LaplaceInTheBox
+from skdp.trusted.losses import GaussianLoss, counted
 
 
 def test_equal_arguments_are_asked_for_once():

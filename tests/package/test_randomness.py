@@ -12,7 +12,7 @@ import pytest
 from programs import output_of
 from randomgen import ChaCha
 
-from skdp.randomness import SystemGenerator, as_generator, is_cryptographic
+from skdp.trusted.randomness import SystemGenerator, as_generator, is_cryptographic
 
 # Two honest streams agree on 16 bytes by chance once in 2**128 comparisons.
 STREAM = 16
@@ -163,7 +163,7 @@ def test_fork_rekeys_whoever_holds_the_bit_generator():
 
 HOLD_AND_FORK = """
 import os, select, threading
-from skdp.randomness import as_generator
+from skdp.trusted.randomness import as_generator
 
 generator = as_generator()
 held, done = threading.Event(), threading.Event()

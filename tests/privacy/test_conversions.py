@@ -25,7 +25,7 @@ from skdp.privacy.conversions import (
     zcdp_epsilon,
     zcdp_rho,
 )
-from skdp.privacy.losses import ShiftLoss
+from skdp.privacy.shift import ShiftLoss
 
 EPSILONS = [1e-8, 1e-3, 0.1, 0.99, 1.01, 3.0, 30.0, 300.0]
 MUS = [1e-6, 1e-3, 0.1, 0.9, 1.1, 5.0, 30.0]

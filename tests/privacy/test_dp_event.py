@@ -7,8 +7,9 @@ from skdp.geometry import LpBall
 from skdp.mechanisms import Sensitivity, calibrate, calibrate_releases
 from skdp.noise import Laplace, Logistic
 from skdp.privacy import compose
-from skdp.privacy.losses import GaussianLoss, PairLoss, SelectionLoss, ShiftLoss
-from skdp.privacy.radial import RadialLoss
+from skdp.privacy.shift import ShiftLoss
+from skdp.trusted.losses import GaussianLoss, PairLoss, SelectionLoss
+from skdp.trusted.radial import RadialLoss
 
 dp_accounting = pytest.importorskip("dp_accounting")
 from dp_accounting import dp_event, pld  # noqa: E402

@@ -10,8 +10,8 @@ import pytest
 from skdp.noise.laws import Logistic
 from skdp.privacy import tradeoff
 from skdp.privacy.composition import Composition
-from skdp.privacy.losses import GaussianLoss
 from skdp.privacy.tradeoff import _upper_log_delta
+from skdp.trusted.losses import GaussianLoss
 
 LEVELS = [1e-300, 1e-20, 1e-8, 1e-3, 0.05, 0.37, 0.5, 0.7, 0.99, 1 - 1e-9, 1 - 2**-52]
 

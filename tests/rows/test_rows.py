@@ -18,9 +18,10 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from skdp import Domain
 from skdp.rows import Block, KeptBlocks, MemoryRows
 from skdp.rows import block as block_module
-from skdp.rows import sums as sums_module
+from skdp.rows import threads as sums_module
 from skdp.rows.block import MOST_ROWS, block_rows
-from skdp.rows.sums import FOLD, Total, in_order, shared_threads
+from skdp.rows.threads import in_order, shared_threads
+from skdp.trusted.arrays import FOLD, Total
 
 COLUMNS = {"a": (0, 3), "job": ["x", "y", "z"], "one": ["u"], "b": (-1, 1), "sex": ["f", "m"]}
 DOMAIN = Domain(COLUMNS, target=(-1.0, 1.0))
@@ -71,7 +72,7 @@ def test_integers_are_added_exactly_beyond_63_bits(count: int) -> None:
 
 def test_a_fold_that_is_too_long_is_caught(monkeypatch: Any) -> None:
     """The twin: twice as many parts in int64 overflow."""
-    monkeypatch.setattr("skdp.rows.sums.FOLD", 2 * FOLD)
+    monkeypatch.setattr("skdp.rows.threads.FOLD", 2 * FOLD)
     with np.errstate(all="ignore"):
         assert total_of([np.array([2**55])] * (2 * FOLD)).tolist() != [2 * FOLD * 2**55]
 

@@ -8,9 +8,9 @@ import numpy as np
 from inner_descent import algorithm_module as _coordinate_descent
 
 from skdp.linear_model.coordinate_descent import DPCoordinateDescentClassifier
-from skdp.randomness import Lattice
-from skdp.trusted.independent import RepeatedNoise
+from skdp.noise.independent import RepeatedNoise
 from skdp.trusted.noise import Publication
+from skdp.trusted.randomness import Lattice
 
 # No scaling stage and no penalty: the plain descent in the units of the domain.
 PLAIN = {"scaling_share": 0, "penalty": None, "average": False, "fit_intercept": False}

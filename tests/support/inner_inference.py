@@ -10,13 +10,7 @@ from skdp.linear_model._inference.estimate import (
     user_units,
     widened,
 )
-from skdp.linear_model._inference.plan import (
-    InferencePlan,
-    at_bounds,
-    curvature_layout,
-    longest_row,
-    plan_inference,
-)
+from skdp.linear_model._inference.plan import InferencePlan, at_bounds, plan_inference
 from skdp.linear_model._inference.release import (
     MOST_POWER,
     Influences,
@@ -28,3 +22,4 @@ from skdp.linear_model._inference.release import (
     with_residuals,
 )
 from skdp.linear_model._inference.table import Inference, digits
+from skdp.linear_model._inference.theorem import curvature_layout, longest_row

@@ -3,11 +3,26 @@
 # ruff: noqa: F401
 from skdp import __main__ as main_module
 from skdp import _compiled as compiled_module
-from skdp._arrays import FloatArray, repeated, wide_rows
-from skdp._checks import check_interval, check_positive, fail
 from skdp._codec import ARRAYS, TYPES, decode, encode, from_text, hints_of, to_text, type_named
 from skdp._compiled import load_kernels
-from skdp._draws import (
+from skdp._first_use import check_at_first_use
+from skdp._progress import with_bar
+from skdp._search import last_passing, passing_below_root
+from skdp._sklearn import DOCUMENTATION
+from skdp.bounds._counts import OCTAVES, SHARES, CountNoise, LevelCounts, Magnitudes, Steps, counts
+from skdp.datasets._declared import declaration
+from skdp.model_selection import _selection as selection_module
+from skdp.model_selection._candidates import parts, private_step, sizes
+from skdp.model_selection._scores import UNITS, _rows, as_score
+from skdp.model_selection._theorem import (
+    bernoulli_exp,
+    exponential_mechanism,
+    permute_and_flip,
+    uniform_below,
+)
+from skdp.trusted.arrays import FloatArray, repeated, wide_rows
+from skdp.trusted.checks import check_interval, check_positive, fail
+from skdp.trusted.draws import (
     discrete_laplace,
     exponentials,
     gamma,
@@ -17,18 +32,4 @@ from skdp._draws import (
     uniforms,
     wishart,
 )
-from skdp._identity import check_at_first_use, others_in, relied_on, remembered
-from skdp._progress import with_bar
-from skdp._search import last_passing, passing_below_root
-from skdp._sklearn import DOCUMENTATION
-from skdp.bounds._counts import OCTAVES, SHARES, CountNoise, LevelCounts, Magnitudes, Steps, counts
-from skdp.datasets._declared import declaration
-from skdp.model_selection import _selection as selection_module
-from skdp.model_selection._candidates import parts, private_step, sizes
-from skdp.model_selection._scores import UNITS, _rows, as_score
-from skdp.model_selection._selection import (
-    bernoulli_exp,
-    exponential_mechanism,
-    permute_and_flip,
-    uniform_below,
-)
+from skdp.trusted.identity import others_in, relied_on, remembered

@@ -1,7 +1,6 @@
 """Inner parts in which faults are planted for replay: a move changes a line here."""
 
 # ruff: noqa: F401
-from skdp._publish import publish
 from skdp.linear_model._descent.algorithm import Descent
 from skdp.linear_model._descent.plan import DescentPlan
 from skdp.linear_model._inference.plan import InferencePlan
@@ -16,3 +15,4 @@ from skdp.linear_model._shared import base as base_module
 from skdp.linear_model._shared import gram as gram_module
 from skdp.linear_model._shared.gram import exact_gram, exact_sum
 from skdp.linear_model._solver.problem import Objective
+from skdp.trusted.publish import publish

@@ -9,7 +9,7 @@ from scipy.stats import norm
 from skdp.privacy import BudgetExceeded, Guarantee, ledger_rules
 from skdp.privacy.conversions import gaussian_delta, gaussian_epsilon
 from skdp.privacy.ledger_rules import Entry
-from skdp.privacy.losses import GaussianLoss, PairLoss
+from skdp.trusted.losses import GaussianLoss, PairLoss
 
 EPSILON, DELTA = 1.0, 1e-5
 # Of delta, in a ledger that is divided.

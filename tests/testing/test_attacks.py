@@ -13,12 +13,12 @@ from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression
 from skdp.linear_model.losses import Logistic, PseudoHuber
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.independent import Independent
+from skdp.noise.independent import MOST_GROUPS, _grouped
 from skdp.privacy import Guarantee
-from skdp.privacy import grid as _grid
 from skdp.privacy.composition import Bounds, Composition
-from skdp.privacy.fold import Spread, fold, tilt
-from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss
-from skdp.trusted.independent import MOST_GROUPS, _grouped
+from skdp.trusted import grid as _grid
+from skdp.trusted.fold import Spread, fold, tilt
+from skdp.trusted.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss
 
 # What rounding of an epsilon at an atom, and of delta to a float, may do to a comparison.
 HAIR = 1e-14

@@ -37,12 +37,12 @@ from skdp import (
     Guarantee,
 )
 from skdp.noise import Laplace
-from skdp.randomness import publish_near
+from skdp.noise.independent import RepeatedNoise
 from skdp.testing import replay
 from skdp.trusted import NoisySum
 from skdp.trusted import noise as noises
-from skdp.trusted.independent import RepeatedNoise
 from skdp.trusted.noise import KNormNoise
+from skdp.trusted.randomness import publish_near
 
 N = 40
 RNG = np.random.default_rng(0)

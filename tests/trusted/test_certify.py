@@ -22,18 +22,13 @@ from skdp.mechanisms import (
     calibrate_releases,
 )
 from skdp.mechanisms.scales import certified_at_first
+from skdp.noise.independent import Releases
+from skdp.noise.matrix import RowsWithin
 from skdp.privacy import Guarantee
-from skdp.privacy.losses import PairLoss
 from skdp.trusted.certify import certify
-from skdp.trusted.independent import Releases
-from skdp.trusted.releases import (
-    NoisySum,
-    NotPrivate,
-    PrivateChoice,
-    Public,
-    RowsWithin,
-    Spent,
-)
+from skdp.trusted.losses import PairLoss
+from skdp.trusted.releases import NoisySum, PrivateChoice
+from skdp.trusted.statement import NotPrivate, Public, Spent
 
 BALLS = [
     LpBall(1),

@@ -25,7 +25,7 @@ from examples.benchmarks.attacks.attack_report import (
 from skdp import Domain, DPLinearRegression
 from skdp.linear_model._moments.moments import ScaledMoments
 from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram
-from skdp.linear_model._standardize.scaler import RowScaler, Scaler
+from skdp.linear_model._standardize.stage import RowScaler, Scaler
 from skdp.rows import MemoryRows
 
 

@@ -28,7 +28,7 @@ from examples.benchmarks.attacks.attack_report import (
 from skdp.geometry import LpBall
 from skdp.mechanisms import Sensitivity, calibrate
 from skdp.mechanisms.independent import calibrate_releases
-from skdp.trusted.independent import RepeatedNoise
+from skdp.noise.independent import RepeatedNoise
 
 STRIPS, TOP, UNIT = 256, 2.0**52, 2.0**40
 # Where the sampler's strips end.

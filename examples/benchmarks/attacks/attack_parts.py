@@ -31,7 +31,7 @@ from skdp.model_selection import PrivateSearchCV
 from skdp.model_selection._scores import as_score
 from skdp.noise import Gaussian
 from skdp.privacy import Guarantee
-from skdp.privacy.losses import GaussianLoss
+from skdp.trusted.losses import GaussianLoss
 
 REFUSALS = (ValueError, TypeError)
 # A plan takes less than a second of a processor; a slow one is given twice that.

@@ -32,11 +32,13 @@ from skdp import Domain, DPCoordinateDescentClassifier
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.noise import Laplace
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, compose
-from skdp.privacy import composition as _plan
-from skdp.privacy import fold as _fold
-from skdp.privacy import grid as _grid
+from skdp.privacy import composition as _lower
 from skdp.privacy.composition import Bounds, epsilon_bounds
-from skdp.privacy.losses import GaussianLoss, PairLoss, Profile, ShiftLoss
+from skdp.privacy.shift import ShiftLoss
+from skdp.trusted import composition as _plan
+from skdp.trusted import fold as _fold
+from skdp.trusted import grid as _grid
+from skdp.trusted.losses import GaussianLoss, PairLoss, Profile
 
 COUNT, SCALE, DELTA, INTERVAL = 10_000, 100.0, 1e-6, 1e-4
 CLOSED_FORM = 4.88655
@@ -53,7 +55,7 @@ def forget() -> None:
     for kept in (
         _fold._weights,
         _grid.upper,
-        _grid.lower,
+        _lower.lower,
         _grid.extent,
         _plan._rough,
         _plan._extent,

@@ -29,8 +29,8 @@ from skdp.geometry import LpBall
 from skdp.mechanisms import KNorm, KNormNoise, Sensitivity
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.knorm import shift_in_round_norm
+from skdp.noise.matrix import losses_of_trace
 from skdp.privacy import Composition
-from skdp.trusted.matrix import losses_of_trace
 
 DIMS = [1, 2, 5, 10, 20, 50, 100, 300, 1000]
 

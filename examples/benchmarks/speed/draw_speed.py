@@ -19,8 +19,8 @@ from skdp.geometry import EncodedRowsBall, LpBall, ProductBall, SimplexBall, Sum
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.privacy import Guarantee, compose
 from skdp.privacy.conversions import gaussian_epsilon
-from skdp.privacy.losses import GaussianLoss
-from skdp.randomness import as_generator
+from skdp.trusted.losses import GaussianLoss
+from skdp.trusted.randomness import as_generator
 
 RATE = "a second"
 COLUMNS = [SimplexBall(m) for m in (8, 15, 6, 14, 5, 4, 1, 40, 3, 2, 7, 9, 11)]

@@ -27,7 +27,8 @@ from examples.benchmarks.shared import report
 from skdp import Domain
 from skdp.linear_model._shared.design import Design
 from skdp.trusted.certify import certify
-from skdp.trusted.releases import NoisySum, NotPrivate, PrivateChoice, Public, Release
+from skdp.trusted.releases import NoisySum, PrivateChoice, Release
+from skdp.trusted.statement import NotPrivate, Public
 
 CURVES, INFERENCE = {"additive": 4}, {"inference_share": 0.8}
 PARAMETERS: dict[str, list[dict[str, Any]]] = {

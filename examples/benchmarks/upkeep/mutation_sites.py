@@ -14,8 +14,14 @@ import numpy as np
 
 # Folders and modules of the package.
 FOLDERS = ("trusted", "noise", "geometry", "domain", "mechanisms", "privacy", "rows", "bounds")
-FOLDERS += ("linear_model", "model_selection", "testing", "randomness.py", "_draws.py")
-FOLDERS += ("_publish.py",)
+FOLDERS += (
+    "linear_model",
+    "model_selection",
+    "testing",
+    "trusted/randomness.py",
+    "trusted/draws.py",
+)
+FOLDERS += ("trusted/publish.py",)
 
 # Modules on which no guarantee depends, and why.
 EXCLUDED = {
@@ -62,21 +68,21 @@ NAMES = {
     "privacy/composition.py": "_ROUGH_CELLS _MOST_CELLS _MOST_WINDOW _CHEAP _FAR _LEAST _SPARE _GAP"
     " _LONGEST_STEP _STEEPEST GridPlan plan _width _extent _log_bound _tilt _cells ends_on"
     " _log_share _share_of_each _lowered _rough _step _lattice _aligned",
-    "privacy/fold.py": "_DEEP _TRIES",
+    "trusted/fold.py": "_DEEP _TRIES",
     "privacy/guarantee.py": "_WIDTH _INDENT _DELTAS to_html _rows _profile_row _meaning"
     " _equivalent_rows _near _digits _table",
     "privacy/profile.py": "_PIECES _CORNERS",
     "privacy/ledger_rules.py": "_ASIDE _DEARER",
     "privacy/ledger_file.py": "_POINTS",
-    "privacy/radial.py": "_POINTS MOST_SHIFT _CHUNK",
+    "trusted/radial.py": "_POINTS MOST_SHIFT _CHUNK",
     "privacy/curves.py": "_GOLDEN _STEPS _POINTS",
     "privacy/tradeoff.py": "_HALVINGS _TOLERANCE",
-    "trusted/independent.py": "MOST_SIZES MOST_GROUPS of_equal_sizes",
+    "noise/independent.py": "MOST_SIZES MOST_GROUPS of_equal_sizes",
     "rows/block.py": "CELLS",
     "rows/cluster.py": "_FAN_IN",
     "rows/streamed.py": "MOST_KEPT",
     "rows/tables.py": "BATCH_ROWS BATCH_CELLS",
-    "rows/sums.py": "_AHEAD",
+    "rows/threads.py": "_AHEAD",
 }
 _DISPLAY = {"__repr__", "__str__", "_repr_html_"}
 # Calls in which numbers are shapes, messages or settings.

@@ -16,10 +16,6 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_choice, check_count, check_flag, check_interval, fail
-from skdp._draws import gumbels
-from skdp._publish import ahead, publish
 from skdp.domain import Domain
 from skdp.linear_model._descent.gradients import (
     Blocks,
@@ -50,7 +46,11 @@ from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units, row_unit
 from skdp.linear_model._shared.task import Progress, Records, Task
 from skdp.linear_model._standardize.stage import check_scaling_share
 from skdp.linear_model.validation import is_auto
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_choice, check_count, check_flag, check_interval, fail
+from skdp.trusted.draws import gumbels
 from skdp.trusted.noise import Publication
+from skdp.trusted.publish import ahead, publish
 
 # Called with the number of completed passes and the coordinates. Returns whether to stop.
 Watch = Callable[[int, FloatArray], bool]

@@ -34,8 +34,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray, size_of_arrays
-from skdp._checks import fail
 from skdp.linear_model._shared.design import RowLayout
 from skdp.linear_model._shared.gram import (
     GRAM_BITS,
@@ -48,12 +46,13 @@ from skdp.linear_model._shared.gram import (
 )
 from skdp.linear_model._shared.predict import row_products
 from skdp.linear_model._shared.task import target_of
-from skdp.linear_model._standardize.scaler import DESCENT, Scaler
-from skdp.linear_model._standardize.stage import StageSums, independent, sums_noise
+from skdp.linear_model._standardize.stage import DESCENT, Scaler, StageSums, independent, sums_noise
 from skdp.linear_model._standardize.theorem import ColumnSums
 from skdp.mechanisms import KNormNoise
 from skdp.rows import Block, Kept, Rows
 from skdp.rows.block import CELLS, MOST_ROWS
+from skdp.trusted.arrays import FloatArray, size_of_arrays
+from skdp.trusted.checks import fail
 
 
 @dataclass(frozen=True)

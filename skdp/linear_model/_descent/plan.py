@@ -17,9 +17,6 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray
-from skdp._checks import fail
-from skdp._publish import publish
 from skdp.linear_model._descent.gradients import (
     RADIUS,
     Blocks,
@@ -30,16 +27,19 @@ from skdp.linear_model._descent.gradients import (
     plain_scaling,
     usual_square,
 )
+from skdp.linear_model._descent.theorem import CHOICE_COST, gradient_size, releases_of
 from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units, release_exact
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._standardize.theorem import sizes_of
 from skdp.linear_model.validation import is_auto
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.independent import Independent, calibrate_releases, choice_width
+from skdp.noise.independent import RepeatedNoise
 from skdp.noise.laws import Gaussian
-from skdp.trusted.independent import Releases, RepeatedNoise
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import fail
 from skdp.trusted.noise import Publication, publication
-from skdp.trusted.releases import NoisySum, NotPrivate, PrivateChoice, Release
+from skdp.trusted.publish import publish
+from skdp.trusted.releases import Release
 
 # The normalizer of a joint loss rises by RISE with each doubling of the information, from 0 at
 # FROM doublings of 1 on. With delta = 0 there is more noise for the same information.
@@ -61,13 +61,6 @@ def may_be_joint(order: str, mechanism: Any, delta: float) -> bool:
     if order == "greedy":
         return False
     return delta == 0 or is_gaussian(mechanism, ("auto", "gaussian"))
-
-
-def is_gaussian(mechanism: Any, names: tuple[str, ...] = ("gaussian",)) -> bool:
-    """Return whether a mechanism is Gaussian noise, or has one of the names."""
-    law = mechanism.law if type(mechanism) is Independent else mechanism
-    # By type: a subclass of Gaussian may draw from another law.
-    return law in names if isinstance(law, str) else type(law) is Gaussian
 
 
 # Information is the number of records per block, times epsilon. Rules use it relative to this.
@@ -93,8 +86,13 @@ SCARCE, MOST_PRECISE = 20.0, 15.0
 # Assumed ratio of the noise of the average to that of the mean of all passes. The ratio for the
 # second half of the passes is up to 1.41, so that ridges are a little too small for the noise.
 AVERAGED = 1.15
-# docs/proofs/lattice_release.md, "Other releases".
-CHOICE_COST = 2.0**-40
+
+
+def is_gaussian(mechanism: Any, names: tuple[str, ...] = ("gaussian",)) -> bool:
+    """Return whether a mechanism is Gaussian noise, or has one of the names."""
+    law = mechanism.law if type(mechanism) is Independent else mechanism
+    # By type: a subclass of Gaussian may draw from another law.
+    return law in names if isinstance(law, str) else type(law) is Gaussian
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,32 +114,7 @@ class DescentPlan:
     @cached_property
     def releases(self) -> tuple[Release, ...]:
         """The scaling stage, the gradients of all passes, and the choices of coordinates."""
-        task, page = self.task, "coordinate_descent.md"
-        found: list[Release] = []
-        if (stage := self.stage) is not None and stage.norm is not None:
-            change = stage.sums.change(task.neighbors)
-            found.append(NoisySum("scaling", change, stage.norm, f"{page}, Theorem 2"))
-        elif stage is not None:
-            # Independent noise of the law of a step, times the ratio and the unit of a sum.
-            stage.sums.require(task.neighbors)
-            gaussian, in_ball = is_gaussian(self.noise.law), stage.numbers_in_ball
-            sizes = sizes_of(stage.sums, self.ratio * stage.planned.units, gaussian, in_ball)
-            sums = Releases(sizes, task.neighbors)
-            found.append(NoisySum("scaling", sums, self.noise, f"{page}, Theorem 2"))
-        is_length = self.rows.bound is not None and self.rows.power == 2
-        is_length |= task.joint is not None and task.joint.power == 2
-        if is_length and not is_gaussian(self.noise.law):
-            raise NotPrivate("gradients: only Gaussian noise depends on the l2 length of a change")
-        size, count = gradient_size(task, self.rows), task.n_models * task.passes
-        if self.rows.bound is None and not self.choice:
-            count *= len(task.blocks)
-        steps = Releases([(size, count)], task.neighbors)
-        theorem = f"{page}, Theorems 1 and 6"
-        found.append(NoisySum("gradients", steps, self.noise, theorem, self.steps))
-        if self.choice:
-            width = 2 * task.moved / self.choice + CHOICE_COST
-            found.append(PrivateChoice("choices", width, self.steps, f"{page}, Theorem 4"))
-        return tuple(found)
+        return releases_of(self)
 
     @property
     def steps(self) -> int:
@@ -262,19 +235,6 @@ class DescentTask(Task):
         else:
             usual, (least, most) = PURE_PASSES * more(self.information, PURE_POWER), PURE_RANGE
         return round(min(max(usual, least), most))
-
-
-def gradient_size(task: Task, rows: RowBound) -> float:
-    """Return the size of the change of the gradients of a block, or of a pass for bounded rows.
-
-    The contribution of a record to a block, in the block's unit, has a size of at most 1. If rows
-    are bounded, those to all blocks together have the length bound^(1 / power) in the l_power norm,
-    in units of the noise. In the l1 norm one change of that size majorises all of them, and for
-    Gaussian noise only the length counts.
-    """
-    joint = getattr(task, "joint", None)
-    size = task.moved * (joint.size if joint else 1.0)
-    return size if rows.bound is None else size * float(rows.bound) ** (1 / rows.power)
 
 
 def more(information: float, power: float) -> float:

@@ -30,9 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2, f, t
 
-from skdp._arrays import FloatArray
 from skdp.domain import Domain
 from skdp.linear_model._shared.gram import row_unit
+from skdp.trusted.arrays import FloatArray
 
 # Quantiles with more degrees of freedom are normal ones to 1e-12.
 MOST_FREEDOM = 1e12

@@ -23,22 +23,27 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray
-from skdp.domain import Domain
 from skdp.domain.layout import number_units
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentLayout
-from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, exact_sum, release_exact
+from skdp.linear_model._inference.theorem import (
+    changes,
+    curvature_layout,
+    longest_row,
+    squares_of_gaussian,
+)
+from skdp.linear_model._shared.gram import GRAM_BITS, exact_sum, release_exact
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize.stage import ScalingStage, sums_noise
 from skdp.linear_model._standardize.theorem import ColumnSums
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, MatrixLaplaceNoise, Sensitivity
 from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.noise.matrix import MatrixGaussianNoise, MatrixNoise
 from skdp.rows import Block, Rows
-from skdp.trusted.change import ROUND_UP
-from skdp.trusted.matrix import MatrixGaussianNoise, MatrixNoise
+from skdp.trusted.arrays import FloatArray
 from skdp.trusted.noise import variances
-from skdp.trusted.releases import NoisySum, RowsWithin, records_changed
+from skdp.trusted.releases import NoisySum
+from skdp.trusted.rounding import ROUND_UP
 
 NUMBERS, TARGET = "a number at or beyond a bound of its column", "a target at or beyond a bound"
 # By kind, the encoded values at and below which a row is counted; all are counted from 1 on.
@@ -162,15 +167,6 @@ def plan_inference(task: Task, with_residuals: bool) -> InferencePlan:
     return InferencePlan(scales, limits, *noises, factors(layout, task), task.neighbors)
 
 
-def curvature_layout(domain: Domain) -> MomentLayout:
-    """Return the layout of the curvatures; the sum of the weighted curvatures is an entry."""
-    facts = {"neighbors": "add_remove", "shifted": False}
-    if domain.is_ball:
-        columns = range(domain.n_encoded)
-        return MomentLayout(domain.n_encoded, tuple(columns), target=False, **facts)  # type: ignore[arg-type]
-    return MomentLayout.of(domain, target=False, with_curves=True, **facts)  # type: ignore[arg-type]
-
-
 def factors(layout: MomentLayout, task: Task) -> FloatArray:
     """Return the factors f, with which the weight of a row is 1 if |f z| <= 1."""
     weights = np.ones(layout.n_rows)
@@ -194,29 +190,6 @@ def _scales(task: Task, with_residuals: bool, epsilon: float) -> ScalingStage | 
     apart = APART if with_residuals and len(columns) > 1 else 0.0
     noise = sums_noise(sums, task.moved, task.neighbors, epsilon, apart)
     return ScalingStage(sums, noise)
-
-
-def longest_row(layout: MomentLayout) -> float:
-    """Return the greatest length of a row that was rounded to the grid."""
-    return (1 + math.sqrt(layout.n_rows) * 2.0**-NUMBER_BITS) * ROUND_UP
-
-
-def changes(layout: MomentLayout, neighbors: str) -> tuple[Sensitivity, RowsWithin, Sensitivity]:
-    """Return the changes by one record in the scores, the curvatures and the squares."""
-    k, moved, longest = layout.n_rows, records_changed(neighbors), longest_row(layout)
-    square = longest**2 * ROUND_UP
-    squares = Sensitivity(LpBall(k, p=1), moved * square, neighbors)
-    rows = RowsWithin(layout, square, neighbors)
-    return Sensitivity(LpBall(k), moved * longest, neighbors), rows, squares
-
-
-def squares_of_gaussian(rows: RowsWithin, neighbors: str) -> Sensitivity:
-    """Return the change of the squares by its length, which alone counts for Gaussian noise.
-
-    Two vectors of squares have entries >= 0 whose sums are bounded.
-    """
-    length = math.sqrt(records_changed(neighbors)) * rows.square
-    return Sensitivity(LpBall(rows.layout.n_rows), length, neighbors)
 
 
 Noises = tuple[Any, MatrixNoise, Any]

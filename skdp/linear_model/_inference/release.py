@@ -33,8 +33,6 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from skdp._arrays import FloatArray, squared_lengths
-from skdp._checks import check_interval, fail
 from skdp.domain import Domain
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._inference.estimate import (
@@ -59,13 +57,16 @@ from skdp.linear_model._shared.gram import (
     whole_rows,
 )
 from skdp.linear_model._shared.task import Records, Task
-from skdp.linear_model._standardize.scaler import Scaler
+from skdp.linear_model._standardize.stage import Scaler
 from skdp.rows import Block, Rows
 from skdp.rows.block import MOST_ROWS
 from skdp.rows.persons import WHOLE
+from skdp.trusted.arrays import FloatArray, squared_lengths
 from skdp.trusted.certify import certify
+from skdp.trusted.checks import check_interval, fail
 from skdp.trusted.noise import variances
-from skdp.trusted.releases import NoisySum, Public
+from skdp.trusted.releases import NoisySum
+from skdp.trusted.statement import Public
 
 # Bits of a float.
 _FLOAT_BITS = 53

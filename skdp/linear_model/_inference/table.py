@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_interval, fail, optional_module
 from skdp.domain import Domain
 from skdp.domain.splines import Interaction
 from skdp.linear_model._inference.estimate import NoisyEstimate
 from skdp.privacy import Guarantee
-from skdp.trusted.releases import Listed, Public
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_interval, fail, optional_module
+from skdp.trusted.releases import Listed
+from skdp.trusted.statement import Public
 
 INTERCEPT = "intercept"
 

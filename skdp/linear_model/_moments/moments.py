@@ -25,17 +25,20 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray
-from skdp._checks import fail
 from skdp.domain import Domain
 from skdp.domain.columns import listed
 from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall, SumBall
 from skdp.geometry.moment_layout import IntArray
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._moments.postprocess import SHRINK, NoisyMoments
-from skdp.linear_model._moments.theorem import FirstChange, cross_change, cross_parts
+from skdp.linear_model._moments.theorem import (
+    FirstChange,
+    cross_change,
+    cross_parts,
+    greatest_square,
+    layout_of,
+)
 from skdp.linear_model._shared.gram import (
-    NUMBER_BITS,
     exact_both,
     exact_gram,
     exact_statistic,
@@ -43,20 +46,24 @@ from skdp.linear_model._shared.gram import (
     release_exact,
 )
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._standardize.scaler import MOMENTS, RowScaler, Scaler
 from skdp.linear_model._standardize.stage import (
+    MOMENTS,
     REPLACED_WEIGHT,
+    RowScaler,
+    Scaler,
     ScalingStage,
     rest_of,
 )
 from skdp.linear_model._standardize.theorem import ColumnSums, Estimates
 from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixLaplaceNoise, Sensitivity, calibrate
 from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.noise.matrix import MatrixGaussianNoise, MatrixNoise, RowsWithin
 from skdp.rows import Rows
-from skdp.trusted.change import ROUND_UP
-from skdp.trusted.matrix import MatrixGaussianNoise, MatrixNoise
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import fail
 from skdp.trusted.noise import first_covariance, variances
-from skdp.trusted.releases import NoisySum, RowsWithin
+from skdp.trusted.releases import NoisySum
+from skdp.trusted.rounding import ROUND_UP
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,13 +321,6 @@ def usual_signal(strength: float) -> float:
     return float(min(MOST_SIGNAL, SIGNAL * (strength / SIGNAL_AT) ** SIGNAL_POWER))
 
 
-def layout_of(domain: Domain) -> MomentLayout:
-    """Return the layout of the moments, whose sum of weights is private."""
-    return MomentLayout.of(
-        domain, target_square=True, neighbors="add_remove", shifted=False, with_curves=True
-    )
-
-
 def columns_of(layout: MomentLayout) -> float:
     """Return the number of feature columns that can differ from 0 at once."""
     return max(1.0, layout.row_square(np.ones(layout.n_rows)) - 2)
@@ -482,11 +482,6 @@ def lengths(layout: MomentLayout, sums: ColumnSums) -> tuple[float, float]:
     # of a block are sqrt(2) apart.
     first = 4.0 * (numbers + 1) + 2 * blocks
     return math.sqrt(first) * ROUND_UP, 2 * math.sqrt(second) * ROUND_UP
-
-
-def greatest_square(layout: MomentLayout) -> float:
-    """Return the greatest |z|^2 of a scaled row that was rounded to the grid."""
-    return (1 + math.sqrt(layout.n_rows) * 2.0**-NUMBER_BITS) ** 2 * ROUND_UP
 
 
 def _radii(layout: MomentLayout, strength: float) -> tuple[float, FloatArray]:

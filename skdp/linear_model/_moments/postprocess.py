@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from skdp._arrays import FloatArray
-from skdp._checks import fail
 from skdp.linear_model._inference.estimate import noise_covariance
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import fail
 
 # Variances of the products of two features and of their squares, before the release. The first is
 # DIRECTIONS over the number of columns if that is less.

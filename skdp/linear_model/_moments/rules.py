@@ -11,28 +11,26 @@ from typing import Any
 
 import numpy as np
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_choice, fail
-from skdp._identity import remembered
-from skdp.domain import Domain
 from skdp.geometry import NormBall
-from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
+from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._moments.moments import (
     MOST_CROSS_NOISE,
     MomentPlan,
     ScaledMoments,
     columns_of,
     cross_noise,
-    layout_of,
 )
-from skdp.linear_model._shared.gram import NUMBER_BITS, row_unit
+from skdp.linear_model._moments.theorem import layout_of, mean_ball, moment_ball
 from skdp.linear_model._shared.task import Task
 from skdp.mechanisms import Sensitivity, calibrate
-from skdp.mechanisms.calibrate import LAWS
+from skdp.mechanisms.calibrate import LAWS, Noise
 from skdp.mechanisms.gaussian import EllipticGaussian
 from skdp.mechanisms.knorm import EllipticKNorm, knorm_is_less
 from skdp.mechanisms.matrix import MatrixLaplace
-from skdp.trusted.noise import Noise, variances
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_choice, fail
+from skdp.trusted.identity import remembered
+from skdp.trusted.noise import variances
 
 # The effect of an error in x_i x_j on the normal equations, relative to one in x_i y: the squared
 # length of the coefficients that can be distinguished from noise. It is SIGNAL if
@@ -113,24 +111,6 @@ def _mean_alone(task: Task) -> MomentPlan:
     mean = mean_ball(task.neighbors)
     noise = calibrate("hull", _sensitivity(mean), epsilon=task.epsilon, delta=task.delta)
     return MomentPlan(mean.layout, noise, task.n, _sensitivity(mean))
-
-
-def mean_ball(neighbors: str) -> MomentBall:
-    """Return the ball of the mean of the target, without features."""
-    return MomentBall(MomentLayout(0, (), (), neighbors=neighbors))
-
-
-def moment_ball(domain: Domain, neighbors: str) -> MomentBall | RadialMomentBall:
-    """Return a ball that holds the changes of the moments by one record."""
-    if not domain.is_ball:
-        layout = MomentLayout.of(domain, target_square=True, neighbors=neighbors)
-        return MomentBall(layout)
-    q = domain.n_encoded
-    columns = tuple(range(q))
-    layout = MomentLayout(q, columns, target_square=True, neighbors=neighbors, shifted=False)
-    # Rounding to the grid may move a row out of the domain by up to this.
-    moved = math.sqrt(q) * 2.0 ** -(NUMBER_BITS + 1)
-    return RadialMomentBall(layout, float(domain.radius or 0.0) / row_unit(domain) + moved)
 
 
 def strength(layout: MomentLayout, n: float, epsilon: float) -> float:

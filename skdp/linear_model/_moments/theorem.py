@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall
-from skdp.geometry.moments import MomentLayout
+from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
+from skdp.linear_model._shared.gram import NUMBER_BITS, row_unit
 from skdp.linear_model._standardize.theorem import ColumnSums, number_square
 from skdp.mechanisms.sensitivity import Sensitivity
-from skdp.trusted.change import ROUND_UP
-from skdp.trusted.releases import records_changed
+from skdp.trusted.rounding import ROUND_UP
+from skdp.trusted.statement import records_changed
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,3 +108,33 @@ def cross_change(layout: MomentLayout, neighbors: str) -> Sensitivity:
     """Return the changes of the products with the target by one record."""
     balls, index = zip(*cross_parts(layout), strict=True)
     return Sensitivity(ProductBall(balls, index), records_changed(neighbors), neighbors)
+
+
+def layout_of(domain: Domain) -> MomentLayout:
+    """Return the layout of the moments, whose sum of weights is private."""
+    return MomentLayout.of(
+        domain, target_square=True, neighbors="add_remove", shifted=False, with_curves=True
+    )
+
+
+def greatest_square(layout: MomentLayout) -> float:
+    """Return the greatest |z|^2 of a scaled row that was rounded to the grid."""
+    return (1 + math.sqrt(layout.n_rows) * 2.0**-NUMBER_BITS) ** 2 * ROUND_UP
+
+
+def mean_ball(neighbors: str) -> MomentBall:
+    """Return the ball of the mean of the target, without features."""
+    return MomentBall(MomentLayout(0, (), (), neighbors=neighbors))
+
+
+def moment_ball(domain: Domain, neighbors: str) -> MomentBall | RadialMomentBall:
+    """Return a ball that holds the changes of the moments by one record."""
+    if not domain.is_ball:
+        layout = MomentLayout.of(domain, target_square=True, neighbors=neighbors)
+        return MomentBall(layout)
+    q = domain.n_encoded
+    columns = tuple(range(q))
+    layout = MomentLayout(q, columns, target_square=True, neighbors=neighbors, shifted=False)
+    # Rounding to the grid may move a row out of the domain by up to this.
+    moved = math.sqrt(q) * 2.0 ** -(NUMBER_BITS + 1)
+    return RadialMomentBall(layout, float(domain.radius or 0.0) / row_unit(domain) + moved)

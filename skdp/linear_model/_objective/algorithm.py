@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_choice, check_count, check_interval, fail
 from skdp._compiled import load_kernels
 from skdp.geometry import NormBall
 from skdp.linear_model._objective.clipping import (
@@ -51,6 +49,8 @@ from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.mechanisms.calibrate import GAUSSIANS, LAWS
 from skdp.mechanisms.knorm import NAMES
 from skdp.rows.block import most_blocks
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_choice, check_count, check_interval, fail
 from skdp.trusted.releases import Release
 
 # If no order of magnitude is public, the solver's tolerance is set for so many records, otherwise

@@ -19,8 +19,6 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray, repeated, wide_rows
-from skdp._checks import fail
 from skdp._compiled import kernels
 from skdp.domain import Domain
 from skdp.domain.layout import number_units
@@ -28,14 +26,17 @@ from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import ROUNDER, in_units, of_shares, shared, sums_of
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._solver.problem import STEP, Coordinates, Curves, DesignRows
-from skdp.linear_model._standardize.scaler import CLIPPING, Scaler
 from skdp.linear_model._standardize.stage import (
+    CLIPPING,
+    Scaler,
     ScalingStage,
     sums_deviation,
     sums_noise,
     usual_share,
 )
 from skdp.linear_model._standardize.theorem import ColumnSums
+from skdp.trusted.arrays import FloatArray, repeated, wide_rows
+from skdp.trusted.checks import fail
 from skdp.trusted.releases import NoisySum
 
 # There is no release if the noise of its means would exceed this. If numbers are at least MAINLY of

@@ -16,11 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp._arrays import FloatArray
-from skdp._checks import fail
-from skdp._identity import remembered
 from skdp.geometry import NormBall, SumBall
-from skdp.geometry.ball import uniform_variance
 from skdp.linear_model._objective.perturbation import (
     counts_weights,
     greatest_leverage,
@@ -39,8 +35,12 @@ from skdp.linear_model._shared.design import Design, Group
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model.losses import AnyLoss, Bounded, Loss, size_of_slopes
 from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
-from skdp.trusted.change import ROUND_UP
-from skdp.trusted.noise import Noise
+from skdp.mechanisms.calibrate import Noise
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.ball import uniform_variance
+from skdp.trusted.checks import fail
+from skdp.trusted.identity import remembered
+from skdp.trusted.rounding import ROUND_UP
 
 # Variance of a number in [-1, 1] in the reference population.
 SPREAD = 0.1

@@ -30,11 +30,6 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_count, check_interval, check_positive, fail
-from skdp._draws import MOST_SCALE
-from skdp._identity import remembered
-from skdp._publish import publish
 from skdp.geometry import LpBall, NormBall
 from skdp.linear_model._objective.profiles import least_share_of, rank_of
 from skdp.linear_model._shared.design import Design
@@ -42,10 +37,16 @@ from skdp.linear_model._solver.certificate import attainable_tolerance
 from skdp.linear_model._solver.problem import Coordinates, DesignRows, Objective, weigher
 from skdp.linear_model._solver.solve import minimise
 from skdp.linear_model.losses import AnyLoss, Bounded, Softmax, count_predictors, greatest_curvature
-from skdp.randomness import granularity_of, publish_near
+from skdp.mechanisms.calibrate import Noise
 from skdp.rows import Kept, KeptBlocks
-from skdp.trusted.change import ROUND_UP
-from skdp.trusted.noise import Noise, variances
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_count, check_interval, check_positive, fail
+from skdp.trusted.draws import MOST_SCALE
+from skdp.trusted.identity import remembered
+from skdp.trusted.noise import variances
+from skdp.trusted.publish import publish
+from skdp.trusted.randomness import granularity_of, publish_near
+from skdp.trusted.rounding import ROUND_UP
 
 # Share of epsilon spent on hiding the solver's inexactness and the rounding to a lattice, and the
 # most that all models together spend on it: it divides the delta of the noise by exp of its half.

@@ -35,16 +35,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtr
 
-from skdp._arrays import FloatArray
-from skdp._checks import fail
-from skdp._identity import remembered
 from skdp._search import halved, passing_below_root
 from skdp.linear_model.losses import AnyLoss, Bounded, Softmax, is_one_sided
 from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.privacy.composition import Composition
-from skdp.privacy.losses import ProfileLoss
-from skdp.privacy.normal import fall_of_mills_ratio, log_delta, mills_ratio
-from skdp.trusted.change import ROUND_UP
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import fail
+from skdp.trusted.composition import delta_above
+from skdp.trusted.identity import remembered
+from skdp.trusted.losses import ProfileLoss
+from skdp.trusted.normal import fall_of_mills_ratio, log_delta, mills_ratio
+from skdp.trusted.rounding import ROUND_UP
 
 # Slopes at which envelopes are computed: evenly spaced ones, and some that are denser near full
 # slope, which determines the noise.
@@ -552,5 +552,5 @@ def _composed(profile: JointProfile, models: int, epsilon: float) -> float:
     """Return the log of delta(epsilon) for a number of independent releases."""
     if models == 1:
         return float(profile(epsilon))
-    delta = Composition(((ProfileLoss(profile), models),)).delta_at(epsilon).upper
+    delta = delta_above(((ProfileLoss(profile), models),), epsilon)
     return math.log(delta) if delta > 0 else -math.inf

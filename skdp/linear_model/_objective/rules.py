@@ -28,8 +28,6 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from skdp._arrays import FloatArray
-from skdp._identity import remembered
 from skdp.linear_model._objective.families import (
     Candidate,
     Family,
@@ -39,6 +37,8 @@ from skdp.linear_model._objective.families import (
     per_group,
 )
 from skdp.linear_model.losses import AnyLoss, Loss, Softmax
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.identity import remembered
 
 # The normalizer of a softmax rises by NORMALIZER_RISE with each doubling of the number of records
 # per dimension, times epsilon, from 0 at NORMALIZER_FROM doublings of 1 on.

@@ -18,8 +18,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp._arrays import FloatArray
-from skdp._identity import remembered
 from skdp.geometry import ProductBall, SumBall
 from skdp.linear_model._objective.families import per_coordinate, per_group
 from skdp.linear_model._objective.perturbation import (
@@ -39,11 +37,14 @@ from skdp.linear_model._objective.profiles import (
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Bounded, greatest_curvature, size_of_slopes
 from skdp.mechanisms import GaussianNoise, KNormNoise, Sensitivity
-from skdp.privacy.losses import PairLoss, ProfileLoss
-from skdp.privacy.profile import composition
-from skdp.privacy.rounding import add_multiples, float_above
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.composition import composed_delta
+from skdp.trusted.identity import remembered
+from skdp.trusted.losses import PairLoss, ProfileLoss
 from skdp.trusted.noise import law_of, variances
-from skdp.trusted.releases import NoisySum, NotPrivate, Public, Spent, described, up
+from skdp.trusted.releases import NoisySum, described
+from skdp.trusted.rounding import add_multiples, float_above
+from skdp.trusted.statement import NotPrivate, Public, Spent, up
 
 # Relative error of a computed bound on a cell, with a margin.
 _ROUNDING = 1 + 1e-14
@@ -205,7 +206,7 @@ class NoisyMinimiser:
                 f"{self.name}: the noise spends {spent.epsilon:.9g} and the curvature {bent:.9g},"
                 f" and epsilon = {epsilon:.9g} is stated"
             )
-        delta = composition(spent.losses).delta_at(left)
+        delta = composed_delta(spent.losses, left)
         return up(corners(record, public.relation) * delta)
 
 

@@ -19,9 +19,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_choice, check_count, check_epsilon, check_flag, check_interval, fail
-from skdp._identity import relied_on
 from skdp._sklearn import Documented
 from skdp.domain import Domain
 from skdp.domain.domain import declare_input
@@ -62,17 +59,26 @@ from skdp.linear_model.validation import (
     warn_without,
 )
 from skdp.privacy import Ledger
-from skdp.privacy.guarantee import NEIGHBORS
-from skdp.randomness import RandomStateLike, as_generator, is_cryptographic
+from skdp.privacy.guarantee import guarantee_of
 from skdp.rows import MemoryRows, Rows
 from skdp.rows.block import columns_to_read, weight_of
 from skdp.rows.cluster import ClusterRows
 from skdp.rows.persons import WHOLE, Persons, Shares
 from skdp.rows.streamed import StreamedRows
-from skdp.rows.sums import shared_threads
 from skdp.rows.tables import Collection, CsvStream, Stream, opened
-from skdp.trusted.certify import certify
-from skdp.trusted.releases import Public
+from skdp.rows.threads import shared_threads
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import (
+    check_choice,
+    check_count,
+    check_epsilon,
+    check_flag,
+    check_interval,
+    fail,
+)
+from skdp.trusted.identity import relied_on
+from skdp.trusted.randomness import RandomStateLike, as_generator, is_cryptographic
+from skdp.trusted.statement import NEIGHBORS, Public
 
 T = TypeVar("T")
 
@@ -273,7 +279,7 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
                 design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
                 plan = self._plan(design, source.n, max(1, len(source.labels)), source.unit)
                 public = self._public(source)
-                guarantee = certify(plan.releases, public)
+                guarantee = guarantee_of(plan.releases, public)
                 for release in plan.releases:
                     _ = release.publication  # an error if 53-bit floats cannot keep the guarantee
                 algorithm = self._algorithm()

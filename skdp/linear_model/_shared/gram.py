@@ -19,7 +19,6 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray
 from skdp._compiled import NARROW, kernels
 from skdp.domain import Domain
 from skdp.domain.layout import write_rows
@@ -27,6 +26,7 @@ from skdp.domain.splines import units_of
 from skdp.geometry.moments import MomentLayout
 from skdp.rows import Block, Kept, Rows
 from skdp.rows.persons import WHOLE, WHOLE_BITS
+from skdp.trusted.arrays import FloatArray
 from skdp.trusted.noise import release_integers
 
 # Fractional bits of an encoded number, and of a product of two.

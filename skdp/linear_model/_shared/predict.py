@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._arrays import FloatArray
-from skdp._checks import converted
 from skdp.domain import Domain
 from skdp.domain.layout import compact_blocks
 from skdp.domain.tables import from_arrow
@@ -25,6 +23,8 @@ from skdp.rows.tables import (
     opened,
     predictions,
 )
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import converted
 
 # Number of cells that are multiplied at once; they fit in the cache.
 _CELLS = 2**17

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._checks import fail
 from skdp.domain import Domain
 from skdp.domain.layout import levels_by_name
 from skdp.linear_model.validation import label_positions, without_column
 from skdp.rows import Rows
 from skdp.rows.persons import Groups, Persons
 from skdp.rows.tables import Collection, CsvStream, Stream, spellings
+from skdp.trusted.checks import fail
 
 
 @dataclass(frozen=True, eq=False)

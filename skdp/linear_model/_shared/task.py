@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray
 from skdp._progress import draw_bar
 from skdp.linear_model._shared.design import Design
 from skdp.rows import Rows
-from skdp.trusted.releases import records_changed
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.statement import records_changed
 
 # Privacy losses with counts.
 Losses = tuple[Any, ...]

@@ -64,7 +64,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray
 from skdp.domain.splines import units_of
 from skdp.linear_model._shared.task import target_of
 from skdp.linear_model._solver.problem import (
@@ -80,6 +79,7 @@ from skdp.linear_model._solver.problem import (
 )
 from skdp.linear_model.losses import AnyLoss, Softmax, shares, slopes_of
 from skdp.rows.block import MOST_ROWS, block_rows
+from skdp.trusted.arrays import FloatArray
 
 UNIT = 2.0**-53
 SLACK = 1 + 2.0**-20

@@ -28,8 +28,6 @@ from numpy.linalg import norm
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
-from skdp._arrays import FloatArray, size_of_arrays, squared_lengths
-from skdp._checks import fail
 from skdp._compiled import kernels, load_kernels
 from skdp.domain import Domain
 from skdp.domain.columns import Number
@@ -51,6 +49,8 @@ from skdp.linear_model.losses import (
 from skdp.rows import Block, Kept, KeptBlocks
 from skdp.rows.block import MOST_ROWS, block_rows
 from skdp.rows.persons import WHOLE
+from skdp.trusted.arrays import FloatArray, size_of_arrays, squared_lengths
+from skdp.trusted.checks import fail
 
 Singles = NDArray[np.float32]
 

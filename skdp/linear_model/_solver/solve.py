@@ -26,10 +26,10 @@ from functools import partial
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_positive
 from skdp.linear_model._solver.certificate import UNIT, certified_gradient
 from skdp.linear_model._solver.problem import Hessian, Objective, euclidean
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_positive
 
 STRIDE = 16
 MOST_SAMPLE = 2**17  # rows, or a multiple of the columns

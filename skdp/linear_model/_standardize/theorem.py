@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray
 from skdp.geometry import LpBall, ProductBall, SquaresBall
 from skdp.linear_model._shared.gram import GRAM_BITS
 from skdp.mechanisms.sensitivity import Sensitivity
-from skdp.trusted.change import ROUND_UP
-from skdp.trusted.releases import NotPrivate, records_changed
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.rounding import ROUND_UP
+from skdp.trusted.statement import NotPrivate, records_changed
 
 Shifts = tuple[tuple[float, int], ...]
 

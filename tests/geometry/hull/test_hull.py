@@ -17,10 +17,10 @@ from scipy.optimize import linprog
 
 from skdp.geometry import EncodedRowsBall, LpBall, SimplexBall
 from skdp.geometry import polytope as polytope_module
-from skdp.geometry.ball import sign_patterns
 from skdp.geometry.hull import Hull, OrientedBox, PolytopeHull, box_around, reject
 from skdp.geometry.polytope import Corners, Facets, SymmetricPolytope
 from skdp.mechanisms import KNorm, Sensitivity
+from skdp.trusted.ball import sign_patterns
 
 
 def random_points(n, dim, seed=0):

@@ -9,9 +9,9 @@ from inner_fits import GRAM_BITS
 from scipy.stats import chisquare
 
 from skdp import Domain
-from skdp.randomness import Lattice
 from skdp.trusted import NoisySum
 from skdp.trusted.noise import Publication
+from skdp.trusted.randomness import Lattice
 
 UNIT = 2**GRAM_BITS
 ALARM = 1e-7

@@ -32,10 +32,10 @@ from skdp.linear_model.losses import Softmax
 from skdp.mechanisms import calibrate_releases
 from skdp.mechanisms.independent import Independent
 from skdp.noise import Gaussian, Laplace
+from skdp.noise.independent import RepeatedNoise
 from skdp.rows import MemoryRows, streamed
 from skdp.rows.persons import Members
 from skdp.trusted import NotPrivate, Public, certify
-from skdp.trusted.independent import RepeatedNoise
 
 
 def three(n=600, seed=0):

@@ -32,7 +32,7 @@ from inner_fits import Design
 from skdp import Domain, Spline
 from skdp.domain.splines import STIFFNESS
 from skdp.noise import Laplace
-from skdp.privacy.losses import GaussianLoss
+from skdp.trusted.losses import GaussianLoss
 
 COLUMNS = {"a": (0, 1), "b": (-2, 2), "c": ["x", "y", "z"], "d": ["p", "q"]}
 MIXED = Domain(COLUMNS, target=(-1, 1))

@@ -25,9 +25,9 @@ from spent import mu, part
 
 from skdp import Domain, Spline
 from skdp.mechanisms import GaussianNoise, KNormNoise
+from skdp.noise.matrix import MatrixGaussianNoise
 from skdp.rows import MemoryRows
 from skdp.rows.persons import Members, Persons, Shares
-from skdp.trusted.matrix import MatrixGaussianNoise
 
 COLUMNS = {
     "numbers": {"a": (-1, 1), "b": (0, 3), "c": (-1, 1)},

@@ -186,7 +186,7 @@ def test_a_frame_needs_pandas_and_the_text_does_not(table, monkeypatch):
     def without(name):
         raise ImportError(name)
 
-    monkeypatch.setattr("skdp._checks.import_module", without)
+    monkeypatch.setattr("skdp.trusted.checks.import_module", without)
     with pytest.raises(ImportError, match="pandas must be installed"):
         table.to_frame()
     assert "coef" in str(table)

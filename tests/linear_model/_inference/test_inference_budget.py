@@ -22,8 +22,8 @@ from skdp import (
     Ledger,
     from_json,
 )
-from skdp.randomness import Lattice
 from skdp.trusted import NotPrivate, Public, certify, overview
+from skdp.trusted.randomness import Lattice
 
 CLASSIFIERS = [DPLogisticRegression, DPCoordinateDescentClassifier]
 REGRESSORS = [DPHuberRegressor, DPLinearRegression, DPCoordinateDescentRegressor]

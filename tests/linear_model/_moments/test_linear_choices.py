@@ -12,8 +12,8 @@ from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.mechanisms import KNorm
 from skdp.mechanisms.matrix import MatrixLaplace
-from skdp.trusted.independent import IndependentNoise
-from skdp.trusted.matrix import MatrixLaplaceNoise
+from skdp.noise.independent import IndependentNoise
+from skdp.noise.matrix import MatrixLaplaceNoise
 from skdp.trusted.noise import GaussianNoise, KNormNoise
 
 

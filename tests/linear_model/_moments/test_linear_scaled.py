@@ -13,8 +13,8 @@ from spent import mu
 
 from skdp import Domain, DPLinearRegression
 from skdp.mechanisms import GaussianNoise, MatrixGaussianNoise
-from skdp.privacy.normal import log_delta
 from skdp.rows import MemoryRows
+from skdp.trusted.normal import log_delta
 
 UNIT = 2**GRAM_BITS
 MIXED = Domain({"a": (-1, 1), "b": list("uvw"), "c": (-1, 1)}, target=(-1, 1))

@@ -25,8 +25,8 @@ from scipy.stats import norm
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Guarantee, Ledger
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.privacy.normal import log_delta
-from skdp.trusted.change import ROUND_UP
+from skdp.trusted.normal import log_delta
+from skdp.trusted.rounding import ROUND_UP
 
 LOSSES = [Logistic(), SharpLogistic(0.75), PseudoHuber(0.3)]
 RELATIONS = ["add_remove", "replace_one"]

@@ -19,8 +19,8 @@ from scipy.special import expit, logit
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression
 from skdp.geometry import LpBall
 from skdp.linear_model.losses import Logistic, PseudoHuber
-from skdp.privacy.normal import log_delta
 from skdp.trusted import Public
+from skdp.trusted.normal import log_delta
 
 MIXED = {"a": (0, 1), "b": list(range(7)), "c": (0, 9), "d": [0, 1]}
 DESIGNS = {

@@ -38,7 +38,7 @@ from summed_records import (
 
 from skdp import Domain
 from skdp.rows.block import MOST_ROWS
-from skdp.rows.sums import FOLD, Total
+from skdp.trusted.arrays import FOLD, Total
 
 LARGEST_MOVE = 2.0**21
 # Rows of the state of a descent with few columns.

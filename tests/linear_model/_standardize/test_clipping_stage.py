@@ -17,10 +17,10 @@ from scipy.special import expit
 
 from skdp import Domain, DPLogisticRegression, Ledger
 from skdp.privacy import compose
-from skdp.randomness import Lattice
 from skdp.rows import KeptBlocks
 from skdp.trusted import Public
 from skdp.trusted.noise import Publication
+from skdp.trusted.randomness import Lattice
 
 RELATIONS = ["replace_one", "add_remove"]
 LEVELS = {"a": (0, 3), "job": ["x", "y", "z"], "b": (-1, 1), "sex": ["f", "m"]}

@@ -21,8 +21,8 @@ from skdp.noise import (
     Subbotin,
     TruncatedLaplace,
 )
+from skdp.noise.independent import RepeatedNoise
 from skdp.privacy import Composition
-from skdp.trusted.independent import RepeatedNoise
 
 RELATIONS = ["replace_one", "add_remove"]
 # Quickly calibrated, for whatever number of releases.

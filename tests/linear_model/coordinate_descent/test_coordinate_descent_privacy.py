@@ -19,7 +19,7 @@ from skdp.linear_model.coordinate_descent import (
 from skdp.noise import Gaussian, Laplace
 from skdp.privacy import Composition
 from skdp.privacy.conversions import gaussian_mu
-from skdp.privacy.losses import ShiftLoss
+from skdp.privacy.shift import ShiftLoss
 
 # What is released is what the proof says
 

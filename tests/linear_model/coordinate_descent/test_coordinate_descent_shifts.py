@@ -13,7 +13,8 @@ from skdp.linear_model.coordinate_descent import (
 )
 from skdp.noise import Gaussian, Laplace
 from skdp.privacy import Composition
-from skdp.privacy.losses import SelectionLoss, ShiftLoss
+from skdp.privacy.shift import ShiftLoss
+from skdp.trusted.losses import SelectionLoss
 
 
 class Disguised(Laplace):

@@ -20,8 +20,8 @@ from skdp.mechanisms import Independent, IndependentNoise, Sensitivity, calibrat
 from skdp.mechanisms.gaussian import IsotropicGaussian, gaussian_scale
 from skdp.noise import Laplace
 from skdp.privacy import Guarantee
-from skdp.privacy.normal import log_delta, log_spared
 from skdp.trusted.noise import GaussianNoise
+from skdp.trusted.normal import log_delta, log_spared
 
 EPSILONS = [1e-8, 1e-4, 0.01, 0.3, 1.0, 5.0, 30.0, 100.0, 1e4]
 DELTAS = [1e-300, 1e-100, 1e-30, 1e-12, 1e-5, 0.01, 0.3, 0.5, 0.51, 0.9, 0.999, 1 - 1e-12]

@@ -15,12 +15,11 @@ from skdp.mechanisms import KNorm, Sensitivity
 from skdp.mechanisms.gaussian import IsotropicGaussian
 from skdp.mechanisms.independent import Independent, _promising
 from skdp.mechanisms.scales import FAMILIES, NAMES, least_scale
+from skdp.noise.independent import MOST_GROUPS, IndependentNoise, worst_shift
 from skdp.noise.laws import FlippedHuber, Gaussian, Laplace, Logistic, Subbotin
 from skdp.privacy import Guarantee
 from skdp.privacy.composition import Composition
-from skdp.privacy.losses import ShiftLoss
-from skdp.privacy.shift import log_delta
-from skdp.trusted.independent import MOST_GROUPS, IndependentNoise, worst_shift
+from skdp.privacy.shift import ShiftLoss, log_delta
 
 ONE = Sensitivity(LpBall(1), radius=2.0)
 BOX = Sensitivity(LpBall(2, p=math.inf))

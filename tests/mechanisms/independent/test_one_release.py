@@ -10,6 +10,7 @@ from inner_package import last_passing
 
 from skdp.mechanisms.independent import calibrate_releases
 from skdp.mechanisms.scales import least_scale
+from skdp.noise.independent import greatest_slope
 from skdp.noise.laws import (
     FlippedHuber,
     Gaussian,
@@ -20,7 +21,6 @@ from skdp.noise.laws import (
     TruncatedLaplace,
 )
 from skdp.privacy.shift import log_delta
-from skdp.trusted.independent import greatest_slope
 
 LAWS = [
     Laplace(0.7),

@@ -12,6 +12,7 @@ from scipy.stats import kstest
 from skdp.mechanisms import Independent
 from skdp.mechanisms.independent import MECHANISMS, calibrate_releases, choice_width
 from skdp.mechanisms.scales import least_scale
+from skdp.noise.independent import MOST_SIZES, Releases, fewer, length_of
 from skdp.noise.laws import (
     FlippedHuber,
     Gaussian,
@@ -22,10 +23,9 @@ from skdp.noise.laws import (
     TruncatedLaplace,
 )
 from skdp.privacy.composition import Composition
-from skdp.privacy.losses import GaussianLoss, SelectionLoss, ShiftLoss
-from skdp.privacy.shift import log_delta, log_ratio
+from skdp.privacy.shift import ShiftLoss, log_delta, log_ratio
 from skdp.testing.examples import HyperbolicSecant
-from skdp.trusted.independent import MOST_SIZES, Releases, fewer, length_of
+from skdp.trusted.losses import GaussianLoss, SelectionLoss
 
 NAMED = [
     pytest.param(name, marks=pytest.mark.slow("more cases of the same grid"))

@@ -20,8 +20,8 @@ from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 from skdp.mechanisms import Sensitivity
 from skdp.mechanisms.matrix import MatrixLaplace, least_product
+from skdp.noise.matrix import MatrixLaplaceNoise, losses_of_trace
 from skdp.privacy import Guarantee
-from skdp.trusted.matrix import MatrixLaplaceNoise, losses_of_trace
 
 RELATIONS = ["replace_one", "add_remove"]
 BOTH_SIGNS = list(itertools.product([1.0, -1.0], repeat=2))

@@ -11,9 +11,10 @@ from test_matrix_laplace import OWN, log_density
 
 from skdp.mechanisms.matrix import MatrixLaplace
 from skdp.noise.laws import Laplace
+from skdp.noise.matrix import LEAST_NORM, MOST_NORM, distance_of_three, losses_of_trace
 from skdp.privacy.composition import Composition
-from skdp.privacy.losses import ShiftLoss
-from skdp.trusted.matrix import LEAST_NORM, MOST_NORM, distance_of_three, losses_of_trace
+from skdp.privacy.shift import ShiftLoss
+from skdp.trusted.radial import RadialLoss
 
 
 @functools.cache
@@ -109,7 +110,7 @@ def test_the_loss_of_a_replaced_record_is_above_both_of_its_bounds(norm):
 
 def test_other_norms_and_an_added_record_have_laplaces_loss():
     for norm, records in ((1.0, 1), (LEAST_NORM / 2, 2), (2 * MOST_NORM, 2)):
-        assert losses_of_trace(norm, records) == ((ShiftLoss(Laplace(), norm), 1),)
+        assert losses_of_trace(norm, records) == ((RadialLoss(1, norm), 1),)
 
 
 def test_the_lattice_is_paid_for_by_a_distance_that_a_pair_has():

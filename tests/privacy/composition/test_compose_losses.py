@@ -19,8 +19,9 @@ from skdp.privacy.conversions import (
     rho_of_pure,
     zcdp_epsilon,
 )
-from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss
-from skdp.privacy.radial import RadialLoss
+from skdp.privacy.shift import ShiftLoss
+from skdp.trusted.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss
+from skdp.trusted.radial import RadialLoss
 
 MU = gaussian_mu(1.0, 1e-6)
 GAUSSIAN = Guarantee(1.0, 1e-6, mechanism="gaussian", losses=((GaussianLoss(MU), 1),))

@@ -11,17 +11,14 @@ from exact_profile import gaussian_delta
 
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.noise import FlippedHuber, Gaussian, Laplace, Logistic, TruncatedLaplace
-from skdp.privacy import grid as _grid
-from skdp.privacy.composition import (
-    Bounds,
-    Composition,
-    epsilon_bounds,
-    log_delta_bounds,
-    plan,
-)
-from skdp.privacy.fold import Spread, _Spectrum, _transform, fold, tilt
-from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss
-from skdp.privacy.rounding import add, float_above
+from skdp.privacy import composition as _lower
+from skdp.privacy.composition import Bounds, Composition, epsilon_bounds, log_delta_bounds
+from skdp.privacy.shift import ShiftLoss
+from skdp.trusted import grid as _grid
+from skdp.trusted.composition import plan
+from skdp.trusted.fold import Spread, _Spectrum, _transform, fold, tilt
+from skdp.trusted.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss
+from skdp.trusted.rounding import add, float_above
 
 PROMISES = [
     (0.01, 1e-2),
@@ -193,7 +190,7 @@ def grids_of(loss, cells):
     below, above, ends = _grid.extent(loss, -60.0, -40.0)
     step = above / cells
     ends = -math.ceil(below / step + 1e-6), math.ceil(above / step + 1e-6)
-    return _grid.upper(loss, step, *ends), _grid.lower(loss, step, *ends)
+    return _grid.upper(loss, step, *ends), _lower.lower(loss, step, *ends)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -223,7 +220,7 @@ def test_a_window_that_is_too_short_is_counted_as_an_error():
     for size in (outline.size, outline.size // 4, outline.size // 16):
         high, low = (
             fold([(bound(loss, outline.step, *outline.ends[0]), count)], outline.theta, size)
-            for bound in (_grid.upper, _grid.lower)
+            for bound in (_grid.upper, _lower.lower)
         )
         assert low.log_lower(epsilon) <= exact <= high.log_upper(epsilon)
         widths.append(high.log_upper(epsilon) - low.log_lower(epsilon))
@@ -253,7 +250,7 @@ def test_any_tilt_gives_bounds():
     for theta in (0.0, 0.5, outline.theta, 20.0):
         high, low = (
             fold([(bound(loss, outline.step, *outline.ends[0]), 4)], theta, 4096)
-            for bound in (_grid.upper, _grid.lower)
+            for bound in (_grid.upper, _lower.lower)
         )
         assert low.log_lower(epsilon) <= exact <= high.log_upper(epsilon)
 
@@ -364,7 +361,7 @@ def test_what_makes_no_sense_is_refused(make, name):
         make()
 
 
-@pytest.mark.parametrize("side", [_grid.upper, _grid.lower])
+@pytest.mark.parametrize("side", [_grid.upper, _lower.lower])
 def test_a_grid_is_moved_by_as_much_as_deep_tails_may_be_off(side):
     """A log of delta that is off by its last digits is that of another epsilon, farther off."""
     step, last, loss = 0.05, 600, GaussianLoss(1.0)

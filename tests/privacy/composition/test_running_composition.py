@@ -9,7 +9,8 @@ from skdp.noise import Laplace, TruncatedLaplace
 from skdp.privacy import Guarantee, Ledger
 from skdp.privacy import composition as running
 from skdp.privacy.composition import Composition, Running
-from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss
+from skdp.privacy.shift import ShiftLoss
+from skdp.trusted.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss
 
 LAPLACE = [ShiftLoss(Laplace(10.0 + 0.7 * k), 1.0) for k in range(24)]
 SKEWED = FiniteLoss.between([0.2, 0.3, 0.5], [0.25, 0.35, 0.4])

@@ -25,7 +25,8 @@ from skdp.privacy.conversions import (
     mu_of_pure,
 )
 from skdp.privacy.ledger_rules import Budget, Exact, GaussianDP
-from skdp.privacy.losses import PairLoss, ShiftLoss
+from skdp.privacy.shift import ShiftLoss
+from skdp.trusted.losses import PairLoss
 
 
 def test_choosing_among_planned_accounts_in_view_of_an_output_costs_nearly_twice_delta():

@@ -26,15 +26,9 @@ from skdp.privacy import Guarantee, Ledger, LedgerLost
 from skdp.privacy.conversions import gaussian_epsilon
 from skdp.privacy.ledger_file import from_text, kept, to_text
 from skdp.privacy.ledger_rules import Budget
-from skdp.privacy.losses import (
-    FiniteLoss,
-    GaussianLoss,
-    PairLoss,
-    ProfileLoss,
-    SelectionLoss,
-    ShiftLoss,
-)
-from skdp.privacy.radial import RadialLoss
+from skdp.privacy.shift import ShiftLoss
+from skdp.trusted.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, SelectionLoss
+from skdp.trusted.radial import RadialLoss
 
 
 def test_the_composition_of_a_file_is_fixed(tmp_path):

@@ -34,7 +34,8 @@ from skdp.noise import FlippedHuber
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, compose, ledger_rules
 from skdp.privacy.conversions import gaussian_mu, mu_of_pure
 from skdp.privacy.ledger_rules import Budget, Counted, CountedSums, Divided, GaussianDP
-from skdp.privacy.losses import GaussianLoss, PairLoss, ShiftLoss
+from skdp.privacy.shift import ShiftLoss
+from skdp.trusted.losses import GaussianLoss, PairLoss
 
 
 def worst_of_two(share, ways=all_at_once):

@@ -14,7 +14,8 @@ from ledger_worst import DELTA, fits, gaussian
 
 from skdp.noise import Laplace
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, LedgerLost, ledger_file
-from skdp.privacy.losses import PairLoss, ShiftLoss
+from skdp.privacy.shift import ShiftLoss
+from skdp.trusted.losses import PairLoss
 
 LAPLACE = Guarantee(0.05, losses=((ShiftLoss(Laplace(20.0), 1.0), 1),))
 SPENDS = [

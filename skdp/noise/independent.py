@@ -1,4 +1,4 @@
-"""Independent noise of one law: in each coordinate of a release, or for many scalar releases.
+"""Trusted. Independent noise of one law: in each coordinate, or for many scalar releases.
 
 For noise with independent coordinates of one even log-concave law, the least delta is a symmetric
 and quasi-convex function of the shift. It grows with the size of every coordinate and in the order
@@ -21,17 +21,18 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_choice, check_count, check_numbers, check_positive, fail
-from skdp.geometry import LpBall, NormBall
-from skdp.geometry.ball import ask, known
 from skdp.noise.law import Size
 from skdp.noise.laws import Gaussian, Laplace, Logistic, Subbotin
-from skdp.privacy.guarantee import NEIGHBORS, Guarantee
-from skdp.privacy.losses import GaussianLoss, Losses, ShiftLoss
-from skdp.randomness import Lattice, RandomStateLike, granularity_of
-from skdp.trusted.change import ROUND_UP, Change, greatest_square
+from skdp.privacy.shift import ShiftLoss
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.ball import LpBall, NormBall, ask, known
+from skdp.trusted.change import Change, greatest_square
+from skdp.trusted.checks import check_choice, check_count, check_numbers, check_positive, fail
+from skdp.trusted.losses import GaussianLoss, Losses
 from skdp.trusted.noise import BaseNoise, Publication, paid_in_full, published
+from skdp.trusted.randomness import Lattice, RandomStateLike, granularity_of
+from skdp.trusted.rounding import ROUND_UP
+from skdp.trusted.statement import NEIGHBORS, Public, Spent, up
 
 # Sizes and the number of coordinates of each, in falling order.
 Shift = tuple[tuple[float, int], ...]
@@ -195,7 +196,7 @@ class IndependentNoise(BaseNoise):
 
     law: Any
     scale: FloatArray
-    guarantee: Guarantee = None  # type: ignore[assignment]  # stated by `certified`
+    guarantee: Any = None  # stated by `certified`
     log_concave: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -213,6 +214,12 @@ class IndependentNoise(BaseNoise):
     def coordinate(self, j: int = 0) -> Any:
         """Return the law of the noise in coordinate j."""
         return self.law.scaled(float(self.scale[j]))
+
+    def spent(self, change: Change, public: Public) -> Spent:
+        """Return the privacy loss for a shift that majorises all changes."""
+        worst = worst_shift(change, self.scale)
+        losses = losses_of(self.law, worst.above, worst.length, 1.0)
+        return Spent(up(worst.total * greatest_slope(self.law)), losses)
 
     @property
     def granularity(self) -> float:
@@ -295,9 +302,16 @@ class RepeatedNoise(BaseNoise):
 
     law: Any
     shifts: Shift
-    guarantee: Guarantee = None  # type: ignore[assignment]  # stated by `certified`
+    guarantee: Any = None  # stated by `certified`
     dim: ClassVar[int] = 1
     log_concave: ClassVar[bool] = True
+
+    def spent(self, change: Releases, public: Public) -> Spent:
+        """Return the privacy loss of all releases together."""
+        length, total = length_of(change.shifts), math.fsum(n * v for v, n in change.shifts)
+        few = fewer(change.shifts, MOST_SIZES)  # they majorise all of them
+        losses = losses_of(self.law, few, length, 1.0)
+        return Spent(up(total * greatest_slope(self.law)), losses)
 
     @property
     def granularity(self) -> float:

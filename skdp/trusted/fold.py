@@ -1,4 +1,4 @@
-"""Trusted. Sums of independent losses by Fourier transforms of tilted laws, with error bounds.
+"""Sums of independent losses by Fourier transforms of tilted laws, with error bounds.
 
 Under P the masses p of a loss are tilted to q(l) = p(l) e^(theta l) / M(theta). The q's are
 convolved. Then delta at epsilon is e^(K - theta epsilon) times the mean of
@@ -17,8 +17,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray
-from skdp.privacy.grid import Masses, multiples
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.grid import Masses, multiples
 
 Parts = Sequence[tuple[Masses, int]]
 

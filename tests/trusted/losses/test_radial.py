@@ -12,8 +12,8 @@ from scipy.stats import gamma, kstest
 
 from skdp.geometry import LpBall
 from skdp.noise.laws import Laplace
-from skdp.privacy.losses import ShiftLoss
-from skdp.privacy.radial import RadialLoss, RadialSum
+from skdp.privacy.shift import ShiftLoss
+from skdp.trusted.radial import RadialLoss, RadialSum
 
 CASES = [(2, 0.3), (2, 1.0002), (3, 1.1), (7, 12.0), (50, 2.0), (300, 40.0), (1000, 7.5)]
 

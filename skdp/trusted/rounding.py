@@ -1,4 +1,4 @@
-"""Trusted. Rounding to the safe side, and exact sums of amounts of privacy loss.
+"""Rounding to the safe side, and exact sums of amounts of privacy loss.
 
 An upper bound is 0, and a lower bound 1, only if the truth is.
 
@@ -18,8 +18,10 @@ from functools import reduce
 
 import numpy as np
 
-from skdp._arrays import FloatArray
+from skdp.trusted.arrays import FloatArray
 
+# Gauges are computed in floats; a bound on one is raised by more than their error.
+ROUND_UP = 1 + 1e-12
 # The least logarithm of a positive number that is used.
 LEAST_LOG = -float(np.finfo(float).max)
 # A few roundings, as a relative error.

@@ -1,4 +1,4 @@
-"""Trusted. Privacy losses: the law of L = log dP/dQ of a pair that dominates a release.
+"""Privacy losses: the law of L = log dP/dQ of a pair that dominates a release.
 
 A pair (P, Q) dominates a release if, for every two neighbouring data sets with output laws P', Q'
 and for every epsilon, sup over S of P'(S) - e^epsilon Q'(S) is at most that of (P, Q). Composition
@@ -17,12 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, logsumexp
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_interval, check_positive, fail
-from skdp._identity import require_comparable
-from skdp.privacy import normal
-from skdp.privacy.shift import ShiftedLaw, crossing, require_log_concave
-from skdp.privacy.shift import log_delta as shift_log_delta
+from skdp.trusted import normal
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_interval, check_positive, fail
 
 Tails = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
@@ -98,49 +95,6 @@ class SymmetricLoss:
     def reversed(self) -> Self:
         """Return the loss of (Q, P), which is this one."""
         return self
-
-
-@dataclass(frozen=True)
-class ShiftLoss(SymmetricLoss):
-    """The loss of an even log-concave law in one dimension against the shifted law.
-
-    Parameters
-    ----------
-    law : even log-concave law
-        Any object with ``logpdf``, ``logsf`` and ``isf``; see `skdp.privacy.shift`.
-    shift : float in (0, inf), units of the law
-
-    Raises
-    ------
-    ValueError
-        If ``shift`` is out of range.
-
-    Examples
-    --------
-    >>> from skdp.noise.laws import Laplace
-    >>> loss = ShiftLoss(Laplace(2.0), 1.0)
-    >>> round(math.exp(loss.log_delta(0.0)), 6)
-    0.221199
-    """
-
-    law: ShiftedLaw
-    shift: float
-
-    def __post_init__(self) -> None:
-        require_log_concave(self.law)
-        require_comparable(self.law, "law")
-        object.__setattr__(self, "shift", check_positive("shift", self.shift))
-
-    def log_tails(self, loss: ArrayLike) -> Tails:
-        """Return log P(L > loss), log Q(L > loss), log P(L <= loss), log Q(L <= loss)."""
-        x = crossing(self.law, self.shift, loss)
-        y = x + self.shift
-        logsf = self.law.logsf
-        return logsf(x), logsf(y), logsf(-x), logsf(-y)
-
-    def log_delta(self, epsilon: ArrayLike) -> FloatArray:
-        """Return the log of the least delta at each epsilon."""
-        return shift_log_delta(self.law, self.shift, epsilon)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Trusted. Random generators for noise, and the lattice on which results are released.
+"""Random generators for noise, and the lattice on which results are released.
 
 Noise protects a record only if it cannot be predicted. So by default every release draws from
 ChaCha20 with a fresh 256-bit key from the operating system, and no two copies, threads or
@@ -20,10 +20,10 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from randomgen import ChaCha
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_count, check_interval, fail
-from skdp._draws import discrete_laplace
-from skdp._publish import publish
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_count, check_interval, fail
+from skdp.trusted.draws import discrete_laplace
+from skdp.trusted.publish import publish
 
 # Greatest distance of a draw of noise from a draw of the exact law, in standard deviations.
 GRANULARITY = 2.0**-42
@@ -78,7 +78,7 @@ def as_generator(random_state: RandomStateLike = None) -> np.random.Generator:
 
     Examples
     --------
-    >>> from skdp.randomness import as_generator
+    >>> from skdp.trusted.randomness import as_generator
     >>> as_generator().random() == as_generator().random()
     False
     >>> as_generator(7).random() == as_generator(7).random()

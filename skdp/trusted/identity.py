@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import cached_property, lru_cache, wraps
-from importlib import import_module
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
-from skdp._checks import fail
+from skdp.trusted.checks import fail
 
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
@@ -27,9 +26,14 @@ _MARKS = ("logsf", "gauge", "curvature_bound", "calibrate", "log_delta")
 class Remembered(Protocol[P, R]):
     """A function with a cache, and the two members of functools.lru_cache."""
 
-    def __call__(self, *arguments: P.args, **named: P.kwargs) -> R: ...
-    def cache_clear(self) -> None: ...
-    def cache_info(self) -> Any: ...
+    def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
+        """Return the result of the function."""
+
+    def cache_clear(self) -> None:
+        """Forget all results."""
+
+    def cache_info(self) -> Any:
+        """Return how often a result was in the cache."""
 
 
 def remembered(maxsize: int) -> Callable[[Callable[P, R]], Remembered[P, R]]:
@@ -55,7 +59,12 @@ def remembered(maxsize: int) -> Callable[[Callable[P, R]], Remembered[P, R]]:
 
 def is_ours(part: object) -> bool:
     """Return whether a part's own class is of this package, so that its closed forms hold."""
-    return type(part).__module__.partition(".")[0] == _OURS
+    return is_our_class(type(part))
+
+
+def is_our_class(kind: type) -> bool:
+    """Return whether a class is of this package."""
+    return kind.__module__.partition(".")[0] == _OURS
 
 
 def others_in(part: Any) -> Iterator[Any]:
@@ -101,15 +110,3 @@ def require_comparable(part: Any, name: str) -> None:
     if further := sorted(vars(part).keys() - compared - cached):
         remedy = "Make its class a frozen dataclass whose fields are all that it holds."
         raise fail(name, "compare all its attributes by ==", further, remedy)
-
-
-def check_at_first_use(part: Any, kind: str) -> None:
-    """Raise ValueError if a law, ball or loss of another package breaks a rule of its protocol."""
-    if not is_ours(part):
-        require_comparable(part, kind)
-        _check_once(part, kind)
-
-
-@remembered(maxsize=256)
-def _check_once(part: Any, kind: str) -> None:
-    import_module("skdp.testing.first_use").CHECKS[kind](part)

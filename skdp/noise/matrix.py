@@ -1,4 +1,4 @@
-"""Noise for a matrix of moments: the difference of two Wishart matrices.
+"""Trusted. Noise for a matrix of moments: the difference of two Wishart matrices.
 
 For S symmetric positive definite let f(W) be proportional to exp(-tr S W) on the positive
 semidefinite W: a Wishart law with one more degree of freedom than rows. The density h of
@@ -20,23 +20,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_numbers, check_positive, fail
-from skdp._draws import normals, wishart
-from skdp._identity import remembered
-from skdp.geometry import NormBall
 from skdp.geometry.moments import MomentLayout
-from skdp.noise.laws import Laplace
-from skdp.privacy.guarantee import Guarantee
-from skdp.privacy.losses import FiniteLoss, Losses, ShiftLoss
-from skdp.randomness import GRANULARITY
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.ball import NormBall
+from skdp.trusted.checks import check_choice, check_numbers, check_positive, fail
+from skdp.trusted.draws import normals, wishart
+from skdp.trusted.identity import remembered
+from skdp.trusted.losses import FiniteLoss, GaussianLoss, Losses
 from skdp.trusted.noise import BaseNoise
+from skdp.trusted.radial import RadialLoss
+from skdp.trusted.randomness import GRANULARITY
+from skdp.trusted.statement import NEIGHBORS, NotPrivate, Public, Spent, up
 
 # For other norms the loss is that of one Laplace variable, which is about as small.
 LEAST_NORM, MOST_NORM = 1e-4, 2.5
@@ -53,7 +54,7 @@ def losses_of_trace(norm: float, records: float) -> Losses:
     """
     if records == 2 and LEAST_NORM <= norm <= MOST_NORM:
         return ((_replaced(norm), 1),)
-    return ((ShiftLoss(Laplace(), norm), 1),)
+    return ((RadialLoss(1, norm), 1),)  # that of a Laplace variable
 
 
 def distance_of_three(rho: float) -> float:
@@ -88,6 +89,31 @@ def _replaced(norm: float) -> FiniteLoss:
     losses = np.concatenate([-values[::-1], [0.0], values])
     masses = np.concatenate([q[::-1], [1 - p.sum() - q.sum()], p])
     return FiniteLoss(tuple(losses.tolist()), tuple(np.log(masses).tolist()))
+
+
+@dataclass(frozen=True)
+class RowsWithin:
+    """The changes of moments v v' by records whose rows have |v|_2^2 <= ``square``."""
+
+    layout: MomentLayout
+    square: float
+    neighbors: str
+
+    def __post_init__(self) -> None:
+        check_positive("square", self.square)
+        check_choice("neighbors", self.neighbors, NEIGHBORS)
+
+    def row_square(self, weights: FloatArray) -> float:
+        """Return a bound on the weighted sum of squares of a row."""
+        return up(self.square * float(np.max(weights)))
+
+
+def _row_square(layout: MomentLayout, change: Any, weights: FloatArray) -> float:
+    """Return a bound on the weighted sum of squares of the rows whose moments change."""
+    rows = change if isinstance(change, RowsWithin) else change.ball
+    if layout != rows.layout or getattr(change, "radius", 1.0) != 1.0:
+        raise NotPrivate("the noise is one of other moments than those that change")
+    return float((rows if hasattr(rows, "row_square") else rows.layout).row_square(weights))
 
 
 class MatrixNoise(BaseNoise):
@@ -159,10 +185,17 @@ class MatrixGaussianNoise(MatrixNoise):
 
     layout: MomentLayout
     deviation: float
-    guarantee: Guarantee = None  # type: ignore[assignment]  # stated by `certified`
+    guarantee: Any = None  # stated by `certified`
 
     def __post_init__(self) -> None:
         check_positive("deviation", self.deviation)
+
+    def spent(self, change: Any, public: Public) -> Spent:
+        """Return the loss of N(mu, 1) against N(0, 1), mu the greatest |D|_F over the deviation."""
+        # |v v' - u u'|_F <= sqrt(2) for rows of length at most 1.
+        square = _row_square(self.layout, change, np.ones(self.layout.n_rows))
+        distance = math.sqrt(public.records_changed) * square
+        return Spent(math.inf, ((GaussianLoss(up(distance / self.deviation)), 1),))
 
     def rvs(self, rng: Generator) -> FloatArray:
         """Return one draw, (dim,)."""
@@ -199,7 +232,7 @@ class MatrixLaplaceNoise(MatrixNoise):
 
     layout: MomentLayout
     precision: FloatArray
-    guarantee: Guarantee = None  # type: ignore[assignment]  # stated by `certified`
+    guarantee: Any = None  # stated by `certified`
 
     def __post_init__(self) -> None:
         precision = check_numbers("precision", self.precision)
@@ -208,6 +241,13 @@ class MatrixLaplaceNoise(MatrixNoise):
         # The lattice of the releases is computed once, from these numbers.
         precision.setflags(write=False)
         object.__setattr__(self, "precision", precision)
+
+    def spent(self, change: Any, public: Public) -> Spent:
+        """Return the greatest |S^1/2 D S^1/2|_1 over all changes, and losses that dominate it."""
+        # |S^1/2 (v v' - u u') S^1/2|_1 <= v'Sv + u'Su.
+        square = _row_square(self.layout, change, self.precision)
+        trace = up(public.records_changed * square)
+        return Spent(trace, losses_of_trace(trace, public.records_changed))
 
     @property
     def granularity(self) -> float:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erfcx, log_ndtr, roots_legendre
 
-from skdp._arrays import FloatArray
-from skdp.privacy.rounding import LEAST_LOG
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.rounding import LEAST_LOG
 
 # The short rule has sixteen digits for widths up to .5, the long one for all others.
 _SHORT, _LONG = roots_legendre(8), roots_legendre(24)

@@ -19,7 +19,7 @@ from skdp.privacy import (
 )
 from skdp.privacy.conversions import gaussian_delta, mu_of_pure
 from skdp.privacy.ledger_file import from_text, to_text
-from skdp.privacy.losses import FiniteLoss, SelectionLoss
+from skdp.trusted.losses import FiniteLoss, SelectionLoss
 
 WIDTHS = [1e-6, 1e-3, 0.1, 1.0, 5.0, 50.0]
 # Shares of the width: at both ends, next to them, far beyond.

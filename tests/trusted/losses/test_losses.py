@@ -9,15 +9,9 @@ import pytest
 from exact_profile import gaussian_delta
 
 from skdp.noise import FlippedHuber, Gaussian, Laplace, Logistic, TruncatedLaplace
-from skdp.privacy.losses import (
-    FiniteLoss,
-    GaussianLoss,
-    PairLoss,
-    ProfileLoss,
-    SelectionLoss,
-    ShiftLoss,
-)
-from skdp.privacy.radial import RadialLoss
+from skdp.privacy.shift import ShiftLoss
+from skdp.trusted.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, SelectionLoss
+from skdp.trusted.radial import RadialLoss
 
 LOSSES = [
     GaussianLoss(0.01),

@@ -1,4 +1,4 @@
-"""Trusted. A privacy loss on a grid: a pair that dominates it, and one that it dominates.
+"""A privacy loss on a grid: a pair that dominates it, and one that it dominates.
 
 H(gamma) = E_Q (Lambda - gamma)_+ is the profile at epsilon = log gamma, a convex function. A
 convex polygon with corners at the grid points gamma_i is the H of a pair with losses on the grid
@@ -12,22 +12,18 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp._arrays import FloatArray
-from skdp._identity import remembered
-from skdp.privacy.losses import PrivacyLoss, Profile
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.identity import remembered
+from skdp.trusted.losses import Profile
 
 _UNIT = np.finfo(float).eps
 # Bounds on the relative error of a profile's delta and tails, and on the error of its epsilon
-# relative to the greatest of the grid, times 1 - the log of delta (losses.Profile, `_depth`).
+# relative to the greatest of the grid, times 1 - the log of delta (losses.Profile, `depth_of`).
 ACCURACY, SHAKE = 1e-12, 16 * _UNIT
-# An atom within this distance of a grid point, relative to the greatest loss, lies on it. This is
-# far more than the rounding of the point or the atom, and far less than a step.
-_NUDGE = 100 * _UNIT
 # A profile's log falls by this much at an atom; elsewhere it takes a thousand times the distance.
 _DROP = 3.0
 # Numbers with a smaller log round to 0.
@@ -103,40 +99,22 @@ class Masses:
 @remembered(maxsize=16)
 def upper(loss: Profile, step: float, first: int, last: int) -> Masses:
     """Return a law that dominates the loss: chords of H between grid points first..last."""
-    logs = _logs(loss, step, first, last)
+    logs = profile_logs(loss, step, first, last)
     forward, behind = map(np.exp, logs)
     excess = np.concatenate([(behind * np.exp(-multiples(step, 1, -first)))[::-1], forward])
-    nudge = SHAKE * _depth(*logs) * step * max(last, -first)
-    return _polygon(step, first, excess, _margin(first, last), nudge)
+    nudge = SHAKE * depth_of(*logs) * step * max(last, -first)
+    return polygon(step, first, excess, margin_of(first, last), nudge)
 
 
-@remembered(maxsize=16)
-def lower(loss: Profile, step: float, first: int, last: int) -> Masses | None:
-    """Return a law that the loss dominates, or None if only an upper bound is known."""
-    if not hasattr(loss, "log_tails"):
-        return None
-    known = cast(PrivacyLoss, loss)
-    depth = _depth(*_logs(loss, step, first, last))
-    nudge = max(_NUDGE, SHAKE * depth) * step * max(last, -first)
-    ends = np.concatenate(
-        [_lines_below(known, step, first, nudge), _lines_above(known, step, last, nudge)], axis=1
-    )
-    # Before the first corner H - (1 - gamma) is at least a line; after the last it is constant.
-    start = math.exp(log_infinity_mass(known.reversed()) + step * first)
-    infinite = math.exp(log_infinity_mass(known))
-    inner = np.minimum(ends[1, :-1], ends[0, 1:])
-    excess = np.concatenate([[min(start, ends[0, 0])], inner, [min(infinite, ends[1, -1])]])
-    margin = _margin(first, last) + (last - first) * _NUDGE
-    return _polygon(step, first, excess, margin, 2 * nudge)
-
-
-def _margin(first: int, last: int) -> float:
+def margin_of(first: int, last: int) -> float:
     """Return a bound on the relative rounding error of a profile."""
     return 4 * ACCURACY + 32 * (last - first + 2) * _UNIT
 
 
 @remembered(maxsize=16)
-def _logs(loss: Profile, step: float, first: int, last: int) -> tuple[FloatArray, FloatArray]:
+def profile_logs(
+    loss: Profile, step: float, first: int, last: int
+) -> tuple[FloatArray, FloatArray]:
     """Return log delta at the multiples 0..last, and that of the reversed loss at 1..-first."""
     forward = np.minimum(loss.log_delta(multiples(step, 0, last + 1)), 0.0)
     if loss.symmetric and -first <= last:
@@ -144,52 +122,13 @@ def _logs(loss: Profile, step: float, first: int, last: int) -> tuple[FloatArray
     return forward, np.minimum(loss.reversed().log_delta(multiples(step, 1, -first)), 0.0)
 
 
-def _depth(*parts: FloatArray) -> float:
+def depth_of(*parts: FloatArray) -> float:
     """Return the factor by which large logs of tails increase the error of epsilon."""
     # Values below the least float add nothing.
     return 1.0 - min(float(np.min(logs, where=logs > _LEAST_LOG, initial=0.0)) for logs in parts)
 
 
-def _delta(loss: Profile, epsilon: FloatArray) -> FloatArray:
-    return np.asarray(np.exp(np.minimum(loss.log_delta(epsilon), 0.0)))
-
-
-def _lines_above(loss: PrivacyLoss, step: float, last: int, nudge: float) -> FloatArray:
-    """Return the values at both ends of lines that support H in the cells above 0, (2, last)."""
-
-    def at(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return H, and gamma times its slope downwards."""
-        return _delta(loss, points), np.exp(loss.log_tails(points)[1] + points)
-
-    value, slope = at(multiples(step, 0, last) + step / 2)
-    left, right = -math.expm1(-step / 2), -math.expm1(step / 2)
-    ends = np.stack([value + slope * left, value + slope * right])
-    # If much cancels, the line through the far corner of the cell avoids the difference.
-    steep = np.flatnonzero(ends[1] < value / 2)
-    value, slope = at(multiples(step, 1, last)[steep] - nudge)
-    ends[:, steep] = value - slope * math.expm1(-step), value
-    return ends
-
-
-def _lines_below(loss: PrivacyLoss, step: float, first: int, nudge: float) -> FloatArray:
-    """Return the values for H - (1 - gamma) in the cells below 0, (2, -first)."""
-    back = loss.reversed()
-
-    def at(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return H - (1 - gamma), and gamma times its slope upwards."""
-        value = _delta(back, -points) * np.exp(points)
-        return value, np.exp(loss.log_tails(points)[3] + points)
-
-    value, slope = at(multiples(step, first, -first) + step / 2)
-    left, right = math.expm1(-step / 2), math.expm1(step / 2)
-    ends = np.stack([value + slope * left, value + slope * right])
-    steep = np.flatnonzero(ends[0] < value / 2)
-    value, slope = at(multiples(step, first, -first)[steep] + nudge)
-    ends[:, steep] = value, value + slope * math.expm1(step)
-    return ends
-
-
-def _polygon(step: float, first: int, excess: FloatArray, margin: float, nudge: float) -> Masses:
+def polygon(step: float, first: int, excess: FloatArray, margin: float, nudge: float) -> Masses:
     """Return the masses of the greatest convex polygon below the given corners.
 
     ``excess`` is H - (1 - gamma)_+ at the corners. A corner on or above the chord of its

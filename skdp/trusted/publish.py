@@ -1,4 +1,4 @@
-"""Trusted. The one door through which values are published.
+"""The one door through which values are published.
 
 A value that leaves a computation is drawn from exact statistics of the records and from noise.
 Each such draw is a call of `publish`, which names the release; a test finds samplers that meet

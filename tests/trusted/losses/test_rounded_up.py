@@ -18,7 +18,8 @@ from skdp.mechanisms import Sensitivity, calibrate
 from skdp.noise import Gaussian, Laplace, Logistic
 from skdp.privacy import Guarantee, compose, conversions, tradeoff
 from skdp.privacy.composition import Composition
-from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, ShiftLoss
+from skdp.privacy.shift import ShiftLoss
+from skdp.trusted.losses import FiniteLoss, GaussianLoss, PairLoss
 
 LEAST = 5e-324
 PAIRS = [(0.2366, 50.0), (0.2366, 9.0), (0.01, 1.0), (1.0, 36.0), (1e-5, 3e-4), (5.0, 190.0)]

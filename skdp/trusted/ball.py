@@ -20,8 +20,8 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from skdp._arrays import FloatArray
-from skdp._checks import (
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import (
     check_count,
     check_interval,
     check_numbers,
@@ -29,7 +29,9 @@ from skdp._checks import (
     check_positives,
     fail,
 )
-from skdp._draws import exponentials, gammas, normals, signed
+from skdp.trusted.draws import exponentials, gammas, normals, signed
+from skdp.trusted.identity import is_our_class, is_ours
+from skdp.trusted.rounding import ROUND_UP
 
 # Greatest number of extreme points that are listed.
 MOST_POINTS = 2**16
@@ -90,6 +92,19 @@ def ask(ball: NormBall, member: str, *args: Any) -> Any:
         kind = type(ball).__name__
         raise AttributeError(f"{kind} must have {member}() for this. Add it to the class {kind}.")
     return method(*args)
+
+
+def member_of(ball: Any, member: str) -> Any:
+    """Return an optional member that the class of a ball defines for its own gauge, or None.
+
+    A subclass from another package may have another gauge than the class of this package from
+    which it inherits the member.
+    """
+    method = getattr(ball, member, None)
+    if method is None or is_ours(ball):
+        return method
+    kind = next((kind for kind in type(ball).__mro__ if member in vars(kind)), type(ball))
+    return None if is_our_class(kind) else method
 
 
 def known(ball: Any, member: str, *args: Any) -> FloatArray | None:
@@ -240,6 +255,19 @@ class LpBall:
         """Return the half-widths of the least box around the ball, (dim,)."""
         return self._half_widths.copy()
 
+    @property
+    def is_round(self) -> bool:
+        """Whether it is a linear image of the Euclidean ball."""
+        return self.p == 2 or self.dim == 1
+
+    def greatest_square(self, weights: FloatArray) -> float:
+        """Return a bound on the greatest sum_i weights_i u_i^2."""
+        return norm_of(weights * self._half_widths**2, dual_exponent(self.p)) * ROUND_UP
+
+    def projection(self, places: list[int]) -> LpBall | None:
+        """Return the projection to some coordinates, or None."""
+        return LpBall(len(places), self.p, self.radius) if self.weights is None else None
+
     def covariance(self) -> FloatArray:
         """Return the covariance of the uniform law, (dim, dim)."""
         return np.diag(self.variance())
@@ -296,3 +324,14 @@ def _generalised_normal(shape: tuple[int, int], p: float, rng: Generator) -> Flo
     # |g| = Gamma(1/p)^(1/p), which underflows for great p; Gamma(1/p) is Gamma(1 + 1/p)
     # times the p-th power of a uniform number.
     return rng.uniform(-1, 1, shape) * gammas(1 + 1 / p, shape, rng) ** (1 / p)
+
+
+def dual_exponent(p: float) -> float:
+    """Return r such that the greatest sum c_i t_i^2 over |t|_p <= 1 is |c|_r."""
+    return math.inf if p <= 2 else 1.0 if math.isinf(p) else p / (p - 2)
+
+
+def norm_of(x: FloatArray, r: float) -> float:
+    """Return the l_r norm of numbers >= 0."""
+    top = float(x.max())
+    return top if math.isinf(r) else top * float(((x / top) ** r).sum()) ** (1 / r)

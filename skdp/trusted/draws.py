@@ -1,4 +1,4 @@
-"""Trusted. Random numbers with a bounded distance from draws of real-valued laws.
+"""Random numbers with a bounded distance from draws of real-valued laws.
 
 A sampler that works with floats draws from a discrete law. For the functions of this module, the
 distance to a draw of the exact law has a bound for every draw, also in both tails. The proofs of
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray
+from skdp.trusted.arrays import FloatArray
 
 IntArray = NDArray[np.int64]
 Size = int | tuple[int, ...] | None

@@ -1,4 +1,4 @@
-"""Trusted. The loss of noise with density proportional to exp(-|x|_2): one integral on a line.
+"""The loss of noise with density proportional to exp(-|x|_2): one integral on a line.
 
 Let X have that density in d dimensions and be shifted by a vector of length v. The loss
 |X + v| - |X| is v tanh x for a real x whose density is proportional to
@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import k0e, k1e, logsumexp, roots_legendre
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_count, check_interval, check_positive
-from skdp.privacy.losses import SymmetricLoss, Tails
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_count, check_interval, check_positive
+from skdp.trusted.losses import SymmetricLoss, Tails
 
 # For greater shifts the sums have too many pieces to be fast.
 MOST_SHIFT = 1e5

@@ -176,7 +176,7 @@ def greatest_length(factor: Any, ball: Any) -> float:
         return math.sqrt(greatest_square(ball, np.broadcast_to(a, (dim,)) ** -2.0))
     square = greatest_image(np.linalg.inv(a), ball)
     # The error of an inverse grows with the condition number.
-    error = dim**2 * float(np.finfo(float).eps) * float(np.linalg.cond(a))
+    error = float(dim**2 * np.finfo(float).eps * np.linalg.cond(a))
     return math.sqrt(square) * (1 + error)
 
 

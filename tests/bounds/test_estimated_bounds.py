@@ -30,11 +30,12 @@ from skdp import (
 from skdp.bounds.estimate import Asked, BoundsPlan
 from skdp.domain.domain import subset
 from skdp.model_selection import PrivateSearchCV
-from skdp.privacy.shift import ShiftLoss
+from skdp.privacy import guarantee_of
 from skdp.rows.persons import WHOLE
 from skdp.trusted import NotPrivate, Public, certify
 from skdp.trusted.losses import GaussianLoss
 from skdp.trusted.noise import publication
+from skdp.trusted.radial import RadialLoss
 
 RNG = np.random.default_rng(0)
 N = 20_000
@@ -148,7 +149,7 @@ def test_gaussian_counts_keep_delta_and_reach_it(neighbors):
     assert 0.9999e-5 < delta(math.hypot(*shifts)) <= 1e-5 * (1 + 1e-9)
     assert delta(1.05 * math.hypot(*shifts)) > 1.1e-5
     cells = [grid.n for _, grid in STAGES[:2]]
-    stated = certify(noise.releases(cells), Public(0.5, 1e-5, neighbors))
+    stated = guarantee_of(noise.releases(cells), Public(0.5, 1e-5, neighbors))
     assert stated.delta_at(0.5) == pytest.approx(1e-5)
     few = CountNoise(0.5, 1e-5, neighbors, (1,))
     assert not few.is_gaussian
@@ -332,7 +333,7 @@ def test_delta_is_spent_where_gaussian_noise_is_less(columns, spent):
     domain = estimate_domain(X, epsilon=0.5, delta=1e-6, random_state=0)
     assert domain.estimated.delta == spent
     kinds = {type(loss) for loss, _ in domain.estimated.losses}
-    assert kinds == {GaussianLoss if spent else ShiftLoss}
+    assert kinds == {GaussianLoss if spent else RadialLoss}
     assert ("Gaussian" if spent else "Laplace") in domain.estimated.mechanism
     widths = [column.upper - column.lower for column in domain._columns]
     assert 2 < np.median(widths) < 20

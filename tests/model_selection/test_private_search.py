@@ -9,6 +9,7 @@ from inner_fits import base_module as base
 from inner_objective import ObjectivePerturbation
 from inner_package import UNITS, with_bar
 from inner_package import selection_module as _selection
+from inner_package import theorem_module as _theorem
 from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -197,13 +198,13 @@ def test_budgets_of_the_fits_by_parts(people, domain, answers, fits):
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 def test_the_rate_of_the_choice(neighbors, people, domain, answers, monkeypatch):
     """Epsilon over twice what one record may change a score by."""
-    rates, draw = [], _selection.permute_and_flip
+    rates, draw = [], _theorem.permute_and_flip
 
     def noted(totals, rate, rng):
         rates.append(rate)
         return draw(totals, rate, rng)
 
-    monkeypatch.setattr(_selection, "permute_and_flip", noted)
+    monkeypatch.setattr(_theorem, "permute_and_flip", noted)
     model = DPLogisticRegression(domain=domain, neighbors=neighbors, n_public=400)
     PrivateSearchCV(model, RIDGES, epsilon=1.0).fit(people, answers)
     sensitivity = {"replace_one": UNITS, "add_remove": UNITS // 2}[neighbors]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from inner_package import exponential_mechanism
 from inner_package import selection_module as _selection
+from inner_package import theorem_module as _theorem
 from scipy.special import softmax
 from scipy.stats import norm
 
@@ -120,8 +121,8 @@ def test_the_choice_has_the_rate_of_its_width(planned, monkeypatch):
         rates.append(rate)
         return exponential_mechanism(totals, rate, rng)
 
-    monkeypatch.setattr(_selection, "exponential_mechanism", noting)
-    monkeypatch.setattr(_selection, "permute_and_flip", None)
+    monkeypatch.setattr(_theorem, "exponential_mechanism", noting)
+    monkeypatch.setattr(_theorem, "permute_and_flip", None)
     X, y = records()
     search().fit(X, y)
     ((task, choosing, _),), _ = planned
@@ -203,9 +204,9 @@ def test_the_parts_of_a_search_are_certified_and_5_percent_more_is_refused(delta
     about = "replace_one", "row"
 
     def parts(amount):
-        choice = _selection.SearchChoice(amount)
-        fits = _selection.PrivateFits("fits", budget, *about, choice=choice)
-        return [fits, _selection.PrivateFits("last fit", last, *about)]
+        choice = _theorem.SearchChoice(amount)
+        fits = _theorem.PrivateFits("fits", budget, *about, choice=choice)
+        return [fits, _theorem.PrivateFits("last fit", last, *about)]
 
     assert certify(parts(0.25), Public(1.0, delta)).epsilon == 1.0
     for amount, public in (
@@ -224,9 +225,9 @@ def test_gaussian_parts_and_their_choice_keep_their_mu():
 
     def parts(width, factor=1.0):
         about = Budget(1.0, DELTA), "replace_one", "row"
-        choice = _selection.SearchChoice(width, tuple(mus.tolist()))
-        fits = _selection.PrivateFits("fits", *about, float(mus[0]), choice)
-        return [fits, _selection.PrivateFits("last fit", *about, factor * float(mus[1]))]
+        choice = _theorem.SearchChoice(width, tuple(mus.tolist()))
+        fits = _theorem.PrivateFits("fits", *about, float(mus[0]), choice)
+        return [fits, _theorem.PrivateFits("last fit", *about, factor * float(mus[1]))]
 
     public = Public(EPSILON, DELTA)
     assert certify(parts(width), public).delta == DELTA

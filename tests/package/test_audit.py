@@ -3,12 +3,17 @@
 import ast
 import re
 import sys
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
+
+import pytest
 
 import skdp
 
 ROOT = Path(skdp.__file__).parent
 TRUSTED = sorted((ROOT / "trusted").glob("*.py"))
+MODULES = [".".join(p.relative_to(ROOT.parent).with_suffix("").parts) for p in ROOT.rglob("*.py")]
 PAGE = ROOT.parent / "docs" / "development" / "audit.md"
 
 
@@ -58,3 +63,19 @@ def test_one_place_makes_guarantees():
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Guarantee", "Statement")
     ]
     assert places == ["privacy/guarantee.py", "testing/examples.py", "trusted/certify.py"]
+
+
+PROOFS = sorted((PAGE.parents[1] / "proofs").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", [page for page in PROOFS if page.stem != "index"], ids=str)
+def test_a_page_names_the_function_that_evaluates_its_statement(page):
+    """The function exists and, if the audit reads the page, in a file that is read with it."""
+    line = re.search(r"^\*\*In the code:\*\* (.*)\.$", page.read_text(encoding="utf-8"), re.M)
+    audit = PAGE.read_text(encoding="utf-8")
+    rows = [row for row in audit.splitlines() if f"/{page.name}" in row]
+    for name in re.findall("`([^`]+)`", line[1]):
+        module = max((m for m in MODULES if name.startswith(f"{m}.")), key=len)
+        attrgetter(name.removeprefix(f"{module}."))(import_module(module))
+        file = f"{module.removeprefix('skdp.').replace('.', '/')}.py"
+        assert not rows or any(f"`{file}`" in row for row in rows)

@@ -72,7 +72,7 @@ def test_integers_are_added_exactly_beyond_63_bits(count: int) -> None:
 
 def test_a_fold_that_is_too_long_is_caught(monkeypatch: Any) -> None:
     """The twin: twice as many parts in int64 overflow."""
-    monkeypatch.setattr("skdp.rows.threads.FOLD", 2 * FOLD)
+    monkeypatch.setattr("skdp.trusted.arrays.FOLD", 2 * FOLD)
     with np.errstate(all="ignore"):
         assert total_of([np.array([2**55])] * (2 * FOLD)).tolist() != [2 * FOLD * 2**55]
 

@@ -12,7 +12,7 @@ from skdp.linear_model._moments.theorem import (
     greatest_square,
     moment_ball,
 )
-from skdp.linear_model._standardize import scaler as scaler_module
+from skdp.linear_model._standardize import stage as scaler_module
 from skdp.linear_model._standardize import stage as stage_module
 from skdp.linear_model._standardize.stage import (
     CLIPPING,

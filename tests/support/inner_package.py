@@ -12,6 +12,7 @@ from skdp._sklearn import DOCUMENTATION
 from skdp.bounds._counts import OCTAVES, SHARES, CountNoise, LevelCounts, Magnitudes, Steps, counts
 from skdp.datasets._declared import declaration
 from skdp.model_selection import _selection as selection_module
+from skdp.model_selection import _theorem as theorem_module
 from skdp.model_selection._candidates import parts, private_step, sizes
 from skdp.model_selection._scores import UNITS, _rows, as_score
 from skdp.model_selection._theorem import (

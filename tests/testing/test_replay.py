@@ -285,7 +285,7 @@ SAMPLERS = {
 APART = {
     "linear_model/_descent/algorithm.py": {"_drawn"},  # noise of some passes, for `_Release`
     "linear_model/_objective/perturbation.py": {"linear_term"},
-    "model_selection/_selection.py": {"permute_and_flip", "exponential_mechanism"},
+    "model_selection/_theorem.py": {"permute_and_flip", "exponential_mechanism"},
 }
 ROOMS = ("linear_model", "bounds", "model_selection", "rows")
 

@@ -217,7 +217,7 @@ def unchecked(patch):
     def stated(releases, public, *_):
         return Guarantee(public.epsilon, public.delta, public.neighbors, unit=public.unit)
 
-    patch.setattr(base_module, "certify", stated)
+    patch.setattr(base_module, "guarantee_of", stated)
 
 
 @fault("change", moments)

@@ -14,14 +14,9 @@ import numpy as np
 
 # Folders and modules of the package.
 FOLDERS = ("trusted", "noise", "geometry", "domain", "mechanisms", "privacy", "rows", "bounds")
-FOLDERS += (
-    "linear_model",
-    "model_selection",
-    "testing",
-    "trusted/randomness.py",
-    "trusted/draws.py",
-)
-FOLDERS += ("trusted/publish.py",)
+FOLDERS += ("linear_model", "model_selection", "testing")
+# The name of all modules with the mark "Trusted" beside the folder ``trusted``.
+MARKED = "marked"
 
 # Modules on which no guarantee depends, and why.
 EXCLUDED = {
@@ -58,14 +53,15 @@ NAMES = {
     "linear_model/_solver/problem.py": "noise hessian _chooser MOST_CORE MOST_JOINT"
     " curvature_sums pairs_of assembled _assembled _core_columns _centred"
     " _core _gram",
-    "linear_model/_standardize/stage.py": "LEAST_SHARE MOST_SHARE GOOD_NOISE usual_share",
+    "linear_model/_standardize/stage.py": "LEAST_SHARE MOST_SHARE GOOD_NOISE usual_share SpreadRule"
+    " Scaler RowScaler",
     "linear_model/huber.py": "SMALL POWER MANY MANY_POWER GREATEST LEAST",
     "mechanisms/calibrate.py": "TIE _error",
     "mechanisms/ellipsoid.py": "TOLERANCE COARSE MOST_ROUNDS _SHRINK _BESIDE _STEP",
     "mechanisms/independent.py": "SHARE _EXPONENTS",
     "mechanisms/scales.py": "_SHARP _COARSE _COARSE_GAP _GRID _FINE_GRID law_of _lowest",
     "mechanisms/statistics.py": "MOST_CHOICES MOST_LIFTED MOST_CORNERS",
-    "privacy/composition.py": "_ROUGH_CELLS _MOST_CELLS _MOST_WINDOW _CHEAP _FAR _LEAST _SPARE _GAP"
+    "trusted/composition.py": "_ROUGH_CELLS _MOST_CELLS _MOST_WINDOW _CHEAP _FAR _LEAST _SPARE _GAP"
     " _LONGEST_STEP _STEEPEST GridPlan plan _width _extent _log_bound _tilt _cells ends_on"
     " _log_share _share_of_each _lowered _rough _step _lattice _aligned",
     "trusted/fold.py": "_DEEP _TRIES",
@@ -147,7 +143,8 @@ def drawn(
     by_line: dict[str, list[Mutation]] = defaultdict(list)
     for folder in places:
         place = package / folder
-        for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
+        found = [place] if place.is_file() else sorted(place.rglob("*.py"))
+        for path in marked(package) if folder == MARKED else found:
             module = path.relative_to(package).as_posix()
             if module not in EXCLUDED:
                 for mutation in Sites(package, module).all():
@@ -156,6 +153,12 @@ def drawn(
     count = min(count, len(lines))
     chosen = ((np.arange(count) + rng.random(count)) * len(lines) / count).astype(int)
     return [lines[k][rng.integers(len(lines[k]))] for k in dict.fromkeys(chosen.tolist())]
+
+
+def marked(package: Path) -> list[Path]:
+    """Return the modules that begin with the mark."""
+    modules = sorted(package.rglob("*.py"))
+    return [path for path in modules if _text(path).lstrip("r").startswith('"""Trusted. ')]
 
 
 class Sites:

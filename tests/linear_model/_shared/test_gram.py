@@ -20,7 +20,7 @@ from inner_fits import (
 from inner_package import load_kernels
 
 import skdp.rows.block as block_module
-import skdp.rows.threads as sums_module
+import skdp.trusted.arrays as sums_module
 from skdp import Domain
 from skdp.geometry.moments import MomentLayout
 from skdp.rows import MemoryRows

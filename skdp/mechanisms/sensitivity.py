@@ -149,7 +149,7 @@ class Sensitivity(Change):
         Examples
         --------
         >>> import numpy as np
-        >>> from skdp._first_use import check_ball
+        >>> from skdp.domain import Domain
         from skdp.domain import Domain
         >>> domain = Domain({"age": (17, 90)})
         >>> found = Sensitivity.of(lambda x: np.append(x, 2 * x**2), domain)

@@ -150,7 +150,6 @@ class Sensitivity(Change):
         --------
         >>> import numpy as np
         >>> from skdp.domain import Domain
-        from skdp.domain import Domain
         >>> domain = Domain({"age": (17, 90)})
         >>> found = Sensitivity.of(lambda x: np.append(x, 2 * x**2), domain)
         >>> found.ball.bounding_box().round(6)

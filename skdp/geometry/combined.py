@@ -248,7 +248,7 @@ class MappedBall(BallImage):
     def greatest_image(self, matrix: FloatArray) -> float:
         """Return a bound on the greatest |R u|_2^2, for R of shape (k, dim)."""
         own = np.asarray(self.matrix)
-        return greatest_image(matrix * own if own.ndim == 1 else _product(matrix, own), self.ball)
+        return _image_of(matrix, own, self.ball)
 
     def gauge_over(self, body: NormBall) -> tuple[float, bool]:
         """Return a bound on the gauge over a body, and whether no closer one is known."""
@@ -256,6 +256,13 @@ class MappedBall(BallImage):
         if type(inner) is LpBall and inner.p == 2 and inner.weights is None:
             return greatest_length(self.matrix, body) / inner.radius * ROUND_UP, True
         return math.inf, False
+
+    @cached_property
+    def gauge_error(self) -> float:
+        """Bound on the relative error of the gauge, from the solution of a linear system."""
+        if np.ndim(self.matrix) == 1:
+            return 0.0
+        return self.dim**3 * 2.0**-52 * float(np.linalg.cond(np.asarray(self.matrix)))
 
     def absolute_image(self, sizes: FloatArray) -> FloatArray | None:
         """Return the sums of the absolute terms of a full map's rows, (dim,)."""
@@ -356,7 +363,7 @@ class ShearedBall(BallImage):
 
     def greatest_image(self, matrix: FloatArray) -> float:
         """Return a bound on the greatest |R u|_2^2, for R of shape (k, dim)."""
-        return greatest_image(_product(matrix, self.matrix), self.ball)
+        return _image_of(matrix, self.matrix, self.ball)
 
     def absolute_image(self, sizes: FloatArray) -> FloatArray:
         """Return the sums of the absolute terms of the map's rows, (dim,)."""
@@ -370,9 +377,14 @@ class ShearedBall(BallImage):
         return 0.0
 
 
-def _product(matrix: FloatArray, own: FloatArray) -> FloatArray:
-    # A product of matrices rounds dim times.
-    return np.asarray(matrix @ own * (1 + 1e-14 * len(own)))
+def _image_of(matrix: FloatArray, own: FloatArray, ball: NormBall) -> float:
+    """Return a bound on the greatest |R A u|_2^2 over a ball."""
+    if own.ndim == 1:
+        return greatest_image(matrix * own, ball)
+    # A product of matrices has an error of at most dim units times that of the absolute values.
+    error = len(own) * 2.0**-52 * float(np.linalg.norm(matrix) * np.linalg.norm(own))
+    size = math.sqrt(greatest_square(ball, np.ones(ball.dim)))
+    return (math.sqrt(greatest_image(matrix @ own, ball)) + error * size) ** 2 * ROUND_UP
 
 
 # Balls on separate coordinates

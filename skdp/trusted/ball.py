@@ -87,7 +87,7 @@ def as_points(v: ArrayLike, dim: int, name: str = "v") -> FloatArray:
 
 def ask(ball: NormBall, member: str, *args: Any) -> Any:
     """Call an optional member of a ball; if it is missing, AttributeError names the ball."""
-    method = getattr(ball, member, None)
+    method = member_of(ball, member)
     if method is None:
         kind = type(ball).__name__
         raise AttributeError(f"{kind} must have {member}() for this. Add it to the class {kind}.")
@@ -95,16 +95,19 @@ def ask(ball: NormBall, member: str, *args: Any) -> Any:
 
 
 def member_of(ball: Any, member: str) -> Any:
-    """Return an optional member that the class of a ball defines for its own gauge, or None.
+    """Return an optional member that fits the gauge of a ball, or None.
 
-    A subclass from another package may have another gauge than the class of this package from
-    which it inherits the member.
+    A class of another package may inherit the member from a class of this package, and have
+    another gauge.
     """
     method = getattr(ball, member, None)
     if method is None or is_ours(ball):
         return method
-    kind = next((kind for kind in type(ball).__mro__ if member in vars(kind)), type(ball))
-    return None if is_our_class(kind) else method
+    gauge, kind = (
+        next((kind for kind in type(ball).__mro__ if own in vars(kind)), type(ball))
+        for own in ("gauge", member)
+    )
+    return method if is_our_class(gauge) or not is_our_class(kind) else None
 
 
 def known(ball: Any, member: str, *args: Any) -> FloatArray | None:
@@ -118,8 +121,9 @@ def known(ball: Any, member: str, *args: Any) -> FloatArray | None:
 def half_widths(ball: NormBall) -> FloatArray:
     """Return ``bounding_box()``, or ``support()`` along the axes, or raise if there is neither."""
     try:
-        if not hasattr(ball, "bounding_box") and hasattr(ball, "support"):
-            return np.asarray(ball.support(np.eye(ball.dim)))
+        support = member_of(ball, "support")
+        if member_of(ball, "bounding_box") is None and support is not None:
+            return np.asarray(support(np.eye(ball.dim)))
         return np.asarray(ask(ball, "bounding_box"))
     except AttributeError:
         remedy = "Add bounding_box() to its class, or measure the differences in another ball."

@@ -14,9 +14,10 @@ import math
 from collections.abc import Sequence
 
 from skdp.trusted.composition import composed_delta
+from skdp.trusted.identity import relied_on
 from skdp.trusted.losses import Losses, PairLoss, ProfileLoss
 from skdp.trusted.releases import Release
-from skdp.trusted.rounding import add, add_multiples, exp_up, float_above
+from skdp.trusted.rounding import add, add_multiples, exp_up, float_above, float_below, subtract
 from skdp.trusted.statement import NotPrivate, Public, Statement
 
 
@@ -75,13 +76,15 @@ def certify(releases: Sequence[Release], public: Public, mechanism: str = "") ->
     pure = [own.epsilon for own in spent if own.epsilon < math.inf]
     mixed = [own.losses for own in spent if own.epsilon == math.inf]
     losses: Losses = sum((own.losses for own in spent), ()) if all(o.losses for o in spent) else ()
-    total = float_above(add(pure))
+    exact = add(pure)
+    total = float_above(exact)
     is_pure = not mixed and total <= epsilon
     if not is_pure:
-        reached = _composed(sum(mixed, ()), epsilon - total)
-        if reached > delta:
-            reached = min(reached, _composed(losses, epsilon))
-        if reached > delta:
+        left = float_below(subtract(epsilon, exact)) if total <= epsilon else -1.0
+        reached = _composed(sum(mixed, ()), left)
+        if not reached <= delta:  # NaN is no bound
+            reached = min(_composed(losses, epsilon), reached)
+        if not reached <= delta:
             names = ", ".join(release.name for release in releases)
             words = f"delta at epsilon = {epsilon:.9g} is {reached:.9g}, and {delta:.9g} is stated"
             if delta == 0:
@@ -94,7 +97,7 @@ def certify(releases: Sequence[Release], public: Public, mechanism: str = "") ->
         0.0 if is_pure else public.delta,
         neighbors=public.neighbors,
         mechanism=mechanism or ", then ".join(release.description for release in releases),
-        assumptions=public.assumptions,
+        assumptions=tuple(dict.fromkeys((*public.assumptions, *relied_on(*releases)))),
         void_because=public.void_because,
         losses=losses,
         unit=public.unit,

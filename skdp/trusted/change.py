@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.trusted.arrays import FloatArray
-from skdp.trusted.ball import LpBall, NormBall, half_widths, known, member_of
+from skdp.trusted.ball import LpBall, NormBall, half_widths, known, member_of, parts_of
 from skdp.trusted.checks import check_choice, check_positive, fail
 from skdp.trusted.rounding import ROUND_UP
 from skdp.trusted.statement import NEIGHBORS
@@ -66,7 +66,14 @@ def greatest_gauge(ball: NormBall, over: NormBall) -> float:
             return float(of_class)
     # The body holds the differences, and may be larger than their hull.
     of_differences = _through_sums(ball, over) if type(ball) is LpBall else math.inf
-    return min(of_differences * ROUND_UP, of_class, _over_body(ball, over))
+    return min(of_differences * ROUND_UP, of_class, _over_body(ball, over)) * (
+        1 + gauge_error(ball)
+    )
+
+
+def gauge_error(ball: Any) -> float:
+    """Return a bound on the relative error of a gauge, beyond that of sums, from linear maps."""
+    return float(getattr(ball, "gauge_error", 0.0)) + sum(map(gauge_error, parts_of(ball)))
 
 
 def projection(body: NormBall, places: list[int]) -> NormBall | None:
@@ -94,9 +101,9 @@ def _over_body(ball: NormBall, over: NormBall) -> float:
     corners = known(over, "extreme_points")
     if corners is not None:
         return float(np.max(ball.gauge(corners))) * ROUND_UP
-    normals = known(ball, "facets")
-    if normals is not None and hasattr(over, "support"):
-        return float(np.max(over.support(normals))) * ROUND_UP
+    normals, support = known(ball, "facets"), member_of(over, "support")
+    if normals is not None and support is not None:
+        return float(np.max(support(normals))) * ROUND_UP
     return _through_the_box(ball, over)
 
 

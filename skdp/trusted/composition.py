@@ -92,7 +92,8 @@ def delta_above(parts: Losses, epsilon: float, gap: float | None = None) -> floa
     With a ``gap`` the bound may be wider by about it in epsilon, and takes less time.
     """
     merged = gaussians_merged(counted(parts))
-    return delta_of(merged, max(log_delta_above(side, epsilon, gap) for side in sides(merged)))
+    logs = [log_delta_above(side, epsilon, gap) for side in sides(merged)]
+    return delta_of(merged, float(np.max(logs)))  # also if one is NaN, which is no bound
 
 
 def log_delta_above(parts: Losses, epsilon: float, gap: float | None = None) -> float:
@@ -110,7 +111,8 @@ def gaussians_merged(parts: Losses) -> Losses:
     if sum(n for _, n in gaussian) < 2:
         return parts
     top = max(mu for mu, _ in gaussian)  # squares of ratios to it do not all underflow
-    mu = top * math.sqrt(math.fsum(n * (mu / top) ** 2 for mu, n in gaussian))
+    # The quotients, squares, sum, root and product round by less than 2^-50 together.
+    mu = top * math.sqrt(math.fsum(n * (mu / top) ** 2 for mu, n in gaussian)) * (1 + 2**-50)
     rest = tuple((loss, n) for loss, n in parts if type(loss) is not GaussianLoss)
     return ((GaussianLoss(mu), 1), *rest)
 

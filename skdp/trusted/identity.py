@@ -20,7 +20,7 @@ R = TypeVar("R", covariant=True)
 
 _OURS = __name__.partition(".")[0]
 # A member that only a part has.
-_MARKS = ("logsf", "gauge", "curvature_bound", "calibrate", "log_delta")
+_MARKS = ("logsf", "gauge", "curvature_bound", "calibrate", "log_delta", "guarantee", "spent")
 
 
 class Remembered(Protocol[P, R]):

@@ -145,7 +145,7 @@ def release(noise: Any, value: ArrayLike, rng: RandomStateLike = None) -> FloatA
     ----------
     noise : Noise, or a `skdp.trusted.NoisySum` with one
         A draw must differ from a draw of the exact law by at most ``noise.granularity`` standard
-        deviations in each coordinate; without that attribute by at most 2^-42.
+        deviations in each coordinate; without that attribute by at most 2^-43.
     value : array-like of shape (dim,), finite
     rng : None, int, numpy.random.Generator or numpy.random.RandomState
 
@@ -312,7 +312,7 @@ class GaussianNoise(BaseNoise):
         """Greatest distance of a draw from one of the exact law, in standard deviations."""
         # A product with a matrix rounds once for each term.
         mixed = np.ndim(self.factor) == 2
-        return float(min(2.0**-20, max(GRANULARITY, mixed * 2.0**-48 * self.dim**1.5)))
+        return float(max(GRANULARITY, mixed * 2.0**-48 * self.dim**1.5))
 
     def spent(self, change: Any, public: Public) -> Spent:
         """Return the loss of N(mu, 1) against N(0, 1), mu the greatest |A^-1 u|_2."""
@@ -452,4 +452,4 @@ def _granularity(ball: NormBall) -> float:
         found = (found + summed) * float(np.max(mixed / np.sqrt(uniform_variance(ball))))
     elif getattr(ball, "sums_terms", False) or not is_ours(ball):
         found = max(found, summed)
-    return min(2.0**-20, found)
+    return found

@@ -57,7 +57,8 @@ class NoisySum:
     theorem : str
         The page and the theorem of the proof.
     times : int
-        How many sums are published, one after the other. The change holds the sizes of all.
+        How many sums are published, one after the other. Each has the change, but a change of
+        planned releases (`skdp.mechanisms.Releases`) holds the sizes of all.
 
     Examples
     --------
@@ -104,6 +105,13 @@ class NoisySum:
             raise NotPrivate(
                 f"{self.name}: the noise has {self.noise.dim} numbers, and changes {dim}"
             )
+        epsilon, losses = self._spent_once(public)
+        times = 1 if hasattr(self.change, "shifts") else self.times
+        # A product of a float and a whole number rounds by half a unit in the last place.
+        whole = epsilon if times == 1 else up(times * epsilon)
+        return Spent(whole, tuple((loss, times * count) for loss, count in losses))
+
+    def _spent_once(self, public: Public) -> Spent:
         if is_ours(self.noise) and hasattr(self.noise, "spent"):
             return Spent(*self.noise.spent(self.change, public))
         # A part of the curator's own states what it spends; the card names its class.

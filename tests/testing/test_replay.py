@@ -15,6 +15,7 @@ from examples.benchmarks.upkeep import replay as cases
 from skdp import Domain, Guarantee, estimate_domain
 from skdp.geometry import LpBall
 from skdp.mechanisms import Sensitivity, calibrate, release
+from skdp.model_selection import PrivateSearchCV
 from skdp.noise import Laplace
 from skdp.testing import replay
 from skdp.testing.recording import Tape
@@ -137,6 +138,40 @@ def test_delta_is_that_of_the_losses():
     # The mean is exceeded by 5 standard errors once in three million runs.
     assert found - 5 * error <= delta
     assert found > delta / 3
+
+
+# Tables without records
+
+
+@pytest.mark.parametrize("source", ["memory", "batches", "parquet", "csv", "dask", "polars"])
+@pytest.mark.parametrize("name", cases.ESTIMATORS)
+def test_a_table_without_records_is_fitted_where_their_number_is_private(name, source, tmp_path):
+    """An error would tell it from a table with one record."""
+    target = ["no", "yes"] if name in cases.CLASSIFIERS else (0.0, 1.0)
+    declared = cases.Declared({"p": (0, 1), "q": ["a", "b"]}, target, None)
+    table = cases.records(np.random.default_rng(0), declared, 1, False).assign(person=0)
+    weights = {"class_weight": {"no": 0.5}} if name in cases.CLASSIFIERS else {}
+    model = getattr(skdp, name)(
+        domain=Domain(declared.columns, target), neighbors="add_remove", **weights
+    )
+    for are_persons in (False, True):
+        pair = [
+            cases.call(own, source, are_persons, tmp_path / f"{len(own)}")
+            for own in (table, table[:0])
+        ]
+        assert replay(model, *pair).check().n_published
+
+
+@pytest.mark.parametrize("n", range(4))
+def test_a_part_of_a_search_may_have_no_records(n):
+    """Nor may an error tell that a part, one of which each record is drawn for, is empty."""
+    domain = Domain({"p": (0, 1)}, (0.0, 1.0))
+    X, y = domain.sample(n + 1, random_state=0, with_target=True)
+    model = skdp.DPLinearRegression(domain=domain, neighbors="add_remove")
+    search = PrivateSearchCV(model, {"fit_intercept": [True, False]})
+    assert replay(search, (X, y), (X[:n], y[:n])).check().n_published
+    bounds = partial(estimate_domain, columns={"p": "bounds"}, epsilon=1.0, neighbors="add_remove")
+    assert replay(bounds, (X,), (X[:n],)).check().n_published
 
 
 # Own estimators

@@ -244,7 +244,6 @@ def replay(
     *,
     seed: int = 0,
     choose: Callable[[Published], Any] | None = None,
-    one_step: bool = False,
 ) -> Replay:
     """Record a fit to a table, repeat it on a neighbouring one, and compare.
 
@@ -262,9 +261,6 @@ def replay(
         ``choose(entry)`` returns a value to publish instead of the one that was drawn, or None.
         The entry has ``release``, ``exact``, ``value`` and ``facts``. For a pure guarantee the loss
         of any value must be at most epsilon.
-    one_step : bool
-        Whether the tables differ by one of the two steps of which a replacement consists if
-        ``rows_per_person`` is above 1. Then losses and changes must be at most half as great.
 
     Returns
     -------
@@ -297,19 +293,17 @@ def replay(
         if pair[0].name == pair[1].name
     ]
     relation = "replace_one" if guarantee is None else guarantee.neighbors
-    is_whole = getattr(first.model, "_is_whole", lambda unit: True)
-    in_two_steps = guarantee is not None and not is_whole(guarantee.unit)
-    steps = 2 if in_two_steps and not one_step else 1  # a removal and an addition
-    if guarantee is not None:
-        wrong += _proof(first.model, tape, guarantee, in_two_steps) or _claims(
-            pairs, guarantee, in_two_steps, steps
-        )
-    changes = _changes(pairs, "add_remove" if in_two_steps else relation)
-    wrong += [
+    steps = _steps(first.model)
+    public = None if guarantee is None else _public(guarantee, bool(steps))
+    unproven = [] if public is None else _proof(first.model, tape, public)
+    changes = _changes(pairs, "add_remove" if steps else relation)
+    wrong += unproven + [
         f"change: {name} changes by {size:.6g} of what its release allows"
         for name, size in changes.items()
-        if not size <= steps * (1 + (SLACK if name == "objective" else EXACT))
+        if not size <= steps.get(name, 1) * (1 + (SLACK if name == "objective" else EXACT))
     ]
+    if public is not None and not unproven:
+        wrong += _claims(pairs, public, steps)
     losses: dict[str, Interval] = {}
     for own, other in pairs:
         low, high = losses.get(own.name, (0.0, 0.0))
@@ -320,9 +314,8 @@ def replay(
     found = Replay(
         float(epsilon), float(delta), losses, changes, cost, len(tape.entries), (), first.error
     )
-    most = epsilon / 2 if in_two_steps and one_step else epsilon
-    if delta == 0 and not found.loss + cost <= most * (1 + SLACK):
-        wrong.append(f"loss: the realised loss is {found.loss:.9g}, and epsilon is {most:.9g}")
+    if delta == 0 and not found.loss + cost <= epsilon * (1 + SLACK):
+        wrong.append(f"loss: the realised loss is {found.loss:.9g}, and epsilon is {epsilon:.9g}")
     return Replay(**vars(found) | {"violations": tuple(wrong)})
 
 
@@ -429,7 +422,23 @@ def _certified(model: Any, tape: Tape) -> Iterator[str]:
             yield f"flow: of {entry.name} {found}"
 
 
-def _proof(model: Any, tape: Tape, guarantee: Guarantee, in_two_steps: bool) -> list[str]:
+def _steps(model: Any) -> dict[str, int]:
+    """Return the releases whose changes are those of one of the two steps of a replacement.
+
+    The difference of a removal and an addition is at most twice as great.
+    """
+    fitted = getattr(model, "best_estimator_", model)
+    fitted = fitted.steps[-1][1] if hasattr(fitted, "steps") else fitted
+    in_two_steps = getattr(getattr(fitted, "public_", None), "in_two_steps", False)
+    return dict.fromkeys((own.name for own in fitted.releases_), 2) if in_two_steps else {}
+
+
+def _public(guarantee: Guarantee, in_two_steps: bool) -> Public:
+    facts = guarantee.delta, guarantee.neighbors, guarantee.unit, in_two_steps
+    return Public(guarantee.epsilon, *facts)
+
+
+def _proof(model: Any, tape: Tape, public: Public) -> list[str]:
     """Return why what was published does not prove a guarantee."""
     releases = [*{id(entry.release): entry.release for entry in tape.entries}.values()]
     # Bounds on compositions depend a little on the order.
@@ -441,36 +450,31 @@ def _proof(model: Any, tape: Tape, guarantee: Guarantee, in_two_steps: bool) -> 
     if len(set(names)) < len(names) or not all(hasattr(own, "spent") for own in releases):
         return []
     try:
-        certify([*releases], _public(guarantee, in_two_steps))
+        certify([*releases], public)
     except NotPrivate as error:
         return [f"proof: {error}"]
     return []
 
 
-def _public(guarantee: Guarantee, in_two_steps: bool) -> Public:
-    facts = guarantee.delta, guarantee.neighbors, guarantee.unit, in_two_steps
-    return Public(guarantee.epsilon, *facts)
-
-
 def _claims(
-    pairs: list[tuple[Published, Published]], guarantee: Guarantee, in_two_steps: bool, steps: int
+    pairs: list[tuple[Published, Published]], public: Public, steps: dict[str, int]
 ) -> Iterator[str]:
-    """Yield which releases lose more, or change by a greater length, than their theorem states."""
-    public, published = _public(guarantee, in_two_steps), {}
+    """Yield which releases lose more, or change more in all, than their theorem states."""
+    published: dict[int, list[tuple[Published, Published]]] = {}
     for pair in pairs:
         published.setdefault(id(pair[0].release), []).append(pair)
     for own in published.values():
         release = own[0][0].release
         if not hasattr(release, "spent"):
             continue
-        spent = release.spent(public)
+        spent, most = release.spent(public), steps.get(release.name, 1)
         low, high = (math.fsum(ends) for ends in zip(*starmap(loss_of, own), strict=True))
-        if not max(high, -low) <= steps * spent.epsilon * (1 + SLACK):
-            lost = f"{max(high, -low):.9g}, and {steps * spent.epsilon:.9g} is stated"
+        if not max(high, -low) <= most * spent.epsilon * (1 + SLACK):
+            lost = f"{max(high, -low):.9g}, and {most * spent.epsilon:.9g} is stated"
             yield f"loss: that of {release.name} is {lost}"
         size = size_of_shift(own, spent.losses)
-        if not size <= steps * (1 + SLACK):
-            yield f"change: all of {release.name} together change by {size:.6g} of what is stated"
+        if not size <= most * (1 + SLACK):
+            yield f"change: all of {release.name} together changes by {size:.6g} of what is stated"
 
 
 def _times(entry: Published) -> float:

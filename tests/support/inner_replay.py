@@ -2,6 +2,7 @@
 
 # ruff: noqa: F401
 from skdp.linear_model._descent.algorithm import Descent
+from skdp.linear_model._descent.gradients import ScaledRows
 from skdp.linear_model._descent.plan import DescentPlan
 from skdp.linear_model._inference.plan import InferencePlan
 from skdp.linear_model._inference.release import InferenceRelease

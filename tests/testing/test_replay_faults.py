@@ -19,6 +19,7 @@ from inner_replay import (
     ObjectivePerturbation,
     Perturbation,
     ScaledMoments,
+    ScaledRows,
     base_module,
     exact_gram,
     exact_sum,
@@ -39,10 +40,11 @@ from skdp import (
 from skdp.noise import Laplace
 from skdp.noise.independent import RepeatedNoise
 from skdp.testing import replay
-from skdp.trusted import NoisySum
+from skdp.trusted import NoisySum, releases
 from skdp.trusted import noise as noises
 from skdp.trusted.noise import KNormNoise
 from skdp.trusted.randomness import publish_near
+from skdp.trusted.releases import length_in
 
 N = 40
 RNG = np.random.default_rng(0)
@@ -86,7 +88,13 @@ def descent(**given):
     return DPCoordinateDescentRegressor(**{"n_passes": 3} | given)
 
 
+def gaussian():
+    """Return a descent whose budget the length of the changes of all passes spends."""
+    return descent(mechanism="gaussian", delta=0.01)
+
+
 SOUND = {
+    "descent, gaussian": gaussian,
     "linear": linear,
     "linear, add_remove": lambda: linear(n_public=10**6),
     "logistic": logistic,
@@ -298,6 +306,22 @@ def a_factor_of_two_is_missed_in_the_linear_term(patch):
 @fault("change", lambda: logistic(mechanism="l2"))
 def rows_have_no_weights(patch):
     patch.setattr(Perturbation, "weigh", lambda self, coordinates: None)
+
+
+@fault("change", gaussian, "add_remove")
+def the_rows_of_a_pass_have_no_bounded_length(patch):
+    patch.setattr(ScaledRows, "_powers", lambda self, scaling: np.full(len(self.target), 1e-9))
+
+
+@fault("change", gaussian, "add_remove")
+def the_length_of_all_passes_is_that_of_one(patch):
+    """The checker believes it; the change of each pass is within its bound."""
+    patch.setattr(releases, "length_of", lambda shift: shift[0][0])
+
+
+@fault("change", lambda: linear(mechanism="gaussian", delta=0.01))
+def the_length_of_a_change_is_half(patch):
+    patch.setattr(releases, "length_in", lambda *given: length_in(*given) / 2)
 
 
 @fault("change", lambda: skdp.DPCoordinateDescentClassifier(class_weight={0: 0.5}, n_passes=3))

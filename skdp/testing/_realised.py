@@ -342,15 +342,16 @@ def _over_sizes(moved: FloatArray, shifts: Any, gaussian: bool) -> float:
 
 def size_of_shift(pairs: Sequence[tuple[Published, Published]], losses: Losses) -> float:
     """Return the changes of all values of a release over those whose losses its theorem states."""
-    kinds, noise = {type(loss) for loss, _ in losses}, pairs[0][0].noise
-    moved = [own.change(other) for own, other in pairs if own.is_sum]
-    if kinds == {GaussianLoss}:  # the log-density of a length is -length^2 / 2
+    noise, moved = pairs[0][0].noise, [own.change(other) for own, other in pairs if own.is_sum]
+    lengths = [count * loss.mu**2 for loss, count in losses if isinstance(loss, GaussianLoss)]
+    shifts = [(loss.shift, count) for loss, count in losses if isinstance(loss, ShiftLoss)]
+    if moved and len(lengths) == len(losses) > 0:  # the log-density of a length is -length^2 / 2
         square = math.fsum(2 * _of_noise(noise, 0 * own, own)[0] for own in moved)
-        return math.sqrt(square / math.fsum(count * loss.mu**2 for loss, count in losses))
-    if kinds == {ShiftLoss} and type(noise) in (IndependentNoise, RepeatedNoise):
+        return math.sqrt(square / math.fsum(lengths))
+    if moved and len(shifts) == len(losses) > 0 and hasattr(noise, "law"):
         units = getattr(noise, "scale", 1.0)
-        shifts = sorted(((loss.shift, count) for loss, count in losses), reverse=True)
-        return _over_sizes(np.concatenate([own / units for own in moved]), shifts, False)
+        found = np.concatenate([own / units for own in moved])
+        return _over_sizes(found, sorted(shifts, reverse=True), False)
     return 0.0
 
 

@@ -58,14 +58,20 @@ OTHER_X[3], OTHER_Y[3], OTHER_LABELS[3] = -9 * X[3], -9 * Y[3], 1 - LABELS[3]
 REGRESSION, CLASSES = (Domain.unit_box(3, target=target) for target in ((-1, 1), [0, 1]))
 
 
-def found(estimator, neighbors="replace_one"):
-    """Return the violations for the table and its neighbour."""
+def given(estimator, neighbors):
+    """Return an estimator with its domain, and the arguments of its fits to neighbouring tables."""
     is_classifier = hasattr(estimator, "classes")
     estimator.set_params(domain=CLASSES if is_classifier else REGRESSION, neighbors=neighbors)
     y, other = (LABELS, OTHER_LABELS) if is_classifier else (Y, OTHER_Y)
     pair = (X, y), (OTHER_X, other)
     if neighbors == "add_remove":
         pair = (X, y), (np.vstack([X, OTHER_X[3:4]]), np.append(y, other[3]))
+    return estimator, pair
+
+
+def found(estimator, neighbors="replace_one"):
+    """Return the violations for the table and its neighbour."""
+    estimator, pair = given(estimator, neighbors)
     found = replay(estimator, *pair)
     assert found.n_published
     return found.violations
@@ -96,6 +102,7 @@ def gaussian():
 SOUND = {
     "descent, gaussian": gaussian,
     "linear": linear,
+    "moments": moments,
     "linear, add_remove": lambda: linear(n_public=10**6),
     "logistic": logistic,
     "descent": descent,

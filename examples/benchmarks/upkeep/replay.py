@@ -203,7 +203,7 @@ def options_of(kind: str, declared: Declared, has_delta: bool) -> dict[str, list
     if "Descent" in kind:
         width = 1.0 if kind in CLASSIFIERS else float(np.ptp(declared.bounds(TARGET)))
         options |= {
-            "mechanism": [auto, auto, *laws],
+            "mechanism": [auto] * 6 + [*laws[:2], *laws],
             "penalty": [auto, auto, "l1", "l2", "elasticnet", None],
             "alpha": [auto, auto, 0.0, 0.01, 100.0],
             "l1_ratio": [0.5, 0.0, 1.0],
@@ -380,6 +380,8 @@ def _of_bounds(
         else ("bounds" if isinstance(own, tuple) else "levels" if str(own[0]) > "f" else own)
         for name, own in declared.columns.items()
     }
+    if not {"bounds", "levels"} & {*map(str, columns.values())}:
+        columns[min(columns)] = "levels" if isinstance(columns[min(columns)], list) else "bounds"
     targets = [None, declared.target, "bounds" if isinstance(declared.target, tuple) else None]
     facts: dict[str, Any] = {"columns": columns, "missing": declared.missing}
     facts |= {"neighbors": neighbors, "target": targets[rng.integers(3)]}

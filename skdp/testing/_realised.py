@@ -24,9 +24,10 @@ from skdp.linear_model.losses import Softmax, greatest_curvature, size_of_slopes
 from skdp.noise.independent import IndependentNoise, Releases, RepeatedNoise
 from skdp.noise.laws import Gaussian
 from skdp.noise.matrix import MatrixGaussianNoise, MatrixLaplaceNoise, RowsWithin
+from skdp.privacy.shift import ShiftLoss
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.change import Change
-from skdp.trusted.losses import GaussianLoss, Losses, ShiftLoss
+from skdp.trusted.losses import GaussianLoss, Losses
 from skdp.trusted.noise import GaussianNoise, KNormNoise
 from skdp.trusted.releases import PrivateChoice
 from skdp.trusted.statement import Public, records_changed

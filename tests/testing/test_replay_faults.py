@@ -37,14 +37,14 @@ from skdp import (
     DPLogisticRegression,
     Guarantee,
 )
-from skdp.noise import Laplace
+from skdp.noise import Laplace, independent
 from skdp.noise.independent import RepeatedNoise
 from skdp.testing import replay
-from skdp.trusted import NoisySum, releases
+from skdp.trusted import NoisySum
 from skdp.trusted import noise as noises
+from skdp.trusted.change import length_in
 from skdp.trusted.noise import KNormNoise
 from skdp.trusted.randomness import publish_near
-from skdp.trusted.releases import length_in
 
 N = 40
 RNG = np.random.default_rng(0)
@@ -323,12 +323,12 @@ def the_rows_of_a_pass_have_no_bounded_length(patch):
 @fault("change", gaussian, "add_remove")
 def the_length_of_all_passes_is_that_of_one(patch):
     """The checker believes it; the change of each pass is within its bound."""
-    patch.setattr(releases, "length_of", lambda shift: shift[0][0])
+    patch.setattr(independent, "length_of", lambda shift: shift[0][0])
 
 
 @fault("change", lambda: linear(mechanism="gaussian", delta=0.01))
 def the_length_of_a_change_is_half(patch):
-    patch.setattr(releases, "length_in", lambda *given: length_in(*given) / 2)
+    patch.setattr(noises, "length_in", lambda *given: length_in(*given) / 2)
 
 
 @fault("change", lambda: skdp.DPCoordinateDescentClassifier(class_weight={0: 0.5}, n_passes=3))

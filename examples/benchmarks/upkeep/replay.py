@@ -380,8 +380,9 @@ def _of_bounds(
         else ("bounds" if isinstance(own, tuple) else "levels" if str(own[0]) > "f" else own)
         for name, own in declared.columns.items()
     }
-    if not {"bounds", "levels"} & {*map(str, columns.values())}:
-        columns[min(columns)] = "levels" if isinstance(columns[min(columns)], list) else "bounds"
+    apart = [name for name, own in columns.items() if not isinstance(own, Spline)]
+    if apart and not {"bounds", "levels"} & {*map(str, columns.values())}:
+        columns[apart[0]] = "levels" if isinstance(columns[apart[0]], list) else "bounds"
     targets = [None, declared.target, "bounds" if isinstance(declared.target, tuple) else None]
     facts: dict[str, Any] = {"columns": columns, "missing": declared.missing}
     facts |= {"neighbors": neighbors, "target": targets[rng.integers(3)]}

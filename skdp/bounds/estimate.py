@@ -497,7 +497,7 @@ def estimate_domain(
         if isinstance(groups, str):
             X, groups = without_column(X, "groups", groups, "Give an array of identifiers.")
         X = in_memory(X)
-        if 0 in X.shape:
+        if X.shape[1] == 0 or (len(X) == 0 and neighbors != "add_remove"):
             raise fail("X", "have records and columns")
         asked = Asked.of(X, columns, target, other, missing, limit)
         plan = BoundsPlan.of(asked, epsilon, delta, neighbors)

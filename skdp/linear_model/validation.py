@@ -64,12 +64,16 @@ def warn_without(domain: Domain | None) -> None:
         warnings.warn(_UNDECLARED, UndeclaredDomainWarning, stacklevel=3)
 
 
-def check_table(estimator: Any, X: Any, domain: Any, *, reset: bool) -> Any:
-    """Check the shape and the column names of ``X``, and return a DataFrame or an array."""
+def check_table(
+    estimator: Any, X: Any, domain: Any, *, reset: bool, neighbors: str | None = None
+) -> Any:
+    """Check the shape and the column names of ``X``, and return a DataFrame or an array.
+
+    ``neighbors`` is the relation of a fit.
+    """
     given, X = X, in_memory(X)
     shape = X.shape
-    if shape[0] == 0:
-        raise ValueError("X must have records: found 0 sample(s) while a minimum of 1 is required.")
+    refuse_empty(shape[0], neighbors)
     if shape[1] == 0:
         raise ValueError(
             "X must have columns: found 0 feature(s) (shape=(, 0)) while a minimum of 1 is"
@@ -89,6 +93,12 @@ def check_table(estimator: Any, X: Any, domain: Any, *, reset: bool) -> Any:
         header = type(X)(np.empty((0, len(names))), columns=list(names))
     validate_data(estimator, header, skip_check_array=True, reset=reset)
     return X
+
+
+def refuse_empty(n: int, neighbors: str | None) -> None:
+    """Raise an error for a table without records, unless their number is private."""
+    if n == 0 and neighbors != "add_remove":
+        raise ValueError("X must have records: found 0 sample(s) while a minimum of 1 is required.")
 
 
 def check_target(estimator: Any, y: Any, n: int) -> NDArray[Any]:

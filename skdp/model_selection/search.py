@@ -269,7 +269,7 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
         private = candidates.private
         domain = getattr(private, "domain", None) if private is self.estimator else None
         # A copy, so that the fits see the data of the dry run.
-        X = check_table(self, X, domain, reset=True).copy()
+        X = check_table(self, X, domain, reset=True, neighbors=candidates.neighbors).copy()
         target = check_target(self, y, len(X))
         if not is_classifier(private):
             return candidates, X, read_target(target, "target")

@@ -186,9 +186,9 @@ def weight_of(n: int, share: int | None) -> int:
     return n if share is None else n * share
 
 
-def check_weight(found: int, weight: int | None, again: bool) -> None:
-    """Raise an error if a first reading has no rows, or a reading not the weight that is public."""
-    if weight not in (None, found) or not (found or again):
+def check_weight(found: int, weight: int | None, may_be_empty: bool) -> None:
+    """Raise an error if a reading has not the weight that is public, or no rows."""
+    if weight not in (None, found) or not (found or may_be_empty):
         remedy = "Other code may have changed the source. Nothing of this reading is released."
         raise fail("X", "have the same rows at each reading", remedy=remedy)
 

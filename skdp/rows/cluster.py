@@ -47,7 +47,7 @@ class ClusterRows:
         """Return the sum of ``part(block)`` over all rows."""
         task = _delayed(_partition_sum(self._next_reader(), part))
         total, weight = _reduced([task(*part) for part in self._partitions])
-        check_weight(weight, self._weight, self._is_read)
+        check_weight(weight, self._weight, self._is_read or not self.n)
         self._is_read = True
         return total
 
@@ -82,7 +82,7 @@ class ClusterRows:
             kept = list(computed(lambda: dask.persist(*tasks, optimize_graph=False)))
             states = WorkerStates.of(client, kept)
             weight = states.weight()
-        check_weight(weight, self._weight, self._is_read)
+        check_weight(weight, self._weight, self._is_read or not self.n)
         self._is_read = True
         return states
 

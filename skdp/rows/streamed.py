@@ -107,7 +107,8 @@ class StreamedRows:
                 yield from run.blocks(domain, slices, dtype, at_once)
             if not has_rows:  # sums over no row are zeros
                 table = as_table(np.empty((0, domain.n_columns)), domain.names, domain.n_columns)
-                yield from Run(table, np.empty(0)).blocks(domain, [slice(0, 0)], dtype)
+                run = Run(table, self.coder.encode(np.empty(0, object)))
+                yield from run.blocks(domain, [slice(0, 0)], dtype)
 
         # The threads of the reader work at the same time.
         return one_by_one(function, encoded())
@@ -124,7 +125,7 @@ class StreamedRows:
             for run in encoded_runs(domain, batch, self.target, self.coder, shares):
                 weight += run.weight
                 yield run
-        check_weight(weight, self.weight, self._is_read)
+        check_weight(weight, self.weight, self._is_read or not self.n)
 
 
 @dataclass(frozen=True, eq=False)

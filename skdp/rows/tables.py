@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from skdp.domain.tables import arrow_frame, in_memory, native
+from skdp.rows.block import check_weight
 from skdp.trusted.checks import converted, fail
 
 # Greatest number of rows of a batch of a file, and of its cells: about 32 MB.
@@ -156,9 +157,14 @@ class FactoryStream:
 
     @cached_property
     def _first(self) -> Any:
-        for batch in self._tables():
-            return batch
-        raise fail("X", "return at least one batch of rows")
+        table = None
+        for batch in self._all(None):
+            table = batch[0] if isinstance(batch, tuple) else batch
+            if len(table):
+                break
+        if table is None:
+            raise fail("X", "return at least one batch", None, "It may have no rows.")
+        return table
 
     @cached_property
     def names(self) -> list[str] | None:
@@ -172,6 +178,12 @@ class FactoryStream:
 
     def batches(self, columns: list[str] | None) -> Iterator[Any]:
         """Yield the batches that have rows, with some of the columns, as they are."""
+        for batch in self._all(columns):
+            if len(batch[0] if isinstance(batch, tuple) else batch):
+                yield batch
+
+    def _all(self, columns: list[str] | None) -> Iterator[Any]:
+        """Yield all batches."""
         found = self._called()
         batches = _batch(lambda: iter(found))
         try:
@@ -183,9 +195,8 @@ class FactoryStream:
                 names = list(table.columns) if hasattr(type(table), "columns") else None
                 if names is not None and "names" in vars(self) and names != self.names:
                     raise fail("X", "return batches with the same columns in the same order")
-                if len(table):
-                    table = table if columns is None else table[columns]
-                    yield (table, *rest) if rest else table
+                table = table if columns is None else table[columns]
+                yield (table, *rest) if rest else table
         finally:
             # A database takes no new query while the result of an earlier one is open.
             if hasattr(type(batches), "close"):
@@ -209,7 +220,9 @@ class FactoryStream:
     @cached_property
     def n(self) -> int:
         """The number of rows; all batches are read."""
-        return sum(map(len, self._tables()))
+        found = sum(map(len, self._tables()))
+        check_weight(found, None, not len(self._first))
+        return found
 
 
 Stream: TypeAlias = ArrowStream | FactoryStream

@@ -24,8 +24,10 @@ from skdp.linear_model.losses import Softmax, greatest_curvature, size_of_slopes
 from skdp.noise.independent import IndependentNoise, Releases, RepeatedNoise
 from skdp.noise.laws import Gaussian
 from skdp.noise.matrix import MatrixGaussianNoise, MatrixLaplaceNoise, RowsWithin
+from skdp.privacy.shift import ShiftLoss
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.change import Change
+from skdp.trusted.losses import GaussianLoss, Losses
 from skdp.trusted.noise import GaussianNoise, KNormNoise
 from skdp.trusted.releases import PrivateChoice
 from skdp.trusted.statement import Public, records_changed
@@ -337,6 +339,21 @@ def _over_sizes(moved: FloatArray, shifts: Any, gaussian: bool) -> float:
     found = np.sort(np.abs(np.pad(moved, (0, length - len(moved)))))[::-1].cumsum()
     allowed = np.sort(np.pad(sizes, (0, length - len(sizes))))[::-1].cumsum()
     return float((found / allowed).max())
+
+
+def size_of_shift(pairs: Sequence[tuple[Published, Published]], losses: Losses) -> float:
+    """Return the changes of all values of a release over those whose losses its theorem states."""
+    noise, moved = pairs[0][0].noise, [own.change(other) for own, other in pairs if own.is_sum]
+    lengths = [count * loss.mu**2 for loss, count in losses if isinstance(loss, GaussianLoss)]
+    shifts = [(loss.shift, count) for loss, count in losses if isinstance(loss, ShiftLoss)]
+    if moved and len(lengths) == len(losses) > 0:  # the log-density of a length is -length^2 / 2
+        square = math.fsum(2 * _of_noise(noise, 0 * own, own)[0] for own in moved)
+        return math.sqrt(square / math.fsum(lengths))
+    if moved and len(shifts) == len(losses) > 0 and hasattr(noise, "law"):
+        units = getattr(noise, "scale", 1.0)
+        found = np.concatenate([own / units for own in moved])
+        return _over_sizes(found, sorted(shifts, reverse=True), False)
+    return 0.0
 
 
 def _change_of_minimiser(own: Published, other: Published, relation: str) -> float:

@@ -20,6 +20,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from fractions import Fraction
 from io import StringIO
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from skdp.testing._realised import (
     loss_of,
     size_of_change,
     size_of_repeated,
+    size_of_shift,
 )
 from skdp.testing._same import differences, text_of
 from skdp.trusted.certify import certify
@@ -47,8 +49,6 @@ from skdp.trusted.statement import NotPrivate, Public
 SLACK = 1e-6
 # The same for the changes of sums, which are integers.
 EXACT = 1e-10
-# The share of the output noise by which a distance may differ from that to first order.
-_BENT = 0.1
 
 
 class Parted(RuntimeError):
@@ -169,15 +169,15 @@ class Tape(Recorder):
             by_class = linear_term.reshape(objective.n_classes, -1)
             linear_term = (by_class - by_class.mean(axis=0)).ravel()
         output = discrete_laplace(hidden.scale, len(point), self)
-        found = drawn.exact.hessian(point)
+        near = point - np.ldexp(output.astype(float), hidden.exponent)  # what the solver found
+        found = drawn.exact.hessian(near)
         if found.core.shape != (1, len(point)):  # the matrix has parts only
             return True
         at = found.core[0]
-        moved = (linear_term_at(drawn, point) - linear_term)[at]
+        moved = (linear_term_at(drawn, near) - linear_term)[at]
         # The distance from the minimiser, to first order, in steps of the output noise.
-        steps = np.ldexp(np.linalg.solve(found.matrix[0], -moved), -hidden.exponent)
-        away, whole = (float(np.abs(own).sum()) for own in (steps - output[at], output))
-        return bool(away <= hidden.steps + _BENT * whole)
+        steps = np.ldexp(np.linalg.solve(found.matrix[0], moved), -hidden.exponent)
+        return bool(np.abs(steps).sum() <= hidden.steps)
 
 
 @dataclass(frozen=True)
@@ -293,17 +293,17 @@ def replay(
         if pair[0].name == pair[1].name
     ]
     relation = "replace_one" if guarantee is None else guarantee.neighbors
-    is_whole = getattr(first.model, "_is_whole", lambda unit: True)
-    in_two_steps = guarantee is not None and not is_whole(guarantee.unit)
-    if guarantee is not None:
-        wrong += _proof(first.model, tape, guarantee, in_two_steps)
-    changes = _changes(pairs, "add_remove" if in_two_steps else relation)
-    allowed = 2 if in_two_steps else 1  # a removal and an addition
-    wrong += [
+    steps = _steps(first.model)
+    public = None if guarantee is None else _public(guarantee, bool(steps))
+    unproven = [] if public is None else _proof(first.model, tape, public)
+    changes = _changes(pairs, "add_remove" if steps else relation)
+    wrong += unproven + [
         f"change: {name} changes by {size:.6g} of what its release allows"
         for name, size in changes.items()
-        if not size <= allowed * (1 + (SLACK if name == "objective" else EXACT))
+        if not size <= steps.get(name, 1) * (1 + (SLACK if name == "objective" else EXACT))
     ]
+    if public is not None and not unproven:
+        wrong += _claims(pairs, public, steps)
     losses: dict[str, Interval] = {}
     for own, other in pairs:
         low, high = losses.get(own.name, (0.0, 0.0))
@@ -422,8 +422,24 @@ def _certified(model: Any, tape: Tape) -> Iterator[str]:
             yield f"flow: of {entry.name} {found}"
 
 
-def _proof(model: Any, tape: Tape, guarantee: Guarantee, in_two_steps: bool) -> Iterator[str]:
-    """Yield why what was published does not prove a guarantee."""
+def _steps(model: Any) -> dict[str, int]:
+    """Return the releases whose changes are those of one of the two steps of a replacement.
+
+    The difference of a removal and an addition is at most twice as great.
+    """
+    fitted = getattr(model, "best_estimator_", model)
+    fitted = fitted.steps[-1][1] if hasattr(fitted, "steps") else fitted
+    in_two_steps = getattr(getattr(fitted, "public_", None), "in_two_steps", False)
+    return dict.fromkeys((own.name for own in fitted.releases_), 2) if in_two_steps else {}
+
+
+def _public(guarantee: Guarantee, in_two_steps: bool) -> Public:
+    facts = guarantee.delta, guarantee.neighbors, guarantee.unit, in_two_steps
+    return Public(guarantee.epsilon, *facts)
+
+
+def _proof(model: Any, tape: Tape, public: Public) -> list[str]:
+    """Return why what was published does not prove a guarantee."""
     releases = [*{id(entry.release): entry.release for entry in tape.entries}.values()]
     # Bounds on compositions depend a little on the order.
     order = [own.name for own in getattr(model, "releases_", ())]
@@ -432,12 +448,33 @@ def _proof(model: Any, tape: Tape, guarantee: Guarantee, in_two_steps: bool) -> 
         releases = sorted(releases, key=lambda own: order.index(own.name))
     # The fits of a search, to disjoint parts of the records, have releases of the same names.
     if len(set(names)) < len(names) or not all(hasattr(own, "spent") for own in releases):
-        return
-    facts = guarantee.delta, guarantee.neighbors, guarantee.unit, in_two_steps
+        return []
     try:
-        certify([*releases], Public(guarantee.epsilon, *facts))
+        certify([*releases], public)
     except NotPrivate as error:
-        yield f"proof: {error}"
+        return [f"proof: {error}"]
+    return []
+
+
+def _claims(
+    pairs: list[tuple[Published, Published]], public: Public, steps: dict[str, int]
+) -> Iterator[str]:
+    """Yield which releases lose more, or change more in all, than their theorem states."""
+    published: dict[int, list[tuple[Published, Published]]] = {}
+    for pair in pairs:
+        published.setdefault(id(pair[0].release), []).append(pair)
+    for own in published.values():
+        release = own[0][0].release
+        if not hasattr(release, "spent"):
+            continue
+        spent, most = release.spent(public), steps.get(release.name, 1)
+        low, high = (math.fsum(ends) for ends in zip(*starmap(loss_of, own), strict=True))
+        if not max(high, -low) <= most * spent.epsilon * (1 + SLACK):
+            lost = f"{max(high, -low):.9g}, and {most * spent.epsilon:.9g} is stated"
+            yield f"loss: that of {release.name} is {lost}"
+        size = size_of_shift(own, spent.losses)
+        if not size <= most * (1 + SLACK):
+            yield f"change: all of {release.name} together changes by {size:.6g} of what is stated"
 
 
 def _times(entry: Published) -> float:

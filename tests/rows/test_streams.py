@@ -270,7 +270,6 @@ REFUSED = {
         "a NoneType is no table",
     ),
     "open file": (lambda p: (ParquetFile(p / "t.parquet"), {"target": "z"}), "path of the file"),
-    "no rows": (lambda p: (p / "empty.parquet", {"target": "z"}), "must have records"),
     "files of other columns": (
         lambda p: (p / "parts", {"target": "z"}),
         r"every file of X must have the columns \['g'\]",
@@ -287,7 +286,6 @@ REFUSED = {
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 def test_bad_input_costs_nothing(kind, neighbors, case, tmp_path):
     FRAME.to_parquet(tmp_path / "t.parquet")
-    FRAME[:0].to_parquet(tmp_path / "empty.parquet")
     (tmp_path / "parts").mkdir()
     FRAME[:9].to_parquet(tmp_path / "parts" / "0.parquet")
     FRAME[9:].drop(columns=["g"]).to_parquet(tmp_path / "parts" / "1.parquet")
@@ -301,6 +299,15 @@ def test_bad_input_costs_nothing(kind, neighbors, case, tmp_path):
     assert "No budget was spent" in "".join(caught.value.__notes__)
     assert not model.ledger.entries
     assert str(N) not in str(caught.value)
+
+
+def test_a_file_without_rows_is_refused_where_their_number_is_public(tmp_path):
+    FRAME[:0].to_parquet(tmp_path / "empty.parquet")
+    model = made(DPLinearRegression)
+    with pytest.raises(ValueError, match="must have records"):
+        model.fit(tmp_path / "empty.parquet", target="z")
+    assert not model.ledger.entries
+    made(DPLinearRegression, neighbors="add_remove").fit(tmp_path / "empty.parquet", target="z")
 
 
 @pytest.mark.parametrize("column", ["a", "z"])

@@ -2,6 +2,7 @@
 
 # ruff: noqa: F401
 from skdp.linear_model._descent.algorithm import Descent
+from skdp.linear_model._descent.gradients import ScaledRows
 from skdp.linear_model._descent.plan import DescentPlan
 from skdp.linear_model._inference.plan import InferencePlan
 from skdp.linear_model._inference.release import InferenceRelease
@@ -15,4 +16,4 @@ from skdp.linear_model._shared import base as base_module
 from skdp.linear_model._shared import gram as gram_module
 from skdp.linear_model._shared.gram import exact_gram, exact_sum
 from skdp.linear_model._solver.problem import Objective
-from skdp.trusted.publish import publish
+from skdp.trusted.publish import Recorder, publish

@@ -15,6 +15,7 @@ from examples.benchmarks.upkeep import replay as cases
 from skdp import Domain, Guarantee, estimate_domain
 from skdp.geometry import LpBall
 from skdp.mechanisms import Sensitivity, calibrate, release
+from skdp.model_selection import PrivateSearchCV
 from skdp.noise import Laplace
 from skdp.testing import replay
 from skdp.testing.recording import Tape
@@ -98,6 +99,44 @@ def test_gaussian_gradients_change_as_much_as_they_may():
     assert found.changes["gradients"] == pytest.approx(1.0, rel=1e-4)
 
 
+@pytest.mark.parametrize("clip", ["auto", None])
+def test_gaussian_gradients_of_several_classes_change_as_much_as_they_may(clip):
+    """A record that is certain to be of another class: Theorem 8, (a) and (c), of the descent."""
+    facts = {"mechanism": "gaussian", "delta": 1e-6, "scaling_share": 0, "clip": clip}
+    start = np.zeros((3, 1)), np.array([1000.0, 0.0, -1000.0])
+    domain = Domain.unit_box(1, target=[0, 1, 2])
+    model = skdp.DPCoordinateDescentClassifier(
+        domain=domain, neighbors="add_remove", start=start, step_size=1e-9, **facts
+    )
+    X, y = np.array([[-0.6], [0.6], [0.0]]), np.array([0, 1, 2])
+    found = replay(model, (np.append(X, [[1.0]], axis=0), np.append(y, 1)), (X, y)).check()
+    assert found.delta == 1e-6
+    assert found.changes["gradients"] == pytest.approx(1.0, rel=1e-4)
+
+
+def test_a_replaced_person_may_change_each_of_two_steps_as_much_as_it_may():
+    """With a cap above 1 a person is removed and another one is added, with half of epsilon each.
+
+    The changes of the steps are at most 1, and that of the replacement, their difference, is 2.
+    """
+    domain = Domain.unit_box(1, target=(-1, 1))
+    facts = {"domain": domain, "rows_per_person": 3, "mechanism": "linf", "fit_intercept": False}
+    X, y, persons = np.ones((8, 1)), np.ones(8), np.arange(8) // 4
+    there, before, after = np.arange(8) < 4, (X, y, persons), (X, -y, persons)
+    after = X, np.where(there, y, -y), persons
+    between = X[there], y[there], persons[there]
+    before, between, after = (
+        dict(zip(("X", "y", "groups"), own, strict=True)) for own in (before, between, after)
+    )
+    whole = replay(skdp.DPLinearRegression(**facts), before, after, choose=cases.without_noise)
+    assert whole.check().changes["moments"] == pytest.approx(2.0)
+    assert 0.99 <= whole.loss <= 1.0
+    step = skdp.DPLinearRegression(**facts, epsilon=0.5, neighbors="add_remove", n_public=2)
+    for pair in ((before, between), (between, after)):
+        found = replay(step, *pair, choose=cases.without_noise).check()
+        assert found.changes["moments"] == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize("share", [0.3, 0.8])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_every_release_of_the_inference_stage_is_seen(share, delta):
@@ -137,6 +176,40 @@ def test_delta_is_that_of_the_losses():
     # The mean is exceeded by 5 standard errors once in three million runs.
     assert found - 5 * error <= delta
     assert found > delta / 3
+
+
+# Tables without records
+
+
+@pytest.mark.parametrize("source", cases.SOURCES)
+@pytest.mark.parametrize("name", cases.ESTIMATORS)
+def test_a_table_without_records_is_fitted_where_their_number_is_private(name, source, tmp_path):
+    """An error would tell it from a table with one record."""
+    target = ["no", "yes"] if name in cases.CLASSIFIERS else (0.0, 1.0)
+    declared = cases.Declared({"p": (0, 1), "q": ["a", "b"]}, target, None)
+    table = cases.records(np.random.default_rng(0), declared, 1, False).assign(person=0)
+    weights = {"class_weight": {"no": 0.5}} if name in cases.CLASSIFIERS else {}
+    model = getattr(skdp, name)(
+        domain=Domain(declared.columns, target), neighbors="add_remove", **weights
+    )
+    for are_persons in (False, True):
+        pair = [
+            cases.call(own, source, are_persons, tmp_path / f"{len(own)}{are_persons}")
+            for own in (table, table[:0])
+        ]
+        assert replay(model, *pair).check().n_published
+
+
+@pytest.mark.parametrize("n", range(4))
+def test_a_part_of_a_search_may_have_no_records(n):
+    """Nor may an error tell that a part, one of which each record is drawn for, is empty."""
+    domain = Domain({"p": (0, 1)}, (0.0, 1.0))
+    X, y = domain.sample(n + 1, random_state=0, with_target=True)
+    model = skdp.DPLinearRegression(domain=domain, neighbors="add_remove")
+    search = PrivateSearchCV(model, {"fit_intercept": [True, False]})
+    assert replay(search, (X, y), (X[:n], y[:n])).check().n_published
+    bounds = partial(estimate_domain, columns={"p": "bounds"}, epsilon=1.0, neighbors="add_remove")
+    assert replay(bounds, (X,), (X[:n],)).check().n_published
 
 
 # Own estimators

@@ -19,6 +19,7 @@ from inner_replay import (
     ObjectivePerturbation,
     Perturbation,
     ScaledMoments,
+    ScaledRows,
     base_module,
     exact_gram,
     exact_sum,
@@ -36,11 +37,12 @@ from skdp import (
     DPLogisticRegression,
     Guarantee,
 )
-from skdp.noise import Laplace
+from skdp.noise import Laplace, independent
 from skdp.noise.independent import RepeatedNoise
 from skdp.testing import replay
 from skdp.trusted import NoisySum
 from skdp.trusted import noise as noises
+from skdp.trusted.change import length_in
 from skdp.trusted.noise import KNormNoise
 from skdp.trusted.randomness import publish_near
 
@@ -56,14 +58,20 @@ OTHER_X[3], OTHER_Y[3], OTHER_LABELS[3] = -9 * X[3], -9 * Y[3], 1 - LABELS[3]
 REGRESSION, CLASSES = (Domain.unit_box(3, target=target) for target in ((-1, 1), [0, 1]))
 
 
-def found(estimator, neighbors="replace_one"):
-    """Return the violations for the table and its neighbour."""
+def given(estimator, neighbors):
+    """Return an estimator with its domain, and the arguments of its fits to neighbouring tables."""
     is_classifier = hasattr(estimator, "classes")
     estimator.set_params(domain=CLASSES if is_classifier else REGRESSION, neighbors=neighbors)
     y, other = (LABELS, OTHER_LABELS) if is_classifier else (Y, OTHER_Y)
     pair = (X, y), (OTHER_X, other)
     if neighbors == "add_remove":
         pair = (X, y), (np.vstack([X, OTHER_X[3:4]]), np.append(y, other[3]))
+    return estimator, pair
+
+
+def found(estimator, neighbors="replace_one"):
+    """Return the violations for the table and its neighbour."""
+    estimator, pair = given(estimator, neighbors)
     found = replay(estimator, *pair)
     assert found.n_published
     return found.violations
@@ -86,8 +94,15 @@ def descent(**given):
     return DPCoordinateDescentRegressor(**{"n_passes": 3} | given)
 
 
+def gaussian():
+    """Return a descent whose budget the length of the changes of all passes spends."""
+    return descent(mechanism="gaussian", delta=0.01)
+
+
 SOUND = {
+    "descent, gaussian": gaussian,
     "linear": linear,
+    "moments": moments,
     "linear, add_remove": lambda: linear(n_public=10**6),
     "logistic": logistic,
     "descent": descent,
@@ -298,6 +313,22 @@ def a_factor_of_two_is_missed_in_the_linear_term(patch):
 @fault("change", lambda: logistic(mechanism="l2"))
 def rows_have_no_weights(patch):
     patch.setattr(Perturbation, "weigh", lambda self, coordinates: None)
+
+
+@fault("change", gaussian, "add_remove")
+def the_rows_of_a_pass_have_no_bounded_length(patch):
+    patch.setattr(ScaledRows, "_powers", lambda self, scaling: np.full(len(self.target), 1e-9))
+
+
+@fault("change", gaussian, "add_remove")
+def the_length_of_all_passes_is_that_of_one(patch):
+    """The checker believes it; the change of each pass is within its bound."""
+    patch.setattr(independent, "length_of", lambda shift: shift[0][0])
+
+
+@fault("change", lambda: linear(mechanism="gaussian", delta=0.01))
+def the_length_of_a_change_is_half(patch):
+    patch.setattr(noises, "length_in", lambda *given: length_in(*given) / 2)
 
 
 @fault("change", lambda: skdp.DPCoordinateDescentClassifier(class_weight={0: 0.5}, n_passes=3))

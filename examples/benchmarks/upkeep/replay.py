@@ -5,21 +5,25 @@
 A case has an estimator with random public parameters, a random domain (numbers, levels, splines,
 interactions, missing cells with rules), a small table from it, and a neighbour that differs in one
 record, or one person of 1 to 50 rows: with cells at their bounds or far beyond, missing cells,
-unknown levels, another label, or no such record. The tables are in memory, in batches, in a Parquet
-file or a dask collection. Published values are those that were drawn, those without noise, or far
-out. For each estimator the table has the cases, those that were refused by an error (the same for
-both tables), those with violations, the published values, and the greatest realised loss over
-epsilon without a delta. Every violation is printed with the number of its case, which
+unknown levels, another label, or no such record. Where the number of records is private, a table
+may have none. The tables are in memory, in batches, in files or a dask collection. Published values
+are those that were drawn, those without noise, or far out.
+
+For each estimator the table has the cases, those that were refused by an error (the same for both
+tables), those with violations, the published values, and the greatest realised loss over epsilon
+without a delta. Every violation is printed with the number of its case, which
 ``--cases 1 --seed <number>`` repeats.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +33,7 @@ import pandas as pd
 import skdp
 from examples.benchmarks.shared import report
 from skdp import Domain, Spline, estimate_domain
+from skdp.linear_model.losses import PseudoHuber, SharpLogistic, Softmax
 from skdp.model_selection import PrivateSearchCV
 from skdp.testing import replay
 from skdp.testing.recording import Replay
@@ -37,10 +42,11 @@ CLASSIFIERS = ("DPLogisticRegression", "DPCoordinateDescentClassifier")
 REGRESSORS = ("DPHuberRegressor", "DPLinearRegression", "DPCoordinateDescentRegressor")
 ESTIMATORS = (*CLASSIFIERS, *REGRESSORS)
 KINDS = (*ESTIMATORS, "PrivateSearchCV", "estimate_domain")
-SOURCES = ("memory", "memory", "batches", "parquet", "dask", "polars")
+SOURCES = ("frame", "dict", "polars", "arrow", "batches", "pairs", "csv", "feather")
+SOURCES += ("parquet", "folder", "dask")
 TARGET, PERSON = "target", "person"
 BOUNDS = [(-1, 1), (0, 1), (17, 90), (-1e6, 1e5), (1e-3, 2e-3)]
-LEVELS = [["f", "m"], ["a", "b", "c"], [f"job {k}" for k in range(7)]]
+LEVELS = [["f", "m"], ["a", "b", "c"], [f"job {k}" for k in range(7)], [1, 2.5, 7]]
 FAR = 1e300
 
 
@@ -53,10 +59,10 @@ class Case:
     estimator: Any
     table: Any
     neighbour: Any
-    choose: Callable[[Any], Any] | None
+    choose: Callable[[Any], Any] | None = None
 
     def run(self) -> Replay:
-        """Return the replay."""
+        """Return the replay, with the violations of both steps."""
         return replay(
             self.estimator, self.table, self.neighbour, seed=self.number, choose=self.choose
         )
@@ -68,27 +74,27 @@ def case(number: int, folder: str, kinds: tuple[str, ...] = KINDS) -> Case:
     kind = kinds[number % len(kinds)]
     fits_classes = kind in CLASSIFIERS or (kind == "PrivateSearchCV" and rng.random() < 0.5)
     declared = random_columns(rng, fits_classes)
-    domain = declared.domain(rng)
     neighbors = str(rng.choice(["replace_one", "add_remove"]))
     are_persons = rng.random() < 0.3
     tables = neighbouring(rng, declared, neighbors, are_persons, kind)
     far = partial(far_out, float(rng.choice([-30.0, 8.0])))
     choose = (None, None, without_noise, far)[rng.integers(4)]
+    in_memory = [_in_memory(table, are_persons) for table in tables]
     if kind == "estimate_domain":
-        return Case(number, kind, *_of_bounds(rng, declared, neighbors, are_persons, tables), None)
-    facts = {"domain": domain, "neighbors": neighbors, **budget(rng, kind)}
-    if are_persons and kind != "PrivateSearchCV" and rng.random() < 0.5:
-        facts["rows_per_person"] = 3
-    if kind == "PrivateSearchCV":
-        estimator, choose = _search(rng, fits_classes, facts), None
-        calls = [_in_memory(table, are_persons) for table in tables]
-        return Case(number, kind, estimator, *calls, choose)
+        return Case(number, kind, *_of_bounds(rng, declared, neighbors, in_memory))
+    facts = {"domain": declared.domain(rng), "neighbors": neighbors, **budget(rng, kind)}
+    if fits_classes and rng.random() < 0.2:
+        facts["domain"], facts["classes"] = replace_target(declared), declared.target
+    if are_persons and rng.random() < 0.5:
+        facts["rows_per_person"] = int(rng.choice([2, 3, 50]))
     if neighbors == "add_remove" and rng.random() < 0.5:
-        facts["n_public"] = int(rng.choice([50, 5000, 10**6]))
-    estimator = getattr(skdp, kind)(**facts, **parameters(rng, kind, declared, "delta" in facts))
+        facts["n_public"] = int(rng.choice([1, 50, 5000, 10**6]))
+    if kind == "PrivateSearchCV":
+        return Case(number, kind, _search(rng, declared, facts), *in_memory)
+    estimator = getattr(skdp, kind)(**facts, **parameters(rng, kind, declared, facts))
     source = str(rng.choice(SOURCES))
     calls = [
-        call(table, source, are_persons, Path(folder) / f"{number}-{k}.parquet")
+        call(table, source, are_persons, Path(folder) / f"{number}-{k}")
         for k, table in enumerate(tables)
     ]
     return Case(number, kind, estimator, *calls, choose)
@@ -100,13 +106,20 @@ class Declared:
 
     columns: dict[str, Any]
     target: Any
-    missing: str | None
+    missing: Any = None
+    other: dict[str, Any] | None = None
 
     def domain(self, rng: np.random.Generator) -> Domain:
-        """Return the domain, of some with an interaction."""
-        found = Domain(self.columns, self.target, missing=self.missing)
+        """Return the domain, of some with interactions."""
+        found = self.whole()
         apart = [name for name, own in self.columns.items() if not isinstance(own, tuple)]
-        return found.interact(*apart[:2]) if len(apart) > 1 and rng.random() < 0.3 else found
+        for pair in [*combinations(apart, 2)][: rng.choice([0, 0, 1, 3])]:
+            found = found.interact(*pair)
+        return found
+
+    def whole(self) -> Domain:
+        """Return the domain without interactions."""
+        return Domain(self.columns, self.target, self.other, self.missing)
 
     def bounds(self, name: str) -> tuple[float, float]:
         """Return the bounds of a column of numbers, or of the target."""
@@ -114,113 +127,163 @@ class Declared:
         low, high = (own.lower, own.upper) if isinstance(own, Spline) else own
         return float(low), float(high)
 
+    def types(self) -> dict[str, str]:
+        """Return the types of columns of levels, which do not depend on cells."""
+        kinds = {name: own for name, own in self.columns.items() if isinstance(own, list)}
+        return {n: "string" if isinstance(own[0], str) else "float" for n, own in kinds.items()}
+
+    def may_miss(self, name: str) -> bool:
+        """Return whether there is a rule for missing cells of a column."""
+        own = self.columns.get(name)
+        rule = self.missing.get(name) if isinstance(self.missing, dict) else self.missing
+        return own is not None and (rule is not None or getattr(own, "missing", None) is not None)
+
+
+def replace_target(declared: Declared) -> Domain:
+    """Return the domain without the labels."""
+    return replace(declared, target=None).whole()
+
 
 def random_columns(rng: np.random.Generator, fits_classes: bool) -> Declared:
     """Return one to four columns and a target."""
     columns: dict[str, Any] = {}
     for name in "pqrs"[: rng.integers(1, 5)]:
-        bounds = BOUNDS[rng.integers(len(BOUNDS))]
-        spline = Spline(*bounds, knots=int(rng.integers(1, 4)), degree=int(rng.integers(0, 4)))
+        low, high = bounds = BOUNDS[rng.integers(len(BOUNDS))]
+        knots = (low + (high - low) / 3, low + (high - low) / 2)
+        spline = Spline(
+            *bounds,
+            knots=knots if rng.random() < 0.3 else int(rng.integers(1, 5)),
+            degree=int(rng.integers(0, 4)),
+            missing=[None, None, "indicator", "middle", (low + high) / 2][rng.integers(5)],
+        )
         levels = LEVELS[rng.integers(len(LEVELS))]
         columns[name] = [bounds, bounds, levels, spline][rng.integers(4)]
     target: Any = BOUNDS[rng.integers(len(BOUNDS))]
     if fits_classes:
-        target = ["no", "yes"] if rng.random() < 0.7 else ["a", "b", "c"]
-    return Declared(columns, target, "indicator" if rng.random() < 0.3 else None)
+        target = [["no", "yes"], ["no", "yes"], ["a", "b", "c"], [0, 1]][rng.integers(4)]
+    numbers = [name for name, own in columns.items() if not isinstance(own, list)]
+    rules = [None, None, None, "indicator", dict.fromkeys(numbers, "middle")]
+    other = {name: own[-1] for name, own in columns.items() if isinstance(own, list)}
+    return Declared(columns, target, rules[rng.integers(5)], other if rng.random() < 0.3 else None)
 
 
 def budget(rng: np.random.Generator, kind: str) -> dict[str, float]:
     """Return an epsilon, and a delta for some."""
     least = 1.0 if kind == "PrivateSearchCV" else 0.05
-    found = {"epsilon": float(rng.choice([least, 0.3, 1.0, 3.0, 20.0]))}
-    found["epsilon"] = max(found["epsilon"], least)
+    found = {"epsilon": max(float(rng.choice([0.05, 0.3, 1.0, 3.0, 20.0])), least)}
     return found | ({"delta": 1e-6} if rng.random() < 0.35 else {})
 
 
-def parameters(
-    rng: np.random.Generator, kind: str, declared: Declared, has_delta: bool
-) -> dict[str, Any]:
-    """Return random public parameters of an estimator, most of them the defaults."""
+def options_of(kind: str, declared: Declared, has_delta: bool) -> dict[str, list[Any]]:
+    """Return values of public parameters, one of which is drawn for each."""
     options: dict[str, list[Any]] = {"fit_intercept": [True, True, False]}
-    gaussian = ["gaussian", "elliptic"] if has_delta else []
+    gaussian = ["gaussian", "elliptic"] * has_delta
+    laws = ["laplace", "logistic"] + ["gaussian", "subbotin", "flipped_huber"] * has_delta
+    auto = "auto"
     if kind in ("DPLogisticRegression", "DPHuberRegressor"):
         options |= {
-            "mechanism": ["auto", "auto", "auto", "l1", "l2", "linf", "hull", *gaussian],
-            "q": ["auto", "auto", 0.5],
-            "regularization": ["auto", "auto", 1.0],
-            "scaling_share": ["auto", 0, 0.2],
-            "additive": [None, None, None, "auto", 2],
+            "mechanism": [auto, auto, auto, "l1", "l2", "linf", "hull", *laws[:2], *gaussian],
+            "q": [auto, auto, 0.2, 0.9],
+            "regularization": [auto, auto, 0.0, 1.0, 1000.0],
+            "scaling_share": [auto, 0, 0.2, 0.7],
+            "additive": [None, None, None, auto, 1, 3],
         }
     if kind == "DPLogisticRegression":
-        options["loss"] = ["auto", "auto", "sharp", "logistic"]
+        options["loss"] = [auto, auto, "sharp", "logistic", SharpLogistic(0.6)]
+        if len(declared.target) > 2:
+            options["loss"] = [auto, auto, "sharp", "logistic", Softmax(len(declared.target), 0.5)]
     if kind == "DPHuberRegressor":
-        options["threshold"] = ["auto", "auto", 0.5]
+        low, high = declared.bounds(TARGET)
+        options["threshold"] = [auto, auto, (high - low) / 3, (high - low) / 1000]
+        options["loss"] = ["pseudo_huber", "pseudo_huber", PseudoHuber(0.1)]
     if kind == "DPLinearRegression":
-        options["mechanism"] = ["auto"] * 4 + ["l1", "l2", "linf", "matrix", *gaussian]
-        options["postprocess"] = ["auto", "ridge", "psd"]
+        named = [auto] * 9 + ["l1", "l2", "linf", "hull", "matrix"] * 2
+        options["mechanism"] = [*named, "laplace", *gaussian]
+        options["postprocess"] = [auto, auto, "ridge", "psd", "pinv"]
     if "Descent" in kind:
+        width = 1.0 if kind in CLASSIFIERS else float(np.ptp(declared.bounds(TARGET)))
         options |= {
-            "penalty": ["auto", "l1", "l2", None],
-            "alpha": ["auto", 0.01],
-            "n_passes": ["auto", 1, 3],
-            "order": ["cyclic", "random", "greedy"],
-            "clip": ["auto", "auto", None],
+            "mechanism": [auto] * 6 + [*laws[:2], *laws],
+            "penalty": [auto, auto, "l1", "l2", "elasticnet", None],
+            "alpha": [auto, auto, 0.0, 0.01, 100.0],
+            "l1_ratio": [0.5, 0.0, 1.0],
+            "n_passes": [auto, auto, 1, 3, 12],
+            "step_size": [auto, auto, 0.1, 3.0, 1e30],
+            "order": ["cyclic", "cyclic", "random", "greedy"],
+            "clip": [auto, auto, None, width / 2, width / 100],
             "average": [True, False],
-            "scaling_share": ["auto", 0, 0.3],
+            "scaling_share": [auto, 0, 0.3],
+            "callback": [None, None, stops],
         }
-        options["mechanism"] = ["auto", "auto", "laplace", "logistic", *gaussian[:1]]
     if kind in CLASSIFIERS:
         options["class_weight"] = [None, None, {declared.target[0]: 0.3}]
+    return options
+
+
+def parameters(
+    rng: np.random.Generator, kind: str, declared: Declared, facts: dict[str, Any]
+) -> dict[str, Any]:
+    """Return random public parameters of an estimator, many of them the defaults."""
+    options = options_of(kind, declared, "delta" in facts)
     found = {name: values[rng.integers(len(values))] for name, values in options.items()}
+    # Some values exclude others.
+    has_splines = any(isinstance(own, Spline) for own in declared.columns.values())
+    if has_splines and isinstance(found.get("clip"), float):
+        found["clip"] = None
+    if "Descent" in kind and rng.random() < 0.2:
+        rows = () if kind in REGRESSORS else (max(1, len(declared.target) % 2 * 3),)
+        coef = rng.normal(size=(*rows, len(facts["domain"].encoded_names())))
+        found["start"] = coef, rng.normal(size=rows)
     is_plain = found.get("class_weight") is None and found.get("additive") is None
     if is_plain and len(declared.target) == 2 and rng.random() < 0.2:
-        found["inference_share"] = 0.5
+        found["inference_share"] = float(rng.choice([0.2, 0.8]))
     return found
+
+
+def stops(progress: Any) -> bool:
+    """Return whether the first two passes are made."""
+    return bool(progress.n_pass > 1)
 
 
 def neighbouring(
     rng: np.random.Generator, declared: Declared, neighbors: str, are_persons: bool, kind: str
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+) -> list[pd.DataFrame]:
     """Return two tables that differ in one row or person, in either order."""
-    units = int(rng.choice([1, 2, 5, 20, 60, 600])) + 20 * (kind == "PrivateSearchCV")
+    units = int(rng.choice([0, 1, 2, 5, 20, 60, 600]))
+    if neighbors == "replace_one":
+        units = max(units, 20 if kind == "PrivateSearchCV" else 1)
     sizes = rng.choice([1, 1, 2, 7, 50], units) if are_persons else np.ones(units, int)
     base = records(rng, declared, int(sizes.sum()), rng.random() < 0.3)
     base[PERSON] = np.repeat(np.arange(units), sizes)
     other = records(rng, declared, int(rng.choice([1, 3, 50])) if are_persons else 1, True)
-    at = int(rng.integers(units))
+    at = units if neighbors == "add_remove" else int(rng.integers(units))
+    other[PERSON] = at
     before, after = base[base[PERSON] < at], base[base[PERSON] > at]
-    if neighbors == "replace_one":
-        other[PERSON] = at
-        found = [base, pd.concat([before, other, after], ignore_index=True)]
-    else:
-        other[PERSON] = units
-        found = [base, pd.concat([base, other], ignore_index=True)]
-    levels = {name: "string" for name, own in declared.columns.items() if isinstance(own, list)}
-    first, second = (found[k].astype(levels) for k in rng.permutation(2))
-    return first, second
+    found = [base, pd.concat([before, other, after], ignore_index=True)]
+    return [found[k].astype(declared.types()) for k in rng.permutation(2)]
 
 
 def records(rng: np.random.Generator, declared: Declared, n: int, extreme: bool) -> pd.DataFrame:
     """Return records, some cells of which are at bounds, far beyond, missing or not declared."""
-    domain = Domain(declared.columns, declared.target, missing=declared.missing)
-    X, y = domain.sample(n, int(rng.integers(2**31)), with_target=True)
-    table = pd.DataFrame(X).assign(**{TARGET: y})
-    if not extreme:
+    X, y = declared.whole().sample(max(n, 1), int(rng.integers(2**31)), with_target=True)
+    table = pd.DataFrame(X).assign(**{TARGET: y})[:n]
+    if not extreme or n == 0:
         return table
     is_far = bool(rng.random() < 0.5)
     for name in table:
-        if isinstance(declared.columns.get(name, declared.target), list):
+        levels = declared.columns.get(name, declared.target)
+        if isinstance(levels, list):
             if name != TARGET and rng.random() < 0.2:
-                table[name] = "not declared"
+                table[name] = "not declared" if isinstance(levels[0], str) else 999.0
             elif name != TARGET or rng.random() < 0.5:
                 table[name] = table[name].iloc[0]
-            if name != TARGET and declared.missing is not None and rng.random() < 0.3:
+            if declared.may_miss(name) and rng.random() < 0.3:
                 table[name] = None
         else:
             low, high = declared.bounds(str(name))
             ends = [low, high, -FAR, FAR] if is_far else [low, high]
             cells = rng.choice(ends, n) if rng.random() < 0.5 else np.full(n, rng.choice(ends))
-            if name != TARGET and declared.missing is not None:
+            if declared.may_miss(name):
                 cells[rng.random(n) < 0.5] = np.nan
             table[name] = cells
     return table
@@ -233,15 +296,29 @@ def call(table: pd.DataFrame, source: str, are_persons: bool, path: Path) -> dic
     """Return the arguments of ``fit`` for a table from a source."""
     if not are_persons:
         table = table.drop(columns=PERSON)
-    given: dict[str, Any] = {"target": TARGET} | ({"groups": PERSON} if are_persons else {})
-    return {"X": _source(table, source, path), **given}
+    groups = {"groups": PERSON} if are_persons else {}
+    if source == "pairs":
+        return {"X": lambda: [(t.drop(columns=TARGET), t[TARGET]) for t in cut(table)], **groups}
+    return {"X": _source(table, source, path), "target": TARGET, **groups}
+
+
+def cut(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Yield batches of a table; the last one has no rows."""
+    return (table[at : at + 7] for at in range(0, len(table) + 7, 7))
 
 
 def _source(table: pd.DataFrame, source: str, path: Path) -> Any:
     if source == "batches":
-        return lambda: (table[at : at + 7] for at in range(0, len(table), 7))
-    if source == "parquet":
-        table.to_parquet(path, index=False)
+        return lambda: cut(table)
+    if source == "folder":
+        path.mkdir()
+        for k, part in enumerate((table[:9], table[9:])):
+            part.to_parquet(path / f"{k}.parquet", index=False)
+        return path
+    if source in ("csv", "feather", "parquet"):
+        path = path.with_suffix(f".{source}")
+        write = getattr(table, f"to_{source}")
+        write(path) if source == "feather" else write(path, index=False)
         return str(path)
     if source == "dask":
         import dask.dataframe as dd
@@ -251,7 +328,11 @@ def _source(table: pd.DataFrame, source: str, path: Path) -> Any:
         import polars as pl
 
         return pl.from_pandas(table)
-    return table
+    if source == "arrow":
+        import pyarrow as pa
+
+        return pa.Table.from_pandas(table, preserve_index=False)
+    return {str(name): table[name].to_numpy() for name in table} if source == "dict" else table
 
 
 def _in_memory(table: pd.DataFrame, are_persons: bool) -> dict[str, Any]:
@@ -259,32 +340,58 @@ def _in_memory(table: pd.DataFrame, are_persons: bool) -> dict[str, Any]:
     return {"X": table.drop(columns=[TARGET, PERSON]), "y": table[TARGET], **groups}
 
 
-def _search(rng: np.random.Generator, fits_classes: bool, facts: dict[str, Any]) -> PrivateSearchCV:
+GRIDS: dict[str, dict[str, list[Any]]] = {
+    "DPLogisticRegression": {"regularization": [0.0, "auto"], "loss": ["logistic", "sharp"]},
+    "DPHuberRegressor": {"q": [0.3, 0.7], "additive": [None, 2]},
+    "DPLinearRegression": {"mechanism": ["auto", "l1", "l2"]},
+    "DPCoordinateDescentClassifier": {"n_passes": [1, 3], "order": ["cyclic", "greedy"]},
+    "DPCoordinateDescentRegressor": {"penalty": ["auto", "l1"], "scaling_share": ["auto", 0]},
+}
+SCORES = {
+    True: [None, "balanced_accuracy", "neg_log_loss"],
+    False: [None, "neg_mean_squared_error", "neg_mean_absolute_error"],
+}
+
+
+def _search(rng: np.random.Generator, declared: Declared, facts: dict[str, Any]) -> PrivateSearchCV:
     own = {name: facts.pop(name) for name in ("epsilon", "delta") if name in facts}
-    if fits_classes:
-        kind, grid = CLASSIFIERS[rng.integers(2)], {"fit_intercept": [True, False]}
-    else:
-        kind, grid = REGRESSORS[rng.integers(3)], {"fit_intercept": [True, False]}
-    share = ["auto", 0.0, 0.3][rng.integers(3)]
-    return PrivateSearchCV(getattr(skdp, kind)(**facts), grid, refit_share=share, **own)
+    fits_classes = isinstance(declared.target, list)
+    kinds = CLASSIFIERS if fits_classes else REGRESSORS
+    kind = kinds[rng.integers(len(kinds))]
+    intercepts = {"fit_intercept": [True, False]}
+    scores = SCORES[fits_classes]
+    return PrivateSearchCV(
+        getattr(skdp, kind)(**facts),
+        intercepts if rng.random() < 0.5 else GRIDS[kind],
+        scoring=scores[rng.integers(len(scores))],
+        held_out=float(rng.choice([0.2, 0.5])),
+        refit_share=["auto", 0.0, 0.3][rng.integers(3)],
+        **own,
+    )
 
 
 def _of_bounds(
-    rng: np.random.Generator, declared: Declared, neighbors: str, are_persons: bool, tables: Any
+    rng: np.random.Generator, declared: Declared, neighbors: str, tables: list[dict[str, Any]]
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """Return the estimation of a domain, and its arguments for both tables."""
     columns = {
-        name: "levels" if isinstance(own, list) else "bounds"
+        name: own
+        if isinstance(own, Spline) or rng.random() < 0.2
+        else ("bounds" if isinstance(own, tuple) else "levels" if str(own[0]) > "f" else own)
         for name, own in declared.columns.items()
     }
+    apart = [name for name, own in columns.items() if not isinstance(own, Spline)]
+    if apart and not {"bounds", "levels"} & {*map(str, columns.values())}:
+        columns[apart[0]] = "levels" if isinstance(columns[apart[0]], list) else "bounds"
+    targets = [None, declared.target, "bounds" if isinstance(declared.target, tuple) else None]
     facts: dict[str, Any] = {"columns": columns, "missing": declared.missing}
-    facts["neighbors"] = neighbors
-    facts |= {"epsilon": float(rng.choice([0.3, 1.0, 5.0])), "limit": 1e6}
+    facts |= {"neighbors": neighbors, "target": targets[rng.integers(3)]}
+    facts |= {"epsilon": float(rng.choice([0.3, 1.0, 5.0]))}
+    facts["limit"] = [1e6, 1e-2, {"p": 1e100}][rng.integers(3)]
     facts["delta"] = 1e-6 if "levels" in columns.values() or rng.random() < 0.5 else 0.0
-    own = [_in_memory(table, are_persons) for table in tables]
-    for arguments in own:
-        arguments.pop("y")
-    return partial(estimate_domain, **facts), own[0], own[1]
+    if facts["target"] != "bounds":
+        tables = [{name: own for name, own in t.items() if name != "y"} for t in tables]
+    return partial(estimate_domain, **facts), tables[0], tables[1]
 
 
 # Values that are published in the place of those that were drawn
@@ -339,7 +446,7 @@ def run(numbers: range, kinds: tuple[str, ...] = KINDS, log: Any = print) -> dic
             if found.violations:
                 log(f"case {number}, {own.estimator!r}: {found}")
             for path in Path(folder).iterdir():
-                path.unlink()
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
     return sums
 
 

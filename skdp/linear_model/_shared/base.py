@@ -53,6 +53,7 @@ from skdp.linear_model.validation import (
     estimated_by,
     label_weights,
     numbered,
+    refuse_empty,
     refuse_unsupported,
     sorted_labels,
     spent_note,
@@ -309,7 +310,7 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
                 raise fail("y", rule, None, "Name the target column.")
             return self._distant(X, target, groups)
         X, y, groups = split_frame(X, y, target, groups)
-        X = check_table(self, X, self.domain, reset=True)
+        X = check_table(self, X, self.domain, reset=True, neighbors=self.neighbors)
         encoded, labels, attributes = self._target(y, len(X))
         memory = partial(MemoryRows, X=X, target=encoded)
         if groups is None:
@@ -330,8 +331,7 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             spell_levels(data, self.domain, target, attributes.get("classes_"))
         if isinstance(data, Collection):
             data = data.only(columns_to_read(self.domain, data.names, target, groups))
-        if data.n == 0:
-            raise ValueError("X must have records: found 0 sample(s), a minimum of 1 is required.")
+        refuse_empty(data.n, self.neighbors)
         known = groups_of(data, groups, int(self.rows_per_person))
         n, unit = (data.n, "row") if known is None else (known.n, "person")
         # With a cap above 1 the weight of a person is private; see `_is_whole`.

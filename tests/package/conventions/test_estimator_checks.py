@@ -3,6 +3,7 @@
 import pytest
 import sklearn
 from public_estimators import all_estimators
+from sklearn.base import is_regressor
 from sklearn.utils.estimator_checks import (
     check_class_weight_classifiers,
     check_classifiers_train,
@@ -92,6 +93,9 @@ FOR_TWO = {
         for kind in (DPLogisticRegression, DPCoordinateDescentClassifier)
     },
 }
+PRIVATE = {
+    "check_estimators_empty_data_messages": "whether there are records is private, as their number"
+}
 # The numbers of columns of the tables in scikit-learn's checks; a domain declares one.
 WIDTHS = (1, 2, 3, 4, 5, 10, 20)
 READS_NO_CELL = "fit checks the columns only; transform raises the error"
@@ -110,9 +114,14 @@ def test_no_estimator_is_left_out():
     assert {type(one) for one in settings} == set(all_estimators().values())
 
 
-@parametrize_with_checks([*MODELS, *SEARCHES])
+def expected(estimator):
+    """Return the one check that fails if the number of records is private."""
+    is_private = getattr(estimator, "neighbors", "") == "add_remove" and is_regressor(estimator)
+    return PRIVATE if is_private else {}
+
+
+@parametrize_with_checks([*MODELS, *SEARCHES], expected_failed_checks=expected)
 def test_scikit_learn_agrees(estimator, check):
-    """No check is expected to fail."""
     check(estimator)
 
 

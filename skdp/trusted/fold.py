@@ -22,6 +22,7 @@ from skdp.trusted.grid import Masses, multiples
 
 Parts = Sequence[tuple[Masses, int]]
 
+# Two units in the last place of the proofs, which are of 2^-53.
 _UNIT = np.finfo(float).eps
 # The relative error of a transform of n numbers is less than this times log2(n) (Higham 2002,
 # Theorem 24.2, has 7 units in the last place for each step).

@@ -20,6 +20,7 @@ from skdp.trusted.arrays import FloatArray
 from skdp.trusted.identity import remembered
 from skdp.trusted.losses import Profile
 
+# Two units in the last place of the proofs, which are of 2^-53.
 _UNIT = np.finfo(float).eps
 # Bounds on the relative error of a profile's delta and tails, and on the error of its epsilon
 # relative to the greatest of the grid, times 1 - the log of delta (losses.Profile, `depth_of`).

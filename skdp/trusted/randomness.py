@@ -157,7 +157,8 @@ class Lattice:
         if not ((deviation >= 2.0**-900) & (deviation <= 2.0**900)).all():
             remedy = "Use other units for the released value, or another epsilon."
             raise fail("noise", "have standard deviations from 2^-900 to 2^900", remedy=remedy)
-        check_interval("granularity", granularity, 0.0, 2.0**-20, "right")
+        remedy = "Release fewer numbers, or choose a map of a lesser condition number."
+        check_interval("granularity", granularity, 0.0, 2.0**-20, "right", remedy)
         # 57 bits suffice, and with more the dither would not fit 64 bits.
         precision = min(57, -int(_log2_above(np.array(granularity))))
         fine = _log2_above(deviation) - precision

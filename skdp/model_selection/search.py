@@ -84,9 +84,10 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
         Steps before it must learn nothing from data: ``domain.encoder()``, a transformer that
         needs no fit, or a ``FrozenEstimator`` of one that was fitted to public data. What steps
         from outside this package print, warn of or refuse (a part without rows, say) may depend
-        on the data, and the guarantee does not cover it; a warning says so. Columns of a ColumnTransformer are selected by names or
-        positions, and not by a function. A pipeline must have no ``memory``, because a cache
-        writes private rows to disk. The estimator must not contain another search.
+        on the data, and the guarantee does not cover it; a warning says so. Columns of a
+        ColumnTransformer are selected by names or positions, and not by a function. A pipeline
+        must have no ``memory``, because a cache writes private rows to disk. The estimator must
+        not contain another search.
     param_grid : dict or list of dict
         As in scikit-learn; it may replace whole steps. ``epsilon``, ``delta``, ``ledger``,
         ``random_state``, ``neighbors``, ``n_public``, ``classes`` and ``domain`` are the same

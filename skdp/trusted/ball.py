@@ -110,10 +110,10 @@ def member_of(ball: Any, member: str) -> Any:
     return method if is_our_class(gauge) or not is_our_class(kind) else None
 
 
-def known(ball: Any, member: str, *args: Any) -> FloatArray | None:
+def known(ball: NormBall, member: str) -> FloatArray | None:
     """Return the value of an optional member, or None if it is missing or raises ValueError."""
     try:
-        return np.asarray(ask(ball, member, *args), dtype=float)
+        return np.asarray(ask(ball, member), dtype=float)
     except (AttributeError, ValueError):
         return None
 
@@ -130,7 +130,7 @@ def half_widths(ball: NormBall) -> FloatArray:
         raise fail("ball", "have extreme_points() or bounding_box()", type(ball), remedy) from None
 
 
-def parts_of(ball: Any) -> list[NormBall]:
+def parts_of(ball: NormBall) -> list[NormBall]:
     """Return the balls in the attributes ``balls`` and ``ball`` of a ball."""
     return [*getattr(ball, "balls", ()), *([ball.ball] if hasattr(ball, "ball") else [])]
 

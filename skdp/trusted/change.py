@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.ball import LpBall, NormBall, half_widths, known, member_of, parts_of
@@ -71,7 +71,7 @@ def greatest_gauge(ball: NormBall, over: NormBall) -> float:
     )
 
 
-def gauge_error(ball: Any) -> float:
+def gauge_error(ball: NormBall) -> float:
     """Return a bound on the relative error of a gauge, beyond that of sums, from linear maps."""
     return float(getattr(ball, "gauge_error", 0.0)) + sum(map(gauge_error, parts_of(ball)))
 
@@ -159,7 +159,7 @@ def greatest_listed_square(ball: NormBall, weights: FloatArray) -> float:
     return box
 
 
-def greatest_image(matrix: FloatArray, ball: Any) -> float:
+def greatest_image(matrix: FloatArray, ball: NormBall) -> float:
     """Return an upper bound on the greatest |R z|_2^2 over the points z of a ball."""
     own = member_of(ball, "greatest_image")
     if own is not None:
@@ -176,7 +176,7 @@ def greatest_image(matrix: FloatArray, ball: Any) -> float:
     return float(min(bounds)) * ROUND_UP
 
 
-def greatest_length(factor: Any, ball: Any) -> float:
+def greatest_length(factor: ArrayLike, ball: NormBall) -> float:
     """Return a bound on |A^-1 u|_2 over the points u of a ball; A may be a number or a vector."""
     a, dim = np.asarray(factor), ball.dim
     if a.ndim < 2:

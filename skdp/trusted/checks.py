@@ -54,7 +54,7 @@ def converted(call: Callable[[], T], name: str, rule: str, remedy: str = "") -> 
     raise fail(name, rule, remedy=remedy)
 
 
-def check_positive(name: str, value: Any, remedy: str = "") -> float:
+def check_positive(name: str, value: object, remedy: str = "") -> float:
     """Return ``value`` as a float in (0, inf)."""
     number = _as_float(value)
     # ``not >`` also catches NaN.
@@ -63,7 +63,7 @@ def check_positive(name: str, value: Any, remedy: str = "") -> float:
     return number
 
 
-def check_epsilon(value: Any, remedy: str = "") -> float:
+def check_epsilon(value: object, remedy: str = "") -> float:
     """Return an epsilon as a float; calibrations are accurate from 1e-12 to 1e12."""
     epsilon = check_positive("epsilon", value, remedy)
     if not 1e-12 <= epsilon <= 1e12:
@@ -72,7 +72,7 @@ def check_epsilon(value: Any, remedy: str = "") -> float:
 
 
 def check_interval(
-    name: str, value: Any, lower: float, upper: float, closed: str = "both", remedy: str = ""
+    name: str, value: object, lower: float, upper: float, closed: str = "both", remedy: str = ""
 ) -> float:
     """Return ``value`` as a float between ``lower`` and ``upper``.
 
@@ -87,7 +87,7 @@ def check_interval(
     return number
 
 
-def check_choice(name: str, value: Any, choices: Collection[str], remedy: str = "") -> str:
+def check_choice(name: str, value: object, choices: Collection[str], remedy: str = "") -> str:
     """Return ``value`` if it is one of the strings in ``choices``."""
     if not isinstance(value, str) or value not in choices:
         raise fail(name, f"be one of {sorted(choices)}", value, remedy)
@@ -104,14 +104,14 @@ def check_count(name: str, value: Any, least: int = 1, remedy: str = "", most: i
     return int(value)
 
 
-def check_flag(name: str, value: Any) -> bool:
+def check_flag(name: str, value: object) -> bool:
     """Return ``value`` if it is True or False."""
     if not isinstance(value, bool | np.bool_):
         raise fail(name, "be True or False", value)
     return bool(value)
 
 
-def check_jobs(value: Any) -> None:
+def check_jobs(value: object) -> None:
     """Raise unless ``value`` is a number of workers, as of joblib."""
     size = abs(_as_float(value))
     if value is not None and not (0 < size <= _WORKERS and size % 1 == 0):
@@ -126,12 +126,12 @@ def check_entries(name: str, value: Any) -> tuple[Any, ...]:
         raise fail(name, "be a sequence", value) from None
 
 
-def check_positives(name: str, value: Any) -> tuple[float, ...]:
+def check_positives(name: str, value: object) -> tuple[float, ...]:
     """Return the entries of a sequence as floats in (0, inf)."""
     return tuple(check_positive(name, entry) for entry in check_entries(name, value))
 
 
-def check_numbers(name: str, value: Any) -> NDArray[np.float64]:
+def check_numbers(name: str, value: object) -> NDArray[np.float64]:
     """Return a copy of numbers as an array of floats."""
     try:
         return np.array(value, dtype=np.float64)
@@ -170,7 +170,7 @@ def _is_by_hand(value: object) -> bool:
     return own or issubclass(kind, Number | str | bytes | range | PurePath | type | FunctionType)
 
 
-def _as_float(value: Any) -> float:
+def _as_float(value: object) -> float:
     """Return a number as a float, and NaN for anything else."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return math.nan

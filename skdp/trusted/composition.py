@@ -137,8 +137,8 @@ def sides(parts: Losses) -> list[Losses]:
 
 @remembered(maxsize=1024)
 def _tells(loss: Profile) -> bool:
-    """Return whether a loss is not 0."""
-    return bool(loss.log_delta(0.0) > -np.inf)
+    """Return whether a loss is not 0; one that is no number counts as a loss."""
+    return bool(loss.log_delta(0.0) != -np.inf)
 
 
 def folded(parts: Losses, outline: GridPlan) -> Folded:

@@ -26,6 +26,7 @@ from skdp.noise.independent import Releases
 from skdp.noise.matrix import RowsWithin
 from skdp.privacy import Guarantee
 from skdp.trusted.certify import certify
+from skdp.trusted.change import greatest_gauge, greatest_square
 from skdp.trusted.losses import PairLoss
 from skdp.trusted.releases import NoisySum, PrivateChoice
 from skdp.trusted.statement import NotPrivate, Public, Spent
@@ -279,3 +280,75 @@ def test_the_first_factor_that_the_checker_accepts_is_taken():
     with pytest.raises(NotPrivate):
         certified_at_first(needing(1.1))
     assert seen[1:4] == [1.0, 1 + 1e-6, 1 + 1e-5]
+
+
+def test_a_sum_that_is_published_several_times_counts_as_often():
+    change = Sensitivity(LpBall(3))
+    for mechanism, delta in (("l2", 0.0), ("gaussian", 1e-6)):
+        noise = calibrate(mechanism, change, epsilon=0.3, delta=delta)
+        thrice = NoisySum("sums", change, noise, times=3)
+        apart = [replace(thrice, times=1)] * 3
+        assert thrice.spent(Public(1.0)).losses[0][1] == 3
+        for epsilon in (0.31, 0.899):
+            accepted = [is_accepted(own, Public(epsilon, delta)) for own in ([thrice], apart)]
+            assert accepted[0] == accepted[1]
+        assert refused([thrice], Public(0.31, delta))
+
+
+def is_accepted(releases, public):
+    try:
+        certify(releases, public)
+    except NotPrivate:
+        return False
+    return True
+
+
+def test_the_checker_names_foreign_parts_itself():
+    class Stated:
+        guarantee = Guarantee(0.5)
+
+    own = NoisySum("sums", Sensitivity(LpBall(2)), Stated())
+    (sentence,) = certify([own], Public(0.5)).assumptions
+    assert "Stated" in sentence
+
+
+def test_a_loss_that_is_no_number_is_refused():
+    class Nothing:
+        symmetric = True
+
+        def log_delta(self, epsilon):
+            return np.full(np.shape(epsilon), np.nan)
+
+        def reversed(self):
+            return self
+
+    one = Unknown(math.inf, ((Nothing(), 1),))
+    assert refused([one], Public(1.0, 0.5))
+
+
+def test_members_of_a_class_with_another_gauge_are_not_used():
+    """A subclass from outside has corners and squares of its own, or none."""
+
+    class Wider(LpBall):
+        def gauge(self, v):
+            return super().gauge(v) / 2
+
+        def bounding_box(self):
+            return 2 * super().bounding_box()
+
+    wide = Wider(2, p=1)
+    assert greatest_square(wide, np.ones(2)) >= 4
+    assert greatest_gauge(LpBall(2), ProductBall((wide,))) >= 2
+    assert greatest_square(LpBall(2, p=1), np.ones(2)) < 1.1
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, 4.0, 10.0, math.inf])
+def test_the_greatest_square_of_an_lp_ball_is_reached(p):
+    """Against a search over its sphere (docs/proofs/gaussian.md, Theorem 4 (1))."""
+    rng, weights = np.random.default_rng(0), np.array([1.0, 0.5, 0.2])
+    points = np.abs(rng.standard_normal((200_000, 3))) ** rng.uniform(0.2, 3.0, (200_000, 1))
+    points = np.concatenate([points, np.eye(3), np.ones((1, 3))])
+    points /= LpBall(3, p=p).gauge(points)[:, None]
+    found = float((points**2 @ weights).max())
+    bound = greatest_square(LpBall(3, p=p), weights)
+    assert found <= bound <= found * 1.001

@@ -4,7 +4,6 @@ from skdp.mechanisms.calibrate import Auto, calibrate
 from skdp.mechanisms.gaussian import EllipticGaussian, IsotropicGaussian
 from skdp.mechanisms.independent import Independent, calibrate_releases
 from skdp.mechanisms.knorm import EllipticKNorm, KNorm
-from skdp.mechanisms.law_map import LawMap, law_map
 from skdp.mechanisms.matrix import MatrixLaplace
 from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.noise.independent import IndependentNoise, Releases, RepeatedNoise
@@ -21,7 +20,6 @@ __all__ = [
     "IsotropicGaussian",
     "KNorm",
     "KNormNoise",
-    "LawMap",
     "MatrixGaussianNoise",
     "MatrixLaplace",
     "MatrixLaplaceNoise",
@@ -30,6 +28,5 @@ __all__ = [
     "Sensitivity",
     "calibrate",
     "calibrate_releases",
-    "law_map",
     "release",
 ]

@@ -12,19 +12,20 @@ import pytest
 
 from examples.benchmarks.upkeep import size
 
-# Replay (930 lines, with values of any type) and proofs in files of models (900) are in it.
+# Replay (1,000 lines, with values of any type) and proofs in files of models (900) are in it, and
+# the imports and first lines of the checker's files, which import nothing else, and of theorems.
 SIZES = {
-    "lines of skdp": 46_300,
-    "files of skdp": 161,
-    "lines of tests": 45_230,
-    "lines with Any": 1_142,
-    "lines of imports": 2_755,
+    "lines of skdp": 46_560,
+    "files of skdp": 165,
+    "lines of tests": 45_430,
+    "lines with Any": 1_146,
+    "lines of imports": 2_815,
     "class names that occur twice": 1,  # Logistic, the law and the loss
 }
-# Two of the files of the checker hold noises and changes, which stand apart from calibrations.
+# Six of the files are the checker, whose noises and changes stand apart from calibrations.
 FITS = {
     "DPLogisticRegression": {"files": 54, "classes": 68},
-    "DPHuberRegressor": {"files": 53, "classes": 60},
+    "DPHuberRegressor": {"files": 54, "classes": 60},
     "DPLinearRegression": {"files": 51, "classes": 61},
     "DPCoordinateDescentClassifier": {"files": 45, "classes": 48},
     "DPCoordinateDescentRegressor": {"files": 45, "classes": 49},

@@ -21,7 +21,7 @@ from skdp import (
     estimate_domain,
 )
 from skdp.geometry import LpBall, MappedBall, ShearedBall, SquaresBall, SumBall
-from skdp.mechanisms import EllipticGaussian, Independent, KNorm, Sensitivity, calibrate, law_map
+from skdp.mechanisms import EllipticGaussian, Independent, KNorm, Sensitivity, calibrate
 from skdp.model_selection import PrivateSearchCV, epsilon_curve
 from skdp.noise import FlippedHuber, Gaussian, Laplace, Subbotin, TruncatedLaplace, Tulap
 from skdp.privacy import Composition, GaussianLoss, PairLoss, ShiftLoss, compose
@@ -127,7 +127,6 @@ CALLS = {
         ("SquaresBall", SquaresBall, {}, ["n_numbers"]),
         ("EllipticGaussian", EllipticGaussian, {}, ["weights"]),
         ("Independent", partial(Independent, "laplace"), {}, ["proportions"]),
-        ("law_map", partial(law_map, laws=["l2"]), {}, ["epsilons", "deltas", "dim"]),
         ("Laplace", Laplace, {}, ["scale"]),
         ("Gaussian", Gaussian, {}, ["scale"]),
         ("Subbotin", Subbotin, {}, ["r"]),
@@ -183,7 +182,6 @@ LIMITS = {
     "DPLogisticRegression: rows_per_person": 10**9,
     "epsilon_curve: repeats": 10**4,
     "Domain.unit_box: d": 10**6,
-    "law_map: dim": 10**6,
 }
 
 

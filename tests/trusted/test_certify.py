@@ -27,7 +27,7 @@ from skdp.noise.matrix import RowsWithin
 from skdp.privacy import Guarantee
 from skdp.trusted.certify import certify
 from skdp.trusted.change import greatest_gauge, greatest_square
-from skdp.trusted.losses import PairLoss
+from skdp.trusted.losses import GaussianLoss, PairLoss, ProfileLoss
 from skdp.trusted.releases import NoisySum, PrivateChoice
 from skdp.trusted.statement import NotPrivate, Public, Spent
 
@@ -147,7 +147,7 @@ def test_a_replacement_in_two_steps_needs_half_of_epsilon_for_each():
 class Unknown:
     """A release of which nothing is known, or something that is no number."""
 
-    name = theorem = "unknown"
+    name = theorem = description = "unknown"
 
     def __init__(self, *spent):
         self.known = Spent(*spent)
@@ -343,12 +343,43 @@ def test_members_of_a_class_with_another_gauge_are_not_used():
 
 
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, 4.0, 10.0, math.inf])
-def test_the_greatest_square_of_an_lp_ball_is_reached(p):
+@pytest.mark.parametrize("facts", [{}, {"radius": 3.0}, {"weights": (1.0, 0.5, 4.0)}], ids=str)
+def test_the_greatest_square_of_an_lp_ball_is_reached(p, facts):
     """Against a search over its sphere (docs/proofs/gaussian.md, Theorem 4 (1))."""
-    rng, weights = np.random.default_rng(0), np.array([1.0, 0.5, 0.2])
+    rng, weights, ball = np.random.default_rng(0), np.array([1.0, 0.5, 0.2]), LpBall(3, p, **facts)
     points = np.abs(rng.standard_normal((200_000, 3))) ** rng.uniform(0.2, 3.0, (200_000, 1))
-    points = np.concatenate([points, np.eye(3), np.ones((1, 3))])
-    points /= LpBall(3, p=p).gauge(points)[:, None]
-    found = float((points**2 @ weights).max())
-    bound = greatest_square(LpBall(3, p=p), weights)
+    points = np.concatenate([points, np.eye(3), np.ones((1, 3))]) * ball.bounding_box()
+    points /= ball.gauge(points)[:, None]
+    found, bound = float((points**2 @ weights).max()), greatest_square(ball, weights)
     assert found <= bound <= found * 1.001
+
+
+@pytest.mark.parametrize("p", [1.0, math.inf])
+def test_corners_of_weighted_balls_lie_on_their_spheres(p):
+    ball = LpBall(3, p=p, radius=2.0, weights=(1.0, 0.5, 4.0))
+    assert ball.gauge(ball.extreme_points()) == pytest.approx(1)
+
+
+def test_what_is_not_known_is_refused_at_every_delta():
+    known = NoisySum(
+        "sums", Sensitivity(LpBall(1)), calibrate("l2", Sensitivity(LpBall(1)), epsilon=2)
+    )
+    assert refused([PrivateChoice("choice", 1.0), Unknown(0.5)], Public(1.0, 0.999))
+    assert refused([known, Unknown(0.5)], Public(2.0, 0.999))
+
+
+def test_both_orders_of_a_profile_count():
+    """Also if they are two functions, in either place, alone and beside others."""
+
+    def small(epsilon):
+        return GaussianLoss(0.1).log_delta(epsilon)
+
+    def great(epsilon):
+        return GaussianLoss(3.0).log_delta(epsilon)
+
+    other = Unknown(math.inf, ((GaussianLoss(0.1), 1),))
+    for functions in ((small, great), (great, small)):
+        one = Unknown(math.inf, ((ProfileLoss(*functions), 1),))
+        assert refused([one], Public(1.0, 1e-3))
+        assert refused([one, other], Public(1.0, 1e-3))
+    certify([Unknown(math.inf, ((ProfileLoss(small), 1),)), other], Public(1.0, 1e-3))

@@ -87,11 +87,13 @@ class Map:
         running: set[int] = set()
         for module, first, last in mutation.places:
             running |= self.of(module, iter(range(first, last + 1)))
+        stem = Path(mutation.module).stem.strip("_")
+        named = re.compile(rf"tests/(\w+/)*test_{stem}(_\w+)?\.py::|skdp/{mutation.module}::")
+        if not running:  # a line that runs while its module is imported, such as a field
+            running = {k for k, name in enumerate(self.tests) if named.match(name)}
         order = sorted(running, key=self.seconds.__getitem__)
         if math.isinf(seconds):
             return [self.tests[k] for k in order]
-        stem = Path(mutation.module).stem.strip("_")
-        named = re.compile(rf"tests/(\w+/)*test_{stem}(_\w+)?\.py::")
         taken, spent = [], 0.0
         for place, k in enumerate(self._spread(order)):
             wanted = place < FASTEST or named.match(self.tests[k])

@@ -9,11 +9,10 @@ floats. `discrete_laplace` uses integers only and is exact.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from skdp.trusted.arrays import FloatArray
 
@@ -76,7 +75,7 @@ def gamma(shape: int, rng: Generator) -> float:
     return float(exponentials(shape, rng).sum())
 
 
-def gammas(shape: Any, size: int | tuple[int, ...], rng: Generator) -> FloatArray:
+def gammas(shape: ArrayLike, size: int | tuple[int, ...], rng: Generator) -> FloatArray:
     """Return Gamma draws of shapes >= 1, by the method of Marsaglia & Tsang (2000).
 
     An accepted draw is computed by a few operations from a normal one, and a comparison of floats

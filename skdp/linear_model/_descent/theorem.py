@@ -5,7 +5,7 @@ Statements and proofs: ``docs/proofs/coordinate_descent.md``; joint models: Theo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from skdp.linear_model._descent.gradients import RowBound
 from skdp.linear_model._shared.task import Task
@@ -14,10 +14,6 @@ from skdp.noise.independent import Releases
 from skdp.noise.laws import Gaussian
 from skdp.trusted.releases import NoisySum, PrivateChoice, Release
 from skdp.trusted.statement import NotPrivate
-
-if TYPE_CHECKING:
-    from skdp.linear_model._descent.plan import DescentPlan
-
 
 # docs/proofs/lattice_release.md, "Other releases".
 CHOICE_COST = 2.0**-40
@@ -36,8 +32,8 @@ def gradient_size(task: Task, rows: RowBound) -> float:
     return size if rows.bound is None else size * float(rows.bound) ** (1 / rows.power)
 
 
-def releases_of(plan: DescentPlan) -> tuple[Release, ...]:
-    """Return the scaling stage, the gradients of all passes, and the choices of coordinates."""
+def releases_of(plan: Any) -> tuple[Release, ...]:
+    """Return the scaling stage, the gradients of all passes, and the choices of a `DescentPlan`."""
     task, page = plan.task, "coordinate_descent.md"
     found: list[Release] = []
     if (stage := plan.stage) is not None and stage.norm is not None:

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from skdp.trusted.arrays import FloatArray
 
@@ -75,7 +75,9 @@ def gamma(shape: int, rng: Generator) -> float:
     return float(exponentials(shape, rng).sum())
 
 
-def gammas(shape: ArrayLike, size: int | tuple[int, ...], rng: Generator) -> FloatArray:
+def gammas(
+    shape: float | FloatArray | IntArray, size: int | tuple[int, ...], rng: Generator
+) -> FloatArray:
     """Return Gamma draws of shapes >= 1, by the method of Marsaglia & Tsang (2000).
 
     An accepted draw is computed by a few operations from a normal one, and a comparison of floats

@@ -17,7 +17,7 @@ from examples.benchmarks.upkeep import size
 SIZES = {
     "lines of skdp": 46_560,
     "files of skdp": 165,
-    "lines of tests": 45_430,
+    "lines of tests": 45_470,
     "lines with Any": 1_146,
     "lines of imports": 2_815,
     "class names that occur twice": 1,  # Logistic, the law and the loss

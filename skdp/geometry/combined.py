@@ -27,12 +27,14 @@ from skdp.trusted.ball import (
     as_points,
     ask,
     exact_variance,
+    half_widths,
     listable,
     member_of,
     uniform_covariance,
     uniform_first_covariance,
 )
 from skdp.trusted.change import (
+    WORST_CONDITION,
     greatest_gauge,
     greatest_image,
     greatest_length,
@@ -45,8 +47,6 @@ from skdp.trusted.draws import exponentials, gammas
 from skdp.trusted.identity import is_ours
 from skdp.trusted.rounding import ROUND_UP
 
-# Beyond this a linear map's inverse keeps fewer than four digits.
-_WORST_CONDITION = 1e12
 # With longer shifts the map's condition number exceeds about 1e12, as in `MappedBall`.
 _LONGEST = 1e6
 # Supports are computed for arrays of at most so many entries.
@@ -184,10 +184,10 @@ class MappedBall(BallImage):
         if matrix.shape not in ((d,), (d, d)):
             raise fail("matrix", f"have shape ({d},) or ({d}, {d})", matrix.shape)
         is_invertible = np.isfinite(matrix).all() and (
-            (matrix != 0).all() if matrix.ndim == 1 else np.linalg.cond(matrix) < _WORST_CONDITION
+            (matrix != 0).all() if matrix.ndim == 1 else np.linalg.cond(matrix) < WORST_CONDITION
         )
         if not is_invertible:
-            rule = f"be invertible, a full one with condition number < {_WORST_CONDITION:g}"
+            rule = f"be invertible, a full one with condition number < {WORST_CONDITION:g}"
             raise fail("matrix", rule)
         matrix.setflags(write=False)
         object.__setattr__(self, "matrix", matrix)
@@ -251,10 +251,10 @@ class MappedBall(BallImage):
         return _image_of(matrix, own, self.ball)
 
     def gauge_over(self, body: NormBall) -> tuple[float, bool]:
-        """Return a bound on the gauge over a body, and whether no closer one is known."""
+        """Return a bound on the gauge over a body, and that it may not be reached."""
         inner = self.ball
         if type(inner) is LpBall and inner.p == 2 and inner.weights is None:
-            return greatest_length(self.matrix, body) / inner.radius * ROUND_UP, True
+            return greatest_length(self.matrix, body) / inner.radius * ROUND_UP, False
         return math.inf, False
 
     @cached_property
@@ -262,7 +262,12 @@ class MappedBall(BallImage):
         """Bound on the relative error of the gauge, from the solution of a linear system."""
         if np.ndim(self.matrix) == 1:
             return 0.0
-        return self.dim**3 * 2.0**-52 * float(np.linalg.cond(np.asarray(self.matrix)))
+        # The error of x = A^-1 v is at most this share of |x|_2. The gauge of a vector of length 1
+        # is at most sqrt(dim) times the greatest of an axis, and at least 1 over the half-diagonal
+        # of the box.
+        share = self.dim**2 * 2.0**-52 * float(np.linalg.cond(np.asarray(self.matrix)))
+        axes = math.sqrt(self.dim) * float(np.max(self.ball.gauge(np.eye(self.dim))))
+        return share * axes * float(np.linalg.norm(half_widths(self.ball)))
 
     def absolute_image(self, sizes: FloatArray) -> FloatArray | None:
         """Return the sums of the absolute terms of a full map's rows, (dim,)."""
@@ -383,7 +388,7 @@ def _image_of(matrix: FloatArray, own: FloatArray, ball: NormBall) -> float:
         return greatest_image(matrix * own, ball)
     # A product of matrices has an error of at most dim units times that of the absolute values.
     error = len(own) * 2.0**-52 * float(np.linalg.norm(matrix) * np.linalg.norm(own))
-    size = math.sqrt(greatest_square(ball, np.ones(ball.dim)))
+    size = math.sqrt(greatest_image(np.eye(ball.dim), ball))
     return (math.sqrt(greatest_image(matrix @ own, ball)) + error * size) ** 2 * ROUND_UP
 
 

@@ -305,6 +305,7 @@ class RepeatedNoise(BaseNoise):
     guarantee: Any = None  # stated by `certified`
     dim: ClassVar[int] = 1
     log_concave: ClassVar[bool] = True
+    spends_all: ClassVar[bool] = True
 
     def spent(self, change: Releases, public: Public) -> Spent:
         """Return the privacy loss of all releases together."""

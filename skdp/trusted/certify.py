@@ -117,5 +117,6 @@ def _composed(losses: Losses, epsilon: float) -> float:
     if len(losses) == 1 and losses[0][1] == 1 and type(losses[0][0]) is ProfileLoss:
         # Its function is never below the truth, at this very epsilon.
         orders = losses[0][0], losses[0][0].reversed()
-        return exp_up(max(float(loss.log_delta(epsilon)) for loss in orders))
+        logs = [float(loss.log_delta(epsilon)) for loss in orders]
+        return 1.0 if any(map(math.isnan, logs)) else exp_up(max(logs))
     return composed_delta(losses, epsilon)

@@ -22,6 +22,9 @@ from skdp.trusted.checks import check_choice, check_positive, fail
 from skdp.trusted.rounding import ROUND_UP
 from skdp.trusted.statement import NEIGHBORS
 
+# Beyond this an inverse keeps fewer than four digits.
+WORST_CONDITION = 1e12
+
 
 @dataclass(frozen=True)
 class Change:
@@ -66,14 +69,19 @@ def greatest_gauge(ball: NormBall, over: NormBall) -> float:
             return float(of_class)
     # The body holds the differences, and may be larger than their hull.
     of_differences = _through_sums(ball, over) if type(ball) is LpBall else math.inf
-    return min(of_differences * ROUND_UP, of_class, _over_body(ball, over)) * (
-        1 + gauge_error(ball)
-    )
+    try:
+        of_body = _over_body(ball, over)
+    except ValueError:  # no box is known
+        if math.isinf(of_class):
+            raise
+        of_body = math.inf
+    return min(of_differences * ROUND_UP, of_class, of_body) * (1 + gauge_error(ball))
 
 
 def gauge_error(ball: NormBall) -> float:
     """Return a bound on the relative error of a gauge, beyond that of sums, from linear maps."""
-    return float(getattr(ball, "gauge_error", 0.0)) + sum(map(gauge_error, parts_of(ball)))
+    inner = max(map(gauge_error, parts_of(ball)), default=0.0)
+    return (1 + float(getattr(ball, "gauge_error", 0.0))) * (1 + inner) - 1
 
 
 def projection(body: NormBall, places: list[int]) -> NormBall | None:
@@ -181,9 +189,16 @@ def greatest_length(factor: ArrayLike, ball: NormBall) -> float:
     a, dim = np.asarray(factor), ball.dim
     if a.ndim < 2:
         return math.sqrt(greatest_square(ball, np.broadcast_to(a, (dim,)) ** -2.0))
-    square = greatest_image(np.linalg.inv(a), ball)
-    # The error of an inverse grows with the condition number.
-    error = float(dim**2 * np.finfo(float).eps * np.linalg.cond(a))
+    try:
+        inverse = np.linalg.inv(a)
+    except np.linalg.LinAlgError:
+        return math.inf
+    square = greatest_image(inverse, ball)
+    # The error of an inverse grows with the condition number, and beyond this it is no inverse.
+    condition = float(np.linalg.cond(a))
+    if not condition < WORST_CONDITION:
+        return math.inf
+    error = float(dim**2 * np.finfo(float).eps * condition)
     return math.sqrt(square) * (1 + error)
 
 

@@ -20,7 +20,10 @@ R = TypeVar("R", covariant=True)
 
 _OURS = __name__.partition(".")[0]
 # A member that only a part has.
-_MARKS = ("logsf", "gauge", "curvature_bound", "calibrate", "log_delta", "guarantee", "spent")
+_MARKS = (
+    *("logsf", "gauge", "curvature_bound", "calibrate", "log_delta", "guarantee", "spent"),
+    *("radius_in", "length_in", "row_square"),
+)
 
 
 class Remembered(Protocol[P, R]):
@@ -69,7 +72,7 @@ def is_our_class(kind: type) -> bool:
 
 def others_in(part: Any) -> Iterator[Any]:
     """Yield the parts of other packages that a part is or holds."""
-    if isinstance(part, tuple | list):
+    if type(part) in (tuple, list) or (isinstance(part, tuple) and is_ours(part)):
         for item in part:
             yield from others_in(item)
     elif not is_ours(part):

@@ -34,7 +34,7 @@ from skdp.trusted.losses import GaussianLoss, Losses
 from skdp.trusted.publish import publish
 from skdp.trusted.radial import MOST_SHIFT, RadialLoss
 from skdp.trusted.randomness import GRANULARITY, Lattice, RandomStateLike, granularity_of
-from skdp.trusted.statement import Public, Spent, up
+from skdp.trusted.statement import NotPrivate, Public, Spent, up
 
 # The noise is stretched by no more than this share; below the first one the dither is not widened.
 _USUAL_STRETCH, _MOST_STRETCH = 2.0**-8, 2.0**-4
@@ -64,6 +64,8 @@ class BaseNoise:
     """
 
     guarantee: Any
+    # Whether `spent` is that of all releases of the change, whose number it states.
+    spends_all: ClassVar[bool] = False
     # Not in files: it is a claim, from which nothing is proved.
     unwritten: ClassVar = {"guarantee": None}
 
@@ -316,7 +318,10 @@ class GaussianNoise(BaseNoise):
 
     def spent(self, change: Any, public: Public) -> Spent:
         """Return the loss of N(mu, 1) against N(0, 1), mu the greatest |A^-1 u|_2."""
-        return Spent(math.inf, ((GaussianLoss(up(length_in(self.factor, change))), 1),))
+        length = length_in(self.factor, change)
+        if not length < math.inf:
+            raise NotPrivate("the factor of Gaussian noise is not invertible in 53 bits")
+        return Spent(math.inf, ((GaussianLoss(up(length)), 1),))
 
     def rvs(self, rng: Generator) -> FloatArray:
         """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""

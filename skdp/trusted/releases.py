@@ -57,8 +57,8 @@ class NoisySum:
     theorem : str
         The page and the theorem of the proof.
     times : int
-        How many sums are published, one after the other. Each has the change, but a change of
-        planned releases (`skdp.mechanisms.Releases`) holds the sizes of all.
+        How many sums are published, one after the other. Each has the change, but the change of
+        `skdp.mechanisms.RepeatedNoise` holds the sizes of all.
 
     Examples
     --------
@@ -106,7 +106,8 @@ class NoisySum:
                 f"{self.name}: the noise has {self.noise.dim} numbers, and changes {dim}"
             )
         epsilon, losses = self._spent_once(public)
-        times = 1 if hasattr(self.change, "shifts") else self.times
+        spends_all = is_ours(self.noise) and getattr(self.noise, "spends_all", False)
+        times = 1 if spends_all else self.times
         # A product of a float and a whole number rounds by half a unit in the last place.
         whole = epsilon if times == 1 else up(times * epsilon)
         return Spent(whole, tuple((loss, times * count) for loss, count in losses))

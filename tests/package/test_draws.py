@@ -2,15 +2,26 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import mpmath
 import numpy as np
 import pytest
 from exact_law import exact
-from inner_package import discrete_laplace, exponentials, gamma, gammas, gumbels, normals, uniforms
+from inner_package import (
+    discrete_laplace,
+    exponentials,
+    gamma,
+    gammas,
+    gumbels,
+    normals,
+    uniforms,
+    wishart,
+)
 from mpmath import mpf
 from scipy.stats import binom, chi2, kstest
 
+from skdp.geometry import LpBall
 from skdp.noise import (
     FlippedHuber,
     Gaussian,
@@ -196,3 +207,33 @@ def test_a_law_follows_its_exponential_draw_to_its_granularity(law):
             # The hazard rate: density over tail.
             rate = mpmath.exp(truth.log_density(mpf(x)) + mpmath.log(2) + found)
             assert abs(found - mpf(level)) / rate <= within
+
+
+@pytest.mark.parametrize("shape", [1.0, 1.25, 4.0])
+def test_gamma_draws_have_their_mean_and_variance(shape):
+    """A shape that is wrong by a sixtieth moves the mean by ten standard errors or more."""
+    n = 4_000_000
+    x = gammas(shape, n, np.random.default_rng(5))
+    assert abs(x.mean() - shape) < 6 * math.sqrt(shape / n)
+    assert kstest(x[:1_000_000], "gamma", args=(shape,)).pvalue > 1e-8
+    fourth = 3 * shape**2 + 6 * shape
+    assert abs(((x - shape) ** 2).mean() - shape) < 6 * math.sqrt((fourth - shape**2) / n)
+
+
+@pytest.mark.parametrize(("rows", "degrees"), [(1, 2), (3, 4), (12, 13)])
+def test_a_wishart_matrix_is_near_the_exact_product(rows, degrees):
+    factor = normals((rows, degrees), np.random.default_rng(6))
+    found = wishart(rows, degrees, np.random.default_rng(6))
+    exact = [[Fraction(x) for x in row] for row in factor.tolist()]
+    for i in range(rows):
+        for j in range(rows):
+            product = sum(x * y for x, y in zip(exact[i], exact[j], strict=True))
+            assert abs(Fraction(float(found[i, j])) - product) <= Fraction(2) ** -48 * degrees
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
+def test_the_length_of_a_draw_from_an_lp_ball_has_its_mean(p):
+    """|U|_p^d is uniform: its mean is 1/2, with a standard error of .0003."""
+    for dim in (1, 3):
+        points = LpBall(dim, p).sample(1_000_000, np.random.default_rng(7))
+        assert abs((LpBall(dim, p).gauge(points) ** dim).mean() - 0.5) < 6 / math.sqrt(12e6)

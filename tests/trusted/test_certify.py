@@ -6,15 +6,26 @@ and the body of changes alone.
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from examples.benchmarks.upkeep.certified import weaker
 from skdp import Domain, DPCoordinateDescentClassifier
-from skdp.geometry import Hull, LpBall, MappedBall, MomentBall, ProductBall, SquaresBall, SumBall
+from skdp.geometry import (
+    Hull,
+    LpBall,
+    MappedBall,
+    MomentBall,
+    ProductBall,
+    ShearedBall,
+    SquaresBall,
+    SumBall,
+)
 from skdp.geometry.moments import MomentLayout
 from skdp.mechanisms import (
+    GaussianNoise,
     MatrixLaplace,
     MatrixLaplaceNoise,
     Sensitivity,
@@ -26,7 +37,7 @@ from skdp.noise.independent import Releases
 from skdp.noise.matrix import RowsWithin
 from skdp.privacy import Guarantee
 from skdp.trusted.certify import certify
-from skdp.trusted.change import greatest_gauge, greatest_square
+from skdp.trusted.change import gauge_error, greatest_gauge, greatest_square
 from skdp.trusted.losses import GaussianLoss, PairLoss, ProfileLoss
 from skdp.trusted.releases import NoisySum, PrivateChoice
 from skdp.trusted.statement import NotPrivate, Public, Spent
@@ -383,3 +394,89 @@ def test_both_orders_of_a_profile_count():
         assert refused([one], Public(1.0, 1e-3))
         assert refused([one, other], Public(1.0, 1e-3))
     certify([Unknown(math.inf, ((ProfileLoss(small), 1),)), other], Public(1.0, 1e-3))
+
+
+def test_gaussian_noise_without_an_inverse_is_refused():
+    """Of three rows one is a sum of the others; the factor is inverted to rounding errors."""
+    factor = np.array([[35.0, -51, 23], [-56, 75, -17], [63, -66, -36]]) * 2.0**60
+    assert refused(
+        [NoisySum("x", Sensitivity(LpBall(3)), GaussianNoise(3, factor))], Public(0.1, 1e-9)
+    )
+
+
+def test_the_gauge_of_a_map_counts_its_rounding():
+    """A map of condition 1e9 and a ball of widths 1e3 and 1e-8: eight digits are not enough."""
+    a = 42 / 401
+    matrix = np.array([[0.9, a], [0.7, a * 7 / 9 + 2.0**-30]])
+    point = matrix @ [1, 1e-8]
+    ball = MappedBall(LpBall(2, 1, weights=(1e-3, 1e8)), matrix)
+    corners = [[point[0], -point[1]], [point[1], point[0]]]
+    body = MappedBall(LpBall(2, 1, weights=(1, 1e40)), corners)
+    assert greatest_gauge(ball, body) > 8
+    inner = MappedBall(LpBall(2, 1), matrix)
+    assert gauge_error(MappedBall(inner, matrix)) > gauge_error(inner) > 1e-7
+
+
+def test_maps_of_bodies_without_a_box_are_certified():
+    ball = ShearedBall(MappedBall(SquaresBall(1), [[1.0, 0.5], [0, 1.0]]), [0, 0.3])
+    noise = GaussianNoise(2, [[20.0, 1], [0, 20.0]])
+    certify([NoisySum("x", Sensitivity(ball), noise)], Public(1.0, 1e-3))
+
+
+def test_a_closer_bound_than_the_length_is_taken():
+    rng = np.random.default_rng(0)
+    ball = MappedBall(LpBall(4), np.eye(4) + 0.3 * rng.standard_normal((4, 4)))
+    body = LpBall(4, p=1)
+    assert greatest_gauge(ball, body) == pytest.approx(ball.gauge(body.extreme_points()).max())
+
+
+@pytest.mark.parametrize("kind", ["change", "release", "layout"])
+def test_every_foreign_part_is_named(kind):
+    class Narrow(Sensitivity):
+        def radius_in(self, ball):
+            return 0.001
+
+    class Quiet(NamedTuple):
+        name: str = "quiet"
+        theorem: str = ""
+        description: str = "quiet"
+
+        def spent(self, public):
+            return Spent(0.0)
+
+    class Layout(MomentLayout):
+        def row_square(self, weights):
+            return 0.001
+
+    noise = calibrate("l2", Sensitivity(LpBall(2)), epsilon=1.0)
+    layout = Layout(2, range(2))
+    rows, matrix = RowsWithin(layout, 1.0, "replace_one"), MatrixLaplaceNoise(layout, np.ones(3))
+    parts = {
+        "change": NoisySum("x", Narrow(LpBall(2, p=1)), noise),
+        "release": Quiet(),
+        "layout": NoisySum(
+            "x", RowsWithin(layout, 1.0, "replace_one"), MatrixLaplaceNoise(layout, np.ones(3))
+        ),
+    }
+    (sentence,) = certify([parts[kind]], Public(10.0)).assumptions
+    assert {"change": "Narrow", "release": "Quiet", "layout": "Layout"}[kind] in sentence
+
+
+def test_only_noise_of_planned_releases_spends_for_all():
+    class Planned(Sensitivity):
+        shifts = ()
+
+    noise = calibrate("l2", Sensitivity(LpBall(2)), epsilon=1.0)
+    assert refused([NoisySum("x", Planned(LpBall(2)), noise, times=50)], Public(2.0))
+
+
+def test_a_profile_that_is_no_number_in_one_order_is_refused():
+    def known(epsilon):
+        return np.full(np.shape(epsilon), -50.0)
+
+    def unknown(epsilon):
+        return np.full(np.shape(epsilon), np.nan)
+
+    for functions in ((known, unknown), (unknown, known)):
+        one = Unknown(math.inf, ((ProfileLoss(*functions), 1),))
+        assert refused([one], Public(1.0, 1e-6))

@@ -454,9 +454,7 @@ def test_every_foreign_part_is_named(kind):
     parts = {
         "change": NoisySum("x", Narrow(LpBall(2, p=1)), noise),
         "release": Quiet(),
-        "layout": NoisySum(
-            "x", RowsWithin(layout, 1.0, "replace_one"), MatrixLaplaceNoise(layout, np.ones(3))
-        ),
+        "layout": NoisySum("x", rows, matrix),
     }
     (sentence,) = certify([parts[kind]], Public(10.0)).assumptions
     assert {"change": "Narrow", "release": "Quiet", "layout": "Layout"}[kind] in sentence

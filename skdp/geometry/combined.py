@@ -49,6 +49,8 @@ from skdp.trusted.rounding import ROUND_UP
 
 # With longer shifts the map's condition number exceeds about 1e12, as in `MappedBall`.
 _LONGEST = 1e6
+# Images of Euclidean balls of so many numbers are compared with a body in every way.
+_MOST_COMPARED = 64
 # Supports are computed for arrays of at most so many entries.
 _ENTRIES = 2**20
 
@@ -251,10 +253,12 @@ class MappedBall(BallImage):
         return _image_of(matrix, own, self.ball)
 
     def gauge_over(self, body: NormBall) -> tuple[float, bool]:
-        """Return a bound on the gauge over a body, and that it may not be reached."""
+        """Return a bound on the gauge over a body, and whether no closer one is tried."""
         inner = self.ball
         if type(inner) is LpBall and inner.p == 2 and inner.weights is None:
-            return greatest_length(self.matrix, body) / inner.radius * ROUND_UP, False
+            # With many numbers the corners of a body or its box take much memory.
+            is_last = self.dim > _MOST_COMPARED
+            return greatest_length(self.matrix, body) / inner.radius * ROUND_UP, is_last
         return math.inf, False
 
     @cached_property
@@ -388,7 +392,10 @@ def _image_of(matrix: FloatArray, own: FloatArray, ball: NormBall) -> float:
         return greatest_image(matrix * own, ball)
     # A product of matrices has an error of at most dim units times that of the absolute values.
     error = len(own) * 2.0**-52 * float(np.linalg.norm(matrix) * np.linalg.norm(own))
-    size = math.sqrt(greatest_image(np.eye(ball.dim), ball))
+    try:
+        size = math.sqrt(greatest_square(ball, np.ones(ball.dim)))
+    except ValueError:  # no box is known
+        size = math.sqrt(greatest_image(np.eye(ball.dim), ball))
     return (math.sqrt(greatest_image(matrix @ own, ball)) + error * size) ** 2 * ROUND_UP
 
 

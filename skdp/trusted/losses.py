@@ -24,7 +24,7 @@ from skdp.trusted.checks import check_interval, check_positive, fail
 Tails = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 # Largest accepted error of the sum of rounded probabilities.
-_SLACK = 1e-12
+_SLACK = 1e-9
 _ROUNDING = 8 * np.finfo(float).eps
 LOG_HALF = -math.log(2)
 

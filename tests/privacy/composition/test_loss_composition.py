@@ -272,7 +272,8 @@ def test_another_library_is_between():
 def test_the_squares_of_unlike_gaussian_losses_stay_in_the_floats():
     parts = ((GaussianLoss(1e-170), 3), (GaussianLoss(1.0), 1))
     for order in (parts, parts[::-1]):
-        assert Composition(order).delta_at(0.5) == Composition(parts[1:]).delta_at(0.5)
+        alone = Composition(parts[1:]).delta_at(0.5)
+        assert Composition(order).delta_at(0.5) == pytest.approx(alone, rel=1e-12)
 
 
 def test_gaussian_parts_are_one():

@@ -13,6 +13,8 @@ from dataclasses import fields, is_dataclass
 from functools import cached_property, lru_cache, wraps
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
+import numpy as np
+
 from skdp.trusted.checks import fail
 
 P = ParamSpec("P")
@@ -24,6 +26,8 @@ _MARKS = (
     *("logsf", "gauge", "curvature_bound", "calibrate", "log_delta", "guarantee", "spent"),
     *("radius_in", "length_in", "row_square"),
 )
+# Types of values that hold no parts.
+_PLAIN = {bool, int, float, str, bytes, type(None), np.ndarray, np.float64, np.int64}
 
 
 class Remembered(Protocol[P, R]):
@@ -74,13 +78,16 @@ def others_in(part: Any) -> Iterator[Any]:
     """Yield the parts of other packages that a part is or holds."""
     if type(part) in (tuple, list) or (isinstance(part, tuple) and is_ours(part)):
         for item in part:
-            yield from others_in(item)
+            if type(item) not in _PLAIN:
+                yield from others_in(item)
     elif not is_ours(part):
         if not isinstance(part, type) and any(hasattr(part, mark) for mark in _MARKS):
             yield part
     elif is_dataclass(part):
         for field in fields(part):
-            yield from others_in(getattr(part, field.name))
+            own = getattr(part, field.name)
+            if type(own) not in _PLAIN:
+                yield from others_in(own)
 
 
 def relied_on(*parts: Any) -> tuple[str, ...]:

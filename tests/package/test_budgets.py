@@ -15,7 +15,7 @@ from examples.benchmarks.upkeep import size
 # Replay (1,000 lines, with values of any type) and proofs in files of models (900) are in it, and
 # the imports and first lines of the checker's files, which import nothing else, and of theorems.
 SIZES = {
-    "lines of skdp": 46_600,
+    "lines of skdp": 46_610,
     "files of skdp": 165,
     "lines of tests": 45_600,
     "lines with Any": 1_146,

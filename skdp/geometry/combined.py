@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -58,6 +58,13 @@ _ENTRIES = 2**20
 # Images under linear maps
 
 
+def _axes(dim: int) -> Iterator[FloatArray]:
+    """Yield the unit vectors, some rows at a time."""
+    step = max(1, _ENTRIES // dim)
+    for first in range(0, dim, step):
+        yield np.eye(min(step, dim - first), dim, k=first)
+
+
 class BallImage(ABC):
     """The part that images of a ball K under linear maps share."""
 
@@ -90,6 +97,12 @@ class BallImage(ABC):
     def sample(self, n: int, rng: Generator) -> FloatArray:
         """Return n uniform draws, (n, dim)."""
         return self._image(self.ball.sample(n, rng))
+
+    def _error_of_gauge(self, errors: FloatArray) -> float:
+        """Return the relative error of the gauge from errors of x in K, |x|_K times ``errors``."""
+        # The gauge of a vector is at most the sum of its sizes times the gauges of the axes.
+        gauges = (self.ball.gauge(rows) for rows in _axes(self.dim))
+        return float(np.concatenate(list(gauges)) @ errors)
 
     def log_volume(self) -> float:
         """Return the natural logarithm of the volume."""
@@ -249,8 +262,7 @@ class MappedBall(BallImage):
 
     def greatest_image(self, matrix: FloatArray) -> float:
         """Return a bound on the greatest |R u|_2^2, for R of shape (k, dim)."""
-        own = np.asarray(self.matrix)
-        return _image_of(matrix, own, self.ball)
+        return _image_of(matrix, np.asarray(self.matrix), self.ball)
 
     def gauge_over(self, body: NormBall) -> tuple[float, bool]:
         """Return a bound on the gauge over a body, and whether no closer one is tried."""
@@ -261,21 +273,24 @@ class MappedBall(BallImage):
             return greatest_length(self.matrix, body) / inner.radius * ROUND_UP, is_last
         return math.inf, False
 
+    @property
+    def mixes(self) -> bool:
+        """Whether a coordinate of an image is a sum of several."""
+        return np.ndim(self.matrix) == 2
+
     @cached_property
     def gauge_error(self) -> float:
         """Bound on the relative error of the gauge, from the solution of a linear system."""
-        if np.ndim(self.matrix) == 1:
+        if not self.mixes:
             return 0.0
-        # The error of x = A^-1 v is at most this share of |x|_2. The gauge of a vector of length 1
-        # is at most sqrt(dim) times the greatest of an axis, and at least 1 over the half-diagonal
-        # of the box.
+        # The error of x = A^-1 v is at most this share of |x|_2.
         share = self.dim**2 * 2.0**-52 * float(np.linalg.cond(np.asarray(self.matrix)))
-        axes = math.sqrt(self.dim) * float(np.max(self.ball.gauge(np.eye(self.dim))))
-        return share * axes * float(np.linalg.norm(half_widths(self.ball)))
+        length = float(np.linalg.norm(half_widths(self.ball)))
+        return self._error_of_gauge(np.full(self.dim, share * length))
 
-    def absolute_image(self, sizes: FloatArray) -> FloatArray | None:
+    def absolute_image(self, sizes: FloatArray) -> FloatArray:
         """Return the sums of the absolute terms of a full map's rows, (dim,)."""
-        return None if np.ndim(self.matrix) == 1 else np.abs(self.matrix) @ sizes
+        return np.asarray(np.abs(self.matrix) @ sizes)
 
     @property
     def _log_det(self) -> float:
@@ -311,6 +326,7 @@ class ShearedBall(BallImage):
 
     ball: NormBall
     shift: FloatArray
+    mixes = True
 
     def __post_init__(self) -> None:
         shift = check_numbers("shift", self.shift)
@@ -346,10 +362,7 @@ class ShearedBall(BallImage):
 
     @cached_property
     def _box(self) -> FloatArray:
-        step = max(1, _ENTRIES // self.dim)
-        starts = range(0, self.dim, step)
-        rows = (np.eye(min(step, self.dim - first), self.dim, k=first) for first in starts)
-        return np.concatenate([self.support(part) for part in rows])
+        return np.concatenate([self.support(rows) for rows in _axes(self.dim)])
 
     def covariance(self) -> FloatArray:
         """Return the covariance of the uniform law, (dim, dim)."""
@@ -373,6 +386,12 @@ class ShearedBall(BallImage):
     def greatest_image(self, matrix: FloatArray) -> float:
         """Return a bound on the greatest |R u|_2^2, for R of shape (k, dim)."""
         return _image_of(matrix, self.matrix, self.ball)
+
+    @cached_property
+    def gauge_error(self) -> float:
+        """Bound on the relative error of the gauge, from differences that cancel."""
+        widths = half_widths(self.ball)
+        return self._error_of_gauge(2.0**-52 * (widths + 3 * widths[0] * np.abs(self.shift)))
 
     def absolute_image(self, sizes: FloatArray) -> FloatArray:
         """Return the sums of the absolute terms of the map's rows, (dim,)."""

@@ -17,11 +17,12 @@ from skdp.mechanisms.gaussian import EllipticGaussian, IsotropicGaussian, check_
 from skdp.mechanisms.independent import Independent
 from skdp.mechanisms.knorm import NAMES, EllipticKNorm, KNorm, knorm_is_less
 from skdp.mechanisms.sensitivity import Sensitivity
-from skdp.privacy.guarantee import Guarantee
+from skdp.privacy.guarantee import Guarantee, as_guarantee
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_choice, check_epsilon, check_interval, fail
 from skdp.trusted.identity import is_ours, relied_on
 from skdp.trusted.noise import BaseNoise, variances
+from skdp.trusted.statement import Statement
 
 GAUSSIANS: dict[str, Any] = {"gaussian": IsotropicGaussian, "elliptic": EllipticGaussian}
 # Independent noise of one law in each coordinate, with a shape of least variance.
@@ -250,7 +251,8 @@ def _with(noise: Noise, **changes: Any) -> Noise:
     """Return noise with a changed guarantee, if the noise is a dataclass with that field."""
     made: Any = noise
     if is_dataclass(made) and any(f.name == "guarantee" and f.init for f in fields(made)):
-        made = replace(made, guarantee=replace(noise.guarantee, **changes))  # type: ignore[type-var]
+        stated = replace(as_guarantee(noise.guarantee), **changes)
+        made = replace(made, guarantee=stated)  # type: ignore[type-var]
     return cast(Noise, made)
 
 
@@ -313,7 +315,8 @@ def calibrate(
     check_noise(chosen, made, sensitivity.neighbors, sensitivity.ball.dim, epsilon, delta)
     known = made.guarantee.assumptions
     named_ = [text for text in relied_on(chosen) if text not in known]
-    return _with(made, assumptions=(*known, *named_)) if named_ else made
+    is_whole = isinstance(made.guarantee, Guarantee) and not named_
+    return made if is_whole else _with(made, assumptions=(*known, *named_))
 
 
 def mechanism_of(mechanism: Any) -> Any:
@@ -340,8 +343,8 @@ def check_noise(
         rule = f"make noise with {', '.join(members)}"
         raise fail("mechanism", rule, type(noise), f"It has no {', '.join(lacking)}.")
     claimed = noise.guarantee
-    if not isinstance(claimed, Guarantee):
-        rule = f"make noise whose guarantee is a Guarantee, {type(noise).__name__}"
+    if not isinstance(claimed, Statement):
+        rule = f"make noise whose guarantee is a Statement or Guarantee, {type(noise).__name__}"
         raise fail("mechanism", rule, type(claimed))
     if claimed.epsilon > epsilon or claimed.delta > delta:
         rule = f"make noise with epsilon <= {epsilon:g} and delta <= {delta:g}"

@@ -53,7 +53,7 @@ from skdp.trusted.checks import (
     check_positives,
     fail,
 )
-from skdp.trusted.identity import relied_on, remembered
+from skdp.trusted.identity import remembered
 from skdp.trusted.losses import Losses, SelectionLoss
 from skdp.trusted.releases import NoisySum, PrivateChoice, Release
 from skdp.trusted.statement import Public
@@ -296,7 +296,7 @@ def _calibrated(
         if choices is not None:
             planned.append(PrivateChoice("choices", *choices))
             told += f", and {choices[1]} private choices"
-        public = Public(epsilon, delta, releases.neighbors, assumptions=relied_on(noise.law))
+        public = Public(epsilon, delta, releases.neighbors)
         return replace(noise, guarantee=guarantee_of(planned, public, told))
 
     return certified_at_first(made)

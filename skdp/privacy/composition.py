@@ -1,4 +1,4 @@
-"""Compositions of several releases: bounds on epsilon and delta, above and below.
+"""Trusted. Compositions of several releases: bounds on epsilon and delta, above and below.
 
 The upper bounds are those of `skdp.trusted.composition`.
 """
@@ -68,11 +68,6 @@ class Bounds(NamedTuple):
 
     lower: float
     upper: float
-
-
-# Kinds of bounds.
-Kinds = Sequence[str]
-_BOTH: Kinds = ("lower", "upper")
 
 
 @dataclass(frozen=True)
@@ -166,7 +161,7 @@ class Composition:
         """Return the upper bound of `epsilon_at` alone, in less time."""
         delta = check_interval("delta", delta, 0.0, 1.0)
         parts = gaussians_merged(self.parts)
-        return max(_epsilon_of(side, delta, ("upper",))[0] for side in sides(parts))
+        return max(_epsilon_above(side, delta) for side in sides(parts))
 
 
 def log_delta_bounds(parts: Losses, epsilon: float) -> Bounds:
@@ -178,34 +173,37 @@ def log_delta_bounds(parts: Losses, epsilon: float) -> Bounds:
 
 def epsilon_bounds(parts: Losses, delta: float) -> Bounds:
     """Return bounds on the least epsilon, without merging Gaussian parts."""
-    found = [_epsilon_of(side, delta) for side in sides(parts)]
-    return Bounds(max(low for low, _ in found), max(high for _, high in found))
+    found = sides(parts)
+    low = max(_epsilon_below(side, delta) for side in found)
+    return Bounds(low, max(_epsilon_above(side, delta) for side in found))
 
 
 def _log_delta_below(parts: Losses, epsilon: float) -> float:
     """Return a lower bound on log delta at epsilon, for one order of the pair."""
     if epsilon >= end(parts):
         return log_infinite(parts) - ACCURACY
-    return min(_curves(parts, ("lower",), epsilon=epsilon)[0].at(epsilon), 0.0)
+    return min(_curve_below(parts, epsilon=epsilon).at(epsilon), 0.0)
 
 
-def _epsilon_of(parts: Losses, delta: float, bounds: Kinds = _BOTH) -> list[float]:
-    """Return the bounds of the given kinds on epsilon."""
+def _epsilon_above(parts: Losses, delta: float) -> float:
+    """Return an upper bound on epsilon at delta, for one order of the pair."""
     if not parts or delta == 1:
-        return [0.0 for _ in bounds]
+        return 0.0
     if delta == 0:
-        return [
-            _greatest_below(parts) if kind == "lower" else greatest_above(parts) for kind in bounds
-        ]
+        return greatest_above(parts)
     target = math.log(delta)
-    curves = _curves(parts, bounds, log_delta=target)
     most = end(parts) if log_infinite(parts) + ACCURACY <= target else math.inf
-    return [
-        min(_crossing(curve, target, above=True), most)
-        if kind == "upper"
-        else _crossing(curve, target, above=False)
-        for kind, curve in zip(bounds, curves, strict=True)
-    ]
+    return min(_crossing(_curve_above(parts, target), target, above=True), most)
+
+
+def _epsilon_below(parts: Losses, delta: float) -> float:
+    """Return a lower bound on epsilon at delta, for one order of the pair."""
+    if not parts or delta == 1:
+        return 0.0
+    if delta == 0:
+        return _greatest_below(parts)
+    target = math.log(delta)
+    return _crossing(_curve_below(parts, log_delta=target), target, above=False)
 
 
 def outlines(parts: Losses, epsilon: float) -> list[tuple[Losses, GridPlan]] | None:
@@ -228,42 +226,28 @@ class BoundCurve(NamedTuple):
     step: float = 1.0
 
 
-_NOTHING = BoundCurve(lambda epsilon: -math.inf)
-
-
-def _curves(
-    parts: Losses,
-    bounds: Kinds,
-    *,
-    epsilon: float | None = None,
-    log_delta: float = 0.0,
-) -> list[BoundCurve]:
-    """Return bounds of the given kinds, close near the given epsilon or log delta."""
+def _curve_above(parts: Losses, log_delta: float) -> BoundCurve:
+    """Return an upper bound that is close near a log delta."""
     if len(parts) == 1 and parts[0][1] == 1:
-        loss = parts[0][0]
-        return [
-            BoundCurve(lambda epsilon: float(moved_log_delta(loss, epsilon, 1)))
-            if kind == "upper"
-            else BoundCurve(lambda epsilon: float(moved_log_delta(loss, epsilon, -1)))
-            if hasattr(loss, "log_tails")
-            else _NOTHING
-            for kind in bounds
-        ]
-    outline = plan(parts, epsilon=epsilon, log_delta=log_delta)
-    return [_curve(parts, outline, kind) for kind in bounds]
+        return BoundCurve(lambda epsilon: float(moved_log_delta(parts[0][0], epsilon, 1)))
+    outline = plan(parts, log_delta=log_delta)
+    total = folded(parts, outline).sum()
+    return BoundCurve(total.log_upper, min(outline.epsilon, total.greatest), 1 / outline.theta)
 
 
-def _curve(parts: Losses, outline: GridPlan, kind: str) -> BoundCurve:
-    """Return the curve of the sum of the losses as discretised for a kind of bound."""
-    if kind == "upper":
-        total = folded(parts, outline).sum()
-        return BoundCurve(total.log_upper, min(outline.epsilon, total.greatest), 1 / outline.theta)
-    pairs = zip(parts, outline.ends, strict=True)
-    found = [(lower(loss, outline.step, *ends), n) for (loss, n), ends in pairs]
-    known = [(masses, n) for masses, n in found if masses is not None]
+def _curve_below(
+    parts: Losses, *, epsilon: float | None = None, log_delta: float = 0.0
+) -> BoundCurve:
+    """Return a lower bound that is close near an epsilon or, without one, near a log delta."""
+    known = tuple((loss, n) for loss, n in parts if hasattr(loss, "log_tails"))
     if not known:
-        return _NOTHING
-    total = fold(known, outline.theta, outline.size)
+        return BoundCurve(lambda epsilon: -math.inf)
+    if len(parts) == 1 and parts[0][1] == 1:
+        return BoundCurve(lambda epsilon: float(moved_log_delta(parts[0][0], epsilon, -1)))
+    outline = plan(parts, epsilon=epsilon, log_delta=log_delta)
+    pairs = zip(parts, outline.ends, strict=True)
+    grids = ((lower(loss, outline.step, *at), n) for (loss, n), at in pairs)
+    total = fold([(own, n) for own, n in grids if own is not None], outline.theta, outline.size)
     return BoundCurve(total.log_lower, min(outline.epsilon, total.greatest), 1 / outline.theta)
 
 

@@ -1,4 +1,4 @@
-"""Conversions between pure DP, (epsilon, delta)-DP, Gaussian DP, zCDP and Rényi divergences.
+"""Trusted. Conversions between pure, (epsilon, delta)-, Gaussian and zero-concentrated DP.
 
 Every conversion holds for all mechanisms and is rounded to the safe side. If the privacy loss is
 known, `skdp.trusted.losses` gives tighter bounds. Proofs are in docs/proofs/conversions.md.

@@ -1,4 +1,4 @@
-"""The guarantee of a release and its conversions.
+"""Trusted. The guarantee of a release and its conversions.
 
 Conversions use the pair of distributions that dominates every (epsilon, delta)-private release
 (Kairouz, Oh & Viswanath 2015, Theorem 2). With probability delta it tells the two data sets apart.
@@ -27,7 +27,6 @@ from skdp.privacy.conversions import gaussian_delta, gaussian_epsilon, zcdp_delt
 from skdp.trusted.certify import certify
 from skdp.trusted.checks import check_choice, check_count, check_interval, check_numbers, fail
 from skdp.trusted.composition import composed_delta
-from skdp.trusted.identity import relied_on
 from skdp.trusted.losses import Losses
 from skdp.trusted.releases import NoisySum, Release
 from skdp.trusted.rounding import (
@@ -436,15 +435,19 @@ def guarantee_of(releases: Sequence[Release], public: Public, mechanism: str = "
     >>> guarantee_of([release, release], Public(epsilon=1.0)).epsilon_at(0.1) < 1.0
     True
     """
-    return Guarantee(**vars(certify(releases, public, mechanism)))
+    return as_guarantee(certify(releases, public, mechanism))
+
+
+def as_guarantee(statement: Statement) -> Guarantee:
+    """Return a statement, with conversions and a card."""
+    return statement if isinstance(statement, Guarantee) else Guarantee(**vars(statement))
 
 
 def certified(
     noise: Made, change: Any, epsilon: float, delta: float = 0.0, mechanism: str = ""
 ) -> Made:
     """Return noise with the guarantee of one release of a sum whose changes are ``change``."""
-    relied = relied_on(change, noise)
-    public = Public(float(epsilon), float(delta), change.neighbors, assumptions=relied)
+    public = Public(float(epsilon), float(delta), change.neighbors)
     stated = guarantee_of([NoisySum("noise", change, noise)], public, mechanism)
     return replace(noise, guarantee=stated)  # type: ignore[type-var]
 

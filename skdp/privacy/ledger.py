@@ -35,10 +35,13 @@ class BudgetExceeded(ValueError):
 
     Examples
     --------
-    >>> from skdp.privacy import BudgetExceeded, Guarantee, Ledger
+    >>> from skdp.geometry import LpBall
+    >>> from skdp.mechanisms import Sensitivity, calibrate
+    >>> from skdp.privacy import BudgetExceeded, Ledger
     >>> ledger = Ledger(epsilon=1.0)
+    >>> noise = calibrate("l1", Sensitivity(LpBall(1)), epsilon=2.0)
     >>> try:
-    ...     ledger.spend(Guarantee(2.0))
+    ...     ledger.spend(noise.guarantee)
     ... except BudgetExceeded as refused:
     ...     print(refused.asked.epsilon, ledger.remaining.epsilon)
     2.0 1.0

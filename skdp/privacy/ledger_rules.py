@@ -1,4 +1,4 @@
-"""The rules by which a ledger composes spends: what was spent, what fits, what is left.
+"""Trusted. The rules by which a ledger composes spends: what was spent, what fits, what is left.
 
 Each rule keeps running totals, so that a further spend costs the same after any number of spends.
 Besides epsilon and delta, a spend has amounts for which it counts in Gaussian DP.

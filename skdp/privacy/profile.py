@@ -1,4 +1,4 @@
-"""The profile of a release with known privacy losses, and its equivalents in other terms."""
+"""Trusted. The profile of a release with known privacy losses, and its equivalents."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.privacy import Guarantee
 from skdp.trusted.checks import fail
+from skdp.trusted.statement import Statement
 
 
 def require(holds: Any, what: str, rule: str, found: object = None, remedy: str = "") -> None:
@@ -49,7 +49,7 @@ def pickled(part: Any, name: str, rule: str = "be picklable") -> Any:
 
 def check_claim(name: str, claim: Any, epsilon: float, delta: float, neighbors: str) -> None:
     """Require a guarantee that holds, with what was asked for."""
-    require(isinstance(claim, Guarantee), name, "be a Guarantee", type(claim))
+    require(isinstance(claim, Statement), name, "be a Statement or Guarantee", type(claim))
     rule = f"claim epsilon <= {epsilon:g}, the epsilon asked for"
     require(claim.epsilon <= epsilon * (1 + 1e-9), name, rule, claim.epsilon)
     rule = f"claim delta <= {delta:g}, the delta asked for"

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from skdp.geometry import NormBall
 from skdp.mechanisms import Sensitivity
 from skdp.noise.law import Size
-from skdp.privacy import Guarantee
+from skdp.trusted import Statement
 from skdp.trusted.arrays import FloatArray
 
 
@@ -108,7 +108,7 @@ class BoxNoise:
     """Independent Laplace noise."""
 
     scales: tuple[float, ...]
-    guarantee: Guarantee
+    guarantee: Statement
 
     def rvs(self, rng: Generator) -> FloatArray:
         """Return one draw, (dim,)."""
@@ -135,5 +135,5 @@ class LaplaceInTheBox:
         widths = sensitivity.radius * sensitivity.ball.bounding_box()  # type: ignore[attr-defined]
         # The log-ratio of d densities adds up to the sum of width / scale = epsilon at most.
         scales = len(widths) * widths / epsilon * (1 + 1e-12)
-        claim = Guarantee(epsilon, neighbors=sensitivity.neighbors, mechanism="Laplace in a box")
+        claim = Statement(epsilon, neighbors=sensitivity.neighbors, mechanism="Laplace in a box")
         return BoxNoise(tuple(map(float, scales)), claim)

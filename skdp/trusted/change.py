@@ -189,17 +189,12 @@ def greatest_length(factor: ArrayLike, ball: NormBall) -> float:
     a, dim = np.asarray(factor), ball.dim
     if a.ndim < 2:
         return math.sqrt(greatest_square(ball, np.broadcast_to(a, (dim,)) ** -2.0))
-    try:
-        inverse = np.linalg.inv(a)
-    except np.linalg.LinAlgError:
-        return math.inf
-    square = greatest_image(inverse, ball)
     # The error of an inverse grows with the condition number, and beyond this it is no inverse.
     condition = float(np.linalg.cond(a))
     if not condition < WORST_CONDITION:
         return math.inf
     error = float(dim**2 * np.finfo(float).eps * condition)
-    return math.sqrt(square) * (1 + error)
+    return math.sqrt(greatest_image(np.linalg.inv(a), ball)) * (1 + error)
 
 
 def length_in(factor: Any, change: Any) -> float:

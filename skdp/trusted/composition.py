@@ -62,10 +62,8 @@ def composed_delta(losses: Losses, epsilon: float) -> float:
 
 def infinity_mass(losses: Losses) -> float:
     """Return the probability that one of the pair losses is infinite, rounded up."""
-    masses = [-math.log1p(-loss.delta) * n for loss, n in losses if type(loss) is PairLoss]
-    # A sum beyond all floats has the mass 1.
-    total = math.fsum(masses) if max(masses, default=0.0) < 1e9 else math.inf
-    return min(-math.expm1(-total) * _ROUND_UP, 1.0)
+    masses = (-math.log1p(-loss.delta) * n for loss, n in losses if type(loss) is PairLoss)
+    return min(-math.expm1(-math.fsum(masses)) * _ROUND_UP, 1.0)
 
 
 def with_infinity(mass: float, delta: float) -> float:

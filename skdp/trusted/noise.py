@@ -450,10 +450,8 @@ def _granularity(ball: NormBall) -> float:
     found = max([GRANULARITY, *map(_granularity, parts_of(ball))])
     # A sum of ``dim`` terms may round once for each of them.
     summed = 2.0**-50 * ball.dim**2
-    mixed = None
-    if hasattr(ball, "absolute_image"):  # a linear map of a ball
-        mixed = ball.absolute_image(np.sqrt(uniform_variance(parts_of(ball)[0])))
-    if mixed is not None:
+    if getattr(ball, "mixes", False):
+        mixed = ball.absolute_image(np.sqrt(uniform_variance(parts_of(ball)[0])))  # type: ignore[attr-defined]
         found = (found + summed) * float(np.max(mixed / np.sqrt(uniform_variance(ball))))
     elif getattr(ball, "sums_terms", False) or not is_ours(ball):
         found = max(found, summed)

@@ -30,25 +30,17 @@ class Statement:
     Parameters
     ----------
     epsilon : float in [0, inf)
-        Bound on the log of the factor by which the odds between neighbouring data sets change.
     delta : float in [0, 1]
-        Probability with which that bound may fail.
+        The odds between neighbouring data sets change by a factor of at most e^epsilon, but with
+        probability delta.
     neighbors : {"replace_one", "add_remove"}
-        Neighbouring data sets. "replace_one": one record is replaced by another, and the number
-        of records is public. "add_remove": one record is added or removed, and the number of
-        records is private.
     mechanism : str
-        Name of the noise or mechanism.
-    assumptions : tuple of str
-        Conditions under which the statement holds.
-    void_because : tuple of str
-        Reasons why the statement does not hold for this release; empty if it holds.
+    assumptions, void_because : tuple of str
+        Conditions under which it holds, and reasons why it does not.
     losses : tuple of pairs (loss, count)
-        Privacy losses (see `skdp.trusted.losses`), each with a number of releases. Their
-        composition is a second upper bound on the privacy loss of this release. Conversions use
-        both bounds.
+        Privacy losses whose composition dominates the release; empty if only epsilon is known.
     unit : {"row", "person"}
-        What a record is: one row, or all rows of one person.
+        As in `skdp.privacy.Guarantee`, which adds conversions and a card.
 
     Raises
     ------

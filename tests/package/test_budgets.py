@@ -17,7 +17,7 @@ from examples.benchmarks.upkeep import size
 SIZES = {
     "lines of skdp": 46_610,
     "files of skdp": 165,
-    "lines of tests": 45_600,
+    "lines of tests": 45_620,
     "lines with Any": 1_146,
     "lines of imports": 2_815,
     "class names that occur twice": 1,  # Logistic, the law and the loss

@@ -6,6 +6,7 @@ and the body of changes alone.
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -478,3 +479,16 @@ def test_a_profile_that_is_no_number_in_one_order_is_refused():
     for functions in ((known, unknown), (unknown, known)):
         one = Unknown(math.inf, ((ProfileLoss(*functions), 1),))
         assert refused([one], Public(1.0, 1e-6))
+
+
+def test_the_gauge_of_a_sheared_ball_counts_its_rounding():
+    """A product whose rounding counts 1e8 times: the gauge in floats is too small."""
+    ball = ShearedBall(LpBall(2, 1, weights=(1.0, 1e8)), [0.0, 1e5 / 3])
+    point = np.array([0.7, 0.7 * (1e5 / 3)])
+    rest = Fraction(point[1]) - Fraction(0.7) * Fraction(1e5 / 3)
+    exact = 0.7 + 1e8 * abs(float(rest))
+    assert ball.gauge(point) < exact / (1 + 1e-6)
+    corners = [[point[0], 0.0], [point[1], 1.0]]  # the point, and a short vector
+    body = MappedBall(LpBall(2, 1, weights=(1.0, 1e20)), corners)
+    assert exact <= greatest_gauge(ball, body) < exact * 1.01
+    assert gauge_error(ShearedBall(LpBall(2), [0.0, 1.0])) < 1e-14

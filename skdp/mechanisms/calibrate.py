@@ -344,7 +344,7 @@ def check_noise(
         raise fail("mechanism", rule, type(noise), f"It has no {', '.join(lacking)}.")
     claimed = noise.guarantee
     if not isinstance(claimed, Statement):
-        rule = f"make noise whose guarantee is a Statement or Guarantee, {type(noise).__name__}"
+        rule = f"make noise whose guarantee is a Guarantee or a Statement, {type(noise).__name__}"
         raise fail("mechanism", rule, type(claimed))
     if claimed.epsilon > epsilon or claimed.delta > delta:
         rule = f"make noise with epsilon <= {epsilon:g} and delta <= {delta:g}"

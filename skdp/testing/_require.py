@@ -49,7 +49,7 @@ def pickled(part: Any, name: str, rule: str = "be picklable") -> Any:
 
 def check_claim(name: str, claim: Any, epsilon: float, delta: float, neighbors: str) -> None:
     """Require a guarantee that holds, with what was asked for."""
-    require(isinstance(claim, Statement), name, "be a Statement or Guarantee", type(claim))
+    require(isinstance(claim, Statement), name, "be a Guarantee or a Statement", type(claim))
     rule = f"claim epsilon <= {epsilon:g}, the epsilon asked for"
     require(claim.epsilon <= epsilon * (1 + 1e-9), name, rule, claim.epsilon)
     rule = f"claim delta <= {delta:g}, the delta asked for"

@@ -21,7 +21,8 @@ from skdp.privacy.guarantee import Guarantee, as_guarantee
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_choice, check_epsilon, check_interval, fail
 from skdp.trusted.identity import is_ours, relied_on
-from skdp.trusted.noise import BaseNoise, variances
+from skdp.trusted.noise import variances
+from skdp.trusted.randomness import RandomStateLike
 from skdp.trusted.statement import Statement
 
 GAUSSIANS: dict[str, Any] = {"gaussian": IsotropicGaussian, "elliptic": EllipticGaussian}
@@ -62,8 +63,8 @@ class Trial(NamedTuple):
 class Noise(Protocol):
     """The result of :func:`calibrate`.
 
-    The noises of this package also have ``release(value, rng=None)``, the only way to publish a
-    value. `skdp.mechanisms.release` does the same for any object with these members.
+    The noises of this package are `OwnNoise`; `skdp.mechanisms.release` publishes a value with any
+    object that has these members.
     """
 
     @property
@@ -78,6 +79,20 @@ class Noise(Protocol):
 
     def expected_norm(self, ball: NormBall) -> float:
         """Return the mean gauge of a draw in a ball's norm."""
+
+
+class OwnNoise(Noise, Protocol):
+    """A noise of this package."""
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate of a draw, (dim,)."""
+
+    def release(self, value: ArrayLike, rng: RandomStateLike = None) -> FloatArray:
+        """Return the value with noise, the only way to publish it, (dim,)."""
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
@@ -269,7 +284,7 @@ class Mechanism(Protocol[N]):
 @overload
 def calibrate(
     mechanism: str | NormBall, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
-) -> BaseNoise: ...
+) -> OwnNoise: ...
 
 
 @overload

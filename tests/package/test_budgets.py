@@ -15,9 +15,9 @@ from examples.benchmarks.upkeep import size
 # Replay (1,000 lines, with values of any type) and proofs in files of models (900) are in it, and
 # the imports and first lines of the checker's files, which import nothing else, and of theorems.
 SIZES = {
-    "lines of skdp": 46_610,
+    "lines of skdp": 46_615,
     "files of skdp": 165,
-    "lines of tests": 45_620,
+    "lines of tests": 45_690,
     "lines with Any": 1_146,
     "lines of imports": 2_815,
     "class names that occur twice": 1,  # Logistic, the law and the loss

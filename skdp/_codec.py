@@ -33,7 +33,7 @@ TYPES = {
         "skdp.domain.domain": "Domain",
         "skdp.domain.splines": "Interaction Spline SplineBlock",
         "skdp.linear_model._inference.estimate": "NoisyEquations",
-        "skdp.linear_model.export": "Attributes Encoded InUnits InferenceSums",
+        "skdp.linear_model.export": "Attributes Encoded InUnits",
         "skdp.linear_model.proof": "Claim",
         "skdp.noise": "FlippedHuber Gaussian Laplace Logistic OffsetGaussian Subbotin"
         " TruncatedLaplace",

@@ -20,13 +20,15 @@ if TYPE_CHECKING:
     from matplotlib.collections import LineCollection, PolyCollection
     from matplotlib.lines import Line2D
 
+    from skdp.linear_model import Inference
+
 
 @dataclass(eq=False, repr=False)
 class CoefficientDisplay(Display):
     """Coefficients as points, each with a band: a confidence interval, or the privacy noise alone.
 
-    If the model has ``inference_``, points and bands are its estimates, which are not shrunk, and
-    their confidence intervals. They include sampling error and noise. An interval that is not
+    With an ``inference`` of the model, points and bands are its estimates, which are not shrunk,
+    and their confidence intervals. They include sampling error and noise. An interval that is not
     bounded reaches the edge of the axes and ends in a triangle.
 
     Otherwise points are ``coef_``, and bands are drawn if the model has ``coef_std_``. Such a band
@@ -85,6 +87,7 @@ class CoefficientDisplay(Display):
         unit: str = "column",
         level: float = 0.95,
         most: int | None = None,
+        inference: Inference | None = None,
         ax: Axes | None = None,
     ) -> CoefficientDisplay:
         """Draw the coefficients of a fitted model.
@@ -104,6 +107,8 @@ class CoefficientDisplay(Display):
             Level of the intervals, or probability that a band holds the value without noise.
         most : int >= 1 or None, default=None
             Number of coefficients to draw, the greatest by absolute value. None draws all.
+        inference : Inference or None, default=None
+            What ``infer`` of the model returned: its estimates and intervals are drawn.
         ax : matplotlib Axes or None, default=None
             Axes to draw on. None creates a figure.
 
@@ -115,8 +120,8 @@ class CoefficientDisplay(Display):
         level = check_interval("level", level, 0, 1, closed="neither")
         model = last_step(estimator)
         coef, intervals = coefficients_of(model, label), None
-        if getattr(model, "inference_", None) is not None:
-            coef, intervals = combined(model, label, np.eye(len(coef)), level)
+        if inference is not None:
+            coef, intervals = combined(model, inference, label, np.eye(len(coef)), level)
         found = _names(model, names, len(coef))
         factor = np.ones(len(coef)) if unit == "column" else _ranges(model, len(coef))
         n_kept = len(coef) if most is None else check_count("most", most, 1)
@@ -192,18 +197,17 @@ def words_of(level: float, is_interval: bool) -> str:
 
 
 def combined(
-    model: Any, label: Any, rows: FloatArray, level: float
+    model: Any, inference: Inference, label: Any, rows: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return combinations of the slopes of a model's inference, and their intervals.
 
     Returns arrays of shape (m,) and (m, 2) for ``rows`` of shape (m, n_slopes).
     """
-    found, sign = model.inference_, _row_of(model, label)[1]
-    before = np.zeros((len(rows), len(found.names) - rows.shape[1]))  # the intercept
-    estimates: tuple[FloatArray, FloatArray] = found.combine(
-        np.hstack([before, sign * rows]), level=level
-    )
-    return estimates
+    if inference.domain.encoded_names() != model._design.domain.encoded_names():
+        raise fail("inference", "be of the columns of the model", remedy="Call model.infer.")
+    sign = _row_of(model, label)[1]
+    before = np.zeros((len(rows), len(inference.names) - rows.shape[1]))  # the intercept
+    return inference.combine(np.hstack([before, sign * rows]), level=level)
 
 
 def last_step(estimator: Any) -> Any:

@@ -1,4 +1,4 @@
-"""One HTML page about a fitted model, for readers who decide whether it may be published.
+"""One HTML page about a fitted model or an inference, for readers who decide on its publication.
 
 The page has no scripts and loads nothing, so that it can be archived and printed.
 """
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp.domain import Domain
 from skdp.inspection.shapes import Shape, shapes_of
 from skdp.linear_model.proof import Proof
 from skdp.trusted.releases import Line
@@ -64,7 +65,7 @@ def report(model: Any, proof: Proof, path: Path) -> str:
 
     Parameters
     ----------
-    model : estimator
+    model : estimator or Inference
         That of the file.
     proof : Proof
         What `check_proof` returned for it.
@@ -74,8 +75,13 @@ def report(model: Any, proof: Proof, path: Path) -> str:
     name, hashed = html.escape(path.name), digest(path)
     verify = f"pip install skdp\npython -m skdp certify {path.name}\nsha256sum {path.name}"
     extra = [own for own in proof.assumptions if own not in proof.guarantee.assumptions]
+    is_model = hasattr(model, "coef_")
+    domain = model._records.domain if is_model else model.records
+    what = f"{type(model).__name__}: report on a private model"
+    if not is_model:
+        what = f"{model.model}: report on a private regression table"
     parts = [
-        f"<h1>{type(model).__name__}: report on a private model</h1>",
+        f"<h1>{what}</h1>",
         f'<p class="small">File <code>{name}</code>, SHA-256 <code>{hashed}</code></p>',
         f"<p><strong>{_VERDICT[proof.guarantee.holds]}</strong></p>",
         "<h2>The guarantee</h2>",
@@ -86,14 +92,14 @@ def report(model: Any, proof: Proof, path: Path) -> str:
         " Where there is a delta, some releases are composed together and have no part.</p>",
         _releases(proof.lines),
         "<h2>What was declared, and not learned from the records</h2>",
-        _table(("column", "declared"), _declared(model)),
-        "<h2>The model</h2>",
-        *_model(model),
+        _table(("column", "declared"), _declared(domain)),
+        f"<h2>The {'model' if is_model else 'table'}</h2>",
+        *(_model(model) if is_model else [model.summary()._repr_html_()]),
         "<h2>What has to be trusted</h2>",
         "<p>No computation can check these statements:</p>",
         _list([*proof.guarantee.assumptions, *extra]),
         "<h2>How to verify</h2>",
-        "<p>This needs the model's file and no access to the records. The second command proves"
+        "<p>This needs the file and no access to the records. The second command proves"
         " every release again and fails if the noise is too small. The third one shows whether the"
         " file is the one above.</p>",
         f"<pre>{html.escape(verify)}</pre>",
@@ -101,7 +107,7 @@ def report(model: Any, proof: Proof, path: Path) -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{name}: report on a private model</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<title>{name}: {html.escape(what)}</title>\n<style>{_STYLE}</style>\n</head>\n"
         "<body>\n" + "\n".join(parts) + "\n</body>\n</html>\n"
     )
 
@@ -141,9 +147,8 @@ def _releases(lines: Sequence[Line]) -> str:
     return f'<div class="scroll"><table><tr>{heads}</tr>{"".join(rows)}</table></div>'
 
 
-def _declared(model: Any) -> Iterator[tuple[str, str]]:
+def _declared(domain: Domain) -> Iterator[tuple[str, str]]:
     """Yield the columns of the domain with their bounds or levels, and the target."""
-    domain = model._records.domain
     if domain.is_ball:
         yield "all columns", f"length of a row at most {domain.radius:g}"
     else:
@@ -151,7 +156,7 @@ def _declared(model: Any) -> Iterator[tuple[str, str]]:
             yield " x ".join(domain._labels[read]), _words(column)
     target = domain.target
     if target is not None:
-        yield "target", _numbers(target) if domain.target_bounds else ", ".join(map(str, target))
+        yield "target", _numbers(domain.target_bounds) if domain.target_bounds else ", ".join(map(str, target))
 
 
 def _words(column: Any) -> str:
@@ -168,17 +173,15 @@ def _numbers(ends: Sequence[float]) -> str:
 
 
 def _model(model: Any) -> Iterator[str]:
-    """Yield a table of coefficients or of estimates with their intervals, and the curves."""
+    """Yield a table of coefficients, or the curves."""
     if _has_curves(model):
         yield (
             "<p>Effects of the columns on the prediction, less their means over the declared"
             " ranges.</p>"
         )
         yield from _curves(model)
-    elif getattr(model, "inference_", None) is None:
+    else:
         yield _coefficients(model)
-    if getattr(model, "inference_", None) is not None:
-        yield f'<div class="scroll">{model.summary()._repr_html_()}</div>'
     if (bounds := getattr(model, "bounds_", None)) is not None and len(bounds):
         yield (
             '<p class="small">Numbers beyond the estimated bounds, which the model\'s file lists,'

@@ -30,6 +30,8 @@ from skdp.trusted.checks import check_count, check_interval, fail, optional_modu
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from skdp.linear_model import Inference
+
 # Up to so many levels have names on the axis. Names of more than WIDEST characters in total are
 # vertical, and longer ones than LONGEST_NAME are cut.
 MOST_NAMES, WIDEST, LONGEST_NAME = 30, 24, 18
@@ -103,7 +105,7 @@ class ShapeDisplay(Display):
 
     Notes
     -----
-    If the model has ``inference_``, bands are confidence intervals of the population's effects,
+    With an ``inference`` of the model, bands are confidence intervals of the population's effects,
     pointwise, with the sampling error and the noise. Curves and bars are those of the model, whose
     coefficients may be shrunk. Intervals belong to estimates that are not shrunk, so that a curve
     may lie outside its band. An interval that is not bounded reaches the edges of the axes.
@@ -147,6 +149,7 @@ class ShapeDisplay(Display):
         label: Any = None,
         level: float = 0.95,
         n_cols: int = 3,
+        inference: Inference | None = None,
     ) -> ShapeDisplay:
         """Draw the effects of the columns of a fitted model.
 
@@ -162,6 +165,8 @@ class ShapeDisplay(Display):
             Probability of the bands.
         n_cols : int >= 1, default=3
             Number of panels beside each other.
+        inference : Inference or None, default=None
+            What ``infer`` of the model returned: its intervals are drawn.
 
         Returns
         -------
@@ -173,7 +178,7 @@ class ShapeDisplay(Display):
             If the model is not fitted, its domain does not declare each column, or a parameter is
             not as described.
         """
-        shapes, unit = shapes_of(estimator, columns, label, level)
+        shapes, unit = shapes_of(estimator, columns, label, level, inference)
         return cls(shapes, unit=unit, level=level).plot(n_cols=n_cols)
 
     def plot(self, n_cols: int = 3) -> ShapeDisplay:
@@ -237,7 +242,11 @@ class ShapeDisplay(Display):
 
 
 def shapes_of(
-    estimator: Any, columns: Sequence[str] | None = None, label: Any = None, level: float = 0.95
+    estimator: Any,
+    columns: Sequence[str] | None = None,
+    label: Any = None,
+    level: float = 0.95,
+    inference: Inference | None = None,
 ) -> tuple[list[Shape], str]:
     """Return the effects of columns, and the label of their axes."""
     level = check_interval("level", level, 0, 1, closed="neither")
@@ -250,7 +259,9 @@ def shapes_of(
     several = label is None and len(np.atleast_2d(model.coef_)) > 1
     labels = np.asarray(model.classes_).tolist() if several else [label]
     shapes = [
-        terms[known.index(name)].shape(model, own, level) for name in chosen for own in labels
+        terms[known.index(name)].shape(model, own, level, inference)
+        for name in chosen
+        for own in labels
     ]
     unit = "effect (target)"
     if hasattr(model, "classes_"):
@@ -269,14 +280,14 @@ class _Term:
     own: slice
     is_curve: bool
 
-    def shape(self, model: Any, label: Any, level: float) -> Shape:
+    def shape(self, model: Any, label: Any, level: float, inference: Inference | None) -> Shape:
         """Return the effects of the column in a model; deviations may be upper bounds on them."""
         coef = coefficients_of(model, label)
         effects = self.rows @ coef[self.own]
-        if not isinstance(self.values, dict) and getattr(model, "inference_", None) is not None:
+        if not isinstance(self.values, dict) and inference is not None:
             rows = np.zeros((len(self.rows), len(coef)))
             rows[:, self.own] = self.rows
-            interval = combined(model, label, rows, level)[1]
+            interval = combined(model, inference, label, rows, level)[1]
             return Shape(
                 self.name, self.values, effects, self.is_curve, label=label, interval=interval
             )

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 from skdp.linear_model._descent.algorithm import CoordinateDescent, FittedDescent
 from skdp.linear_model._descent.plan import LOGISTIC, SQUARED
-from skdp.linear_model._inference.release import with_inference
 from skdp.linear_model._shared.base import (
     Algorithm,
     PrivateClassifier,
@@ -96,9 +95,7 @@ class _DescentEstimator(PrivateLinearModel, FittedDescent):
     callback: Any = None
 
     def _algorithm(self) -> Algorithm:
-        asked = self._asked()
-        own = CoordinateDescent(self._kind, asked)
-        return with_inference(own, asked, is_regression=self._kind is SQUARED)
+        return CoordinateDescent(self._kind, self._asked())
 
 
 @with_parameters

@@ -12,8 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._codec import VERSION, encode, package_version, to_text
 from skdp.domain import Domain
-from skdp.linear_model._inference.estimate import NoisyEquations
-from skdp.linear_model._inference.table import Inference
 from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model.proof import Claim, written
 from skdp.privacy import Guarantee
@@ -81,30 +79,6 @@ class Attributes:
 
 
 @dataclass(frozen=True, eq=False)
-class InferenceSums:
-    """The released sums of an inference, from which the rest of it is computed."""
-
-    equations: NoisyEquations
-    sampling: FloatArray
-    freedom: float
-    rows: FloatArray
-    constants: FloatArray
-    notes: tuple[str, ...]
-    n_records: int | None
-
-    @classmethod
-    def of(cls, found: Inference | None) -> InferenceSums | None:
-        """Return the sums of an inference; None without one, or if a sum is not finite."""
-        if found is None:
-            return None
-        own = found.estimate
-        facts = own.equations, own.sampling, own.freedom, found.rows, found.constants
-        values = [*facts[3:], own.sampling, *vars(own.equations).values()]
-        is_finite = all(np.isfinite(value).all() for value in values)
-        return cls(*facts, found.notes, found.n_records) if is_finite else None
-
-
-@dataclass(frozen=True, eq=False)
 class ModelFile:
     """The entries of a model's file, beside its kind and version."""
 
@@ -121,7 +95,6 @@ class ModelFile:
     encoded: Encoded
     parameters: dict[str, Any]
     left_out: list[str]
-    inference: InferenceSums | None
 
     @classmethod
     def of(cls, model: Any) -> ModelFile:
@@ -149,7 +122,6 @@ class ModelFile:
             None if records == model._design.domain else records,
             encoded,
             *_parameters(model),
-            InferenceSums.of(getattr(model, "inference_", None)),
         )
 
 
@@ -169,7 +141,7 @@ class Exportable:
             user's units, and clipping bounds, to be read; ``classes``; ``attributes``; ``domain``,
             and in ``records`` that of the releases if it is another one; ``encoded``, from which
             predictions are computed; ``parameters``, and in ``left_out`` the names of those that
-            are objects; the sums of its ``inference`` or None.
+            are objects.
 
         Raises
         ------

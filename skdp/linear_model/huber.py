@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from skdp.linear_model._inference.release import with_inference
 from skdp.linear_model._objective.algorithm import ObjectiveEstimator, ObjectivePerturbation
 from skdp.linear_model._objective.families import ModelTask, Reference
 from skdp.linear_model._objective.rules import residual_moments
@@ -100,8 +99,7 @@ class DPHuberRegressor(PrivateRegressor, ObjectiveEstimator, FittedHuber):
         asked = self._asked()
         # A threshold or a loss of the user is in units of the domain.
         scales_target = isinstance(self.loss, str) and is_auto(self.threshold)
-        own = ObjectivePerturbation(self._reference, self._losses, asked, scales_target)
-        return with_inference(own, asked, is_regression=True)
+        return ObjectivePerturbation(self._reference, self._losses, asked, scales_target)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

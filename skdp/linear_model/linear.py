@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.domain.domain import Domain, subset
 from skdp.linear_model._inference.estimate import NoisyEquations, estimate, user_units
-from skdp.linear_model._inference.release import with_inference
-from skdp.linear_model._inference.table import REMEDY, Inference
+from skdp.linear_model._inference.table import Inference
 from skdp.linear_model._moments.moments import Moments
 from skdp.linear_model._moments.postprocess import (
     RECIPES,
@@ -136,34 +135,31 @@ def _deviations(domain: Domain, spread: FloatArray) -> tuple[FloatArray, FloatAr
 
 
 NOTES = (
-    "Method: least squares from noisy moments. coef_ of the model is shrunk; the coefficients of"
-    " this table are not.",
+    "Method: least squares from noisy moments. The coefficients are not shrunk.",
     "The intervals contain the sampling error and the noise. They assume that the errors have one"
     " variance, that rows are independent and that the bounds of the domain clip hardly any value.",
 )
 
 
 def inference_of(moments: Moments | None, design: Design, guarantee: Guarantee) -> Inference:
-    """Return the standard errors of a regression on moments.
+    """Return the inference that follows from released moments.
 
     Raises
     ------
     ValueError
         If the moments are scaled, their noise is correlated or rows are not independent.
     """
+    remedy = "Give the records: infer(X, y, epsilon=1.0)."
     if guarantee.unit == "person":
-        rule = "have standard errors: they need moments of rows, not of persons"
-        raise fail("the model", rule, remedy=REMEDY)
+        rule = "be given: standard errors follow from moments of rows only, not of persons"
+        raise fail("X", rule, remedy=remedy)
     if moments is None or moments.is_scaled or not isinstance(moments.noise, MatrixNoise):
         rule = (
-            "have standard errors: they need moments in the units of the domain, with"
+            "be given: standard errors follow only from moments in the units of the domain, with"
             " uncorrelated noise"
         )
-        remedy = (
-            'Fit with inference_share=0.8, or with mechanism="matrix", which is for models of'
-            " from_moments, too."
-        )
-        raise fail("the model", rule, remedy=remedy)
+        remedy += ' Or fit with mechanism="matrix", which is for models of from_moments, too.'
+        raise fail("X", rule, remedy=remedy)
     n, own = moments.n_records, moments.own_square
     matrix, deviation = moments.gram / n, moments.deviation / n
     if not design.intercept:
@@ -173,7 +169,7 @@ def inference_of(moments: Moments | None, design: Design, guarantee: Guarantee) 
     found = estimate(NoisyEquations(matrix, deviation**2, own, n, excess))
     units = user_units(design.domain, design.intercept)
     known = None if moments.layout.adds else round(moments.n_records)
-    return Inference.of(found, *units, design.domain, NOTES, n_records=known)
+    return replace(Inference.of(found, *units, design.domain, NOTES), n_records=known)
 
 
 @with_parameters
@@ -208,6 +204,8 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
         target and all moments in these units, with smaller weights for records far from the
         centre. The fewer the records, the greater is the share of the products with the target.
         With very few records it releases only the mean of the target, for any ``fit_intercept``.
+        After a fit of rows with "matrix", :meth:`infer` without records gives standard errors from
+        the released moments at no cost.
     postprocess : {"auto", "pinv", "ridge", "psd"} or callable, default="auto"
         The method that computes coefficients from the moments. "auto" is a posterior mean after a
         release of scaled columns. Otherwise it projects the moments on the set of possible moments
@@ -219,17 +217,12 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
     ----------
     coef_std_ : ndarray of shape (n_encoded,)
         Standard deviation of each coefficient that is due to the noise, to first order. The
-        sampling error is not in it: see :meth:`conf_int`.
+        sampling error is not in it: see :meth:`infer`.
     coef_corr_ : ndarray of shape (n_encoded, n_encoded)
         Correlations of the noise in the coefficients, to first order.
     intercept_std_ : float
     moments_ : Moments
         The released moments; under "add_remove" also the number of records, with noise.
-    inference_ : Inference
-        Standard errors, intervals and tests; also :meth:`conf_int`, :meth:`summary`,
-        :meth:`wald_test` and ``p_values``, for example. Without ``inference_share`` they need
-        ``mechanism="matrix"``, unless "auto" chose it, and rows that are not grouped: scaled
-        columns are clipped by unknown amounts, and other noise is correlated.
     noise_ : noise of the mechanism
         The law of the noise of the moments, without its draw.
     n_iter_ : int
@@ -259,8 +252,7 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
     postprocess: Any = "auto"
 
     def _algorithm(self) -> Algorithm:
-        asked = self._asked()
-        return with_inference(FunctionalMechanism(asked), asked, is_regression=True)
+        return FunctionalMechanism(self._asked())
 
     def _store(
         self, plan: Any, solution: Solution, attributes: dict[str, Any], design: Design
@@ -268,11 +260,18 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
         super()._store(plan, solution, attributes, design)
         self.moments_ = replace(solution.attributes["moments_"], noise=self.noise_)
 
-    def _found_inference(self) -> Inference:
-        found: Inference | None = vars(self).get("_inference")
-        if found is not None:
-            return found
-        return inference_of(getattr(self, "moments_", None), self._design, self.guarantee_)
+    def _released_inference(self, epsilon: Any) -> Inference:
+        if epsilon is not None:
+            raise fail("X", "be given where epsilon is", remedy="Write infer(X, y, epsilon=1.0).")
+        moments = getattr(self, "moments_", None)
+        return replace(
+            inference_of(moments, self._design, self.guarantee_),
+            guarantee=self.guarantee_,
+            releases=self.releases_,
+            public=self.public_,
+            records=self._records.domain,
+            model=type(self).__name__,
+        )
 
     def from_moments(
         self, columns: Sequence[str] | None = None, target: str | None = None

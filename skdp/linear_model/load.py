@@ -1,7 +1,7 @@
 """Models from files, dicts and JSON text that `skdp.linear_model.export` wrote.
 
 All entries are checked. Nothing that a file names is imported or run: it can only name one of the
-five estimators.
+five estimators, or `Inference`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from skdp._codec import check_keys, decode, document, from_text, hints_of
 from skdp.domain import Domain
 from skdp.domain.layout import number_units
 from skdp.linear_model._inference.estimate import estimate
+from skdp.linear_model._inference.file import InferenceFile
 from skdp.linear_model._inference.table import Inference
 from skdp.linear_model._objective.clipping import ClippingBounds
 from skdp.linear_model._objective.theorem import NoisyMinimiser
@@ -34,7 +35,6 @@ from skdp.linear_model.export import (
     UNWRITTEN,
     Attributes,
     Encoded,
-    InferenceSums,
     InUnits,
     ModelFile,
     check_finite,
@@ -43,8 +43,11 @@ from skdp.linear_model.huber import DPHuberRegressor
 from skdp.linear_model.linear import DPLinearRegression
 from skdp.linear_model.logistic import DPLogisticRegression
 from skdp.linear_model.losses import Softmax
+from skdp.privacy import Guarantee
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import fail
+from skdp.trusted.releases import Listed
+from skdp.trusted.statement import Public
 
 ESTIMATORS = {
     estimator.__name__: estimator
@@ -70,8 +73,6 @@ _CLASSES = {
     "skdp.geometry.encoded_rows": "EncodedRowsBall SimplexBall",
     "skdp.geometry.moment_layout": "MomentLayout Sorts",
     "skdp.geometry.moments": "MomentBall NumbersBall RadialMomentBall SquaresBall",
-    "skdp.linear_model._inference.estimate": "NoisyEquations NoisyEstimate",
-    "skdp.linear_model._inference.table": "Inference",
     "skdp.linear_model._moments.moments": "Moments",
     "skdp.linear_model._moments.theorem": "FirstChange",
     "skdp.linear_model._objective.clipping": "ClippingBounds",
@@ -125,7 +126,7 @@ class NotInFile:
 
 
 def load_model(source: Mapping[str, Any] | str | Path) -> Any:
-    """Return the fitted model of a file with the JSON text of ``to_json``, or of a dict.
+    """Return the fitted model, or the inference, of a file with the JSON text of ``to_json``.
 
     Reading a file never runs code that the file names, unlike pickle: a broken or malicious file
     gives an error. Nothing proves who wrote a file, and that its guarantee is true.
@@ -140,7 +141,7 @@ def load_model(source: Mapping[str, Any] | str | Path) -> Any:
     -------
     estimator
         A fitted model of the same class, whose predictions are those of the original model, bit
-        for bit. It has the attributes that the file holds, and ``inference_`` if the model had it.
+        for bit. It has the attributes that the file holds.
         Absent are the matrix ``coef_corr_`` and the objects ``noise_``, ``loss_``, ``history_``
         and ``moments_``. ``guarantee_`` has no privacy losses (`skdp.Guarantee.to_dict`).
 
@@ -178,12 +179,12 @@ def load_model(source: Mapping[str, Any] | str | Path) -> Any:
     ('the noise came from random_state and not from the operating system',)
     """
     if isinstance(source, Mapping):
-        return _model(dict(source))
-    return _model(from_text("the file", _read(source)))
+        return _read_back(dict(source))
+    return _read_back(from_text("the file", _read(source)))
 
 
 def from_json(text: str) -> Any:
-    """Return the fitted model of the JSON text that ``to_json`` of an estimator wrote.
+    """Return the fitted model, or the inference, of the JSON text that its ``to_json`` wrote.
 
     Parameters
     ----------
@@ -213,11 +214,17 @@ def from_json(text: str) -> Any:
     """
     if isinstance(text, str) and len(text) > _MOST:
         raise fail("text", f"have at most {_MOST} characters", len(text))
-    return _model(from_text("text", text))
+    return _read_back(from_text("text", text))
+
+
+def _read_back(content: Any) -> Any:
+    is_inference = isinstance(content, Mapping) and content.get("kind") == "Inference"
+    return _inference(content) if is_inference else _model(content)
 
 
 def _model(content: Any) -> Any:
-    found = ModelFile(**document("the model", hints_of(ModelFile), content, ESTIMATORS))
+    kinds = (*ESTIMATORS, "Inference")
+    found = ModelFile(**document("the model", hints_of(ModelFile), content, kinds))
     domain, encoded = found.domain, found.encoded
     model = _with_parameters(ESTIMATORS[content["kind"]], found)
     model.n_features_in_ = domain.n_columns
@@ -241,10 +248,6 @@ def _model(content: Any) -> Any:
     model._set_coefficients()
     _set_releases(model, found)
     _set_attributes(model, found.attributes)
-    if found.inference is not None:
-        if n_models > 1:
-            raise fail("inference", "be absent for more than two labels")
-        model._inference = _inference(found.inference, domain, encoded.with_intercept)
     _check_shown(found.coefficients, InUnits.of(model), domain)
     return model
 
@@ -323,16 +326,20 @@ def _clipping(domain: Domain, encoded: Encoded) -> ClippingBounds:
 
 def _set_releases(model: Any, found: ModelFile) -> None:
     """Set the releases; `skdp.linear_model.proof.check_proof` evaluates them."""
-    model.guarantee_ = whole = found.guarantee
-    model.public_ = replace(
-        found.public, assumptions=whole.assumptions, void_because=whole.void_because
-    )
+    model.guarantee_, model.public_ = found.guarantee, _public(found.public, found.guarantee)
     model._records = Design(found.records or found.domain, found.encoded.with_intercept)
     if not found.releases:
         raise fail("releases", "name what was released")
-    model.releases_ = tuple(
-        replace(own, design=model._records) if isinstance(own, NoisyMinimiser) else own
-        for own in found.releases
+    model.releases_ = _with_design(found.releases, model._records)
+
+
+def _public(public: Public, whole: Guarantee) -> Public:
+    return replace(public, assumptions=whole.assumptions, void_because=whole.void_because)
+
+
+def _with_design(releases: tuple[Listed, ...], design: Design) -> tuple[Listed, ...]:
+    return tuple(
+        replace(own, design=design) if isinstance(own, NoisyMinimiser) else own for own in releases
     )
 
 
@@ -352,21 +359,25 @@ def _set_attributes(model: Any, found: Attributes) -> None:
         Softmax(len(model.classes_), found.normalizer_)
 
 
-def _inference(sums: InferenceSums, domain: Domain, intercept: bool) -> Inference:
+def _inference(content: Any) -> Inference:
     """Return the inference that follows from released sums, after checks of their ranges."""
-    equations, rows, constants = sums.equations, sums.rows, sums.constants
-    k = domain.n_encoded + int(intercept)
+    hints = hints_of(InferenceFile)
+    sums = InferenceFile(**document("the inference", hints, content, ("Inference",)))
+    equations, rows, constants, domain = sums.equations, sums.rows, sums.constants, sums.domain
+    k = len(sums.sampling)
+    if k not in (domain.n_encoded, domain.n_encoded + 1):
+        raise fail("sampling", "have a row for each coefficient", k)
     squares = {"matrix": equations.matrix, "variance": equations.variance}
     for name, matrix in (squares | {"sampling": sums.sampling}).items():
         size = k if name == "sampling" else k + 1
-        _check_shape(f"inference: {name}", matrix, (size, size))
+        _check_shape(name, matrix, (size, size))
         error = 1e-9 * float(np.abs(matrix).max(initial=0.0))
         if not np.allclose(matrix, matrix.T, rtol=1e-6, atol=error):
-            raise fail(f"inference: {name}", "be symmetric")
+            raise fail(name, "be symmetric")
     # The solution of the equations is computed again.
     count = domain.n_encoded + int(len(constants) > domain.n_encoded)
-    _check_shape("inference: constants", constants, (count,))
-    _check_shape("inference: rows", rows, (count, k))
+    _check_shape("constants", constants, (count,))
+    _check_shape("rows", rows, (count, k))
     for name, holds, rule in (
         ("variance", (equations.variance >= 0).all(), "be at least 0"),
         ("own_square", equations.own_square.shape == (k + 1,), f"have {k + 1} entries"),
@@ -375,16 +386,27 @@ def _inference(sums: InferenceSums, domain: Domain, intercept: bool) -> Inferenc
         ("freedom", sums.freedom > 0, "be above 0"),
         ("n_records", (sums.n_records or 1) >= 1, "be a whole number >= 1"),
         ("rows", count == domain.n_encoded or rows[0].any(), "have no constant intercept"),
+        ("releases", sums.releases, "name what was released"),
     ):
         if not holds:
-            raise fail(f"inference: {name}", rule)
+            raise fail(name, rule)
     whole = replace(estimate(equations), sampling=sums.sampling, freedom=sums.freedom)
     least = float(np.linalg.eigvalsh(whole.sampling)[0])
     if whole.is_usable and least < -1e-6 * float(np.abs(whole.sampling).max()):
-        raise fail("inference: sampling", "be a covariance")
+        raise fail("sampling", "be a covariance")
     if count == domain.n_encoded:  # no intercept
         rows, constants = np.vstack([np.zeros(k), rows]), np.append(0.0, constants)
-    return Inference.of(whole, rows, constants, domain, sums.notes, n_records=sums.n_records)
+    records = sums.records or domain
+    design = Design(records, k > domain.n_encoded)
+    return replace(
+        Inference.of(whole, rows, constants, domain, sums.notes),
+        guarantee=sums.guarantee,
+        releases=_with_design(sums.releases, design),
+        public=_public(sums.public, sums.guarantee),
+        records=records,
+        n_records=sums.n_records,
+        model=sums.model,
+    )
 
 
 def _check_shown(given: InUnits, own: InUnits, domain: Domain) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from skdp.linear_model._inference.release import with_inference
 from skdp.linear_model._objective.algorithm import ObjectiveEstimator, ObjectivePerturbation
 from skdp.linear_model._objective.families import ModelTask, Reference
 from skdp.linear_model._objective.rules import logistic_moments, usual_normalizer
@@ -76,9 +75,7 @@ class DPLogisticRegression(PrivateClassifier, ObjectiveEstimator):
     loss: Any = "auto"
 
     def _algorithm(self) -> Algorithm:
-        asked = self._asked()
-        own = ObjectivePerturbation(self._reference, self._losses, asked)
-        return with_inference(own, asked, is_regression=False)
+        return ObjectivePerturbation(self._reference, self._losses, self._asked())
 
     def _losses(self, task: ModelTask) -> tuple[Any, ...]:
         if not isinstance(self.loss, str):

@@ -1,4 +1,4 @@
-"""The releases of a fitted model, proved again from the model alone.
+"""The releases of a fitted model or an inference, proved again from it alone.
 
 `check_proof` evaluates the theorem of every release, and compares what the releases say of records
 with the model's domain. What it cannot compute it returns as assumptions.
@@ -175,12 +175,12 @@ def _table(lines: Sequence[Line]) -> Iterator[str]:
 
 
 def check_proof(model: Any) -> Proof:
-    """Prove the guarantee of a fitted model from its releases, without its data.
+    """Prove the guarantee of a fitted model, or of an inference, without its data.
 
     Parameters
     ----------
-    model : fitted estimator of this package
-        From ``fit`` or from `load_model`.
+    model : fitted estimator of this package, or Inference
+        From ``fit``, ``infer`` or `load_model`.
 
     Returns
     -------
@@ -216,7 +216,12 @@ def check_proof(model: Any) -> Proof:
 
 
 def _proof(model: Any) -> Proof:
-    guarantee, public, releases = model.guarantee_, model.public_, model.releases_
+    if hasattr(model, "releases_"):
+        guarantee, public, releases = model.guarantee_, model.public_, model.releases_
+        design, check_parts = model._records, _check_model
+    else:
+        guarantee, public, releases = model.guarantee, model.public, model.releases
+        design, check_parts = Design(model.records, model.has_intercept), _check_inference
     assumptions = [*guarantee.assumptions]
     stated = guarantee.epsilon, guarantee.delta
     if (guarantee.neighbors, guarantee.unit) != (public.neighbors, public.unit):
@@ -232,53 +237,66 @@ def _proof(model: Any) -> Proof:
             " and its other fits are not listed. The releases are those of one fit, which alone has"
             f" epsilon = {public.epsilon:.6g} and delta = {public.delta:.6g}."
         )
-    _check_parts(model)
+    check_parts(model)
     open_claims = [own for own in releases if isinstance(own, Claim) and own.epsilon is None]
     whole = certify([own for own in releases if own not in open_claims], public)
     if not open_claims and (public.epsilon, public.delta) == stated:
         guarantee = replace(guarantee, losses=whole.losses)
     for release in releases:
-        assumptions += _unproved(release, model)
+        assumptions += _unproved(release, design, public)
     others = [own for own in releases if own not in open_claims]
     known = iter(overview(others, public))
     lines = tuple(_open(own) if own in open_claims else next(known) for own in releases)
     return Proof(guarantee, lines, (*assumptions, *ASSUMED))
 
 
-def _check_parts(model: Any) -> None:
+def _check_model(model: Any) -> None:
     """Raise `NotPrivate` if the model has parts that no release gives."""
     names = {release.name for release in model.releases_}
     needed = {"objective", "moments", "gradients"}
     missing = [] if names & needed else [" or ".join(sorted(needed))]
-    if "_inference" in vars(model) and "moments" not in names:
-        missing += sorted({"scores", "curvatures", "squares"} - names)
     if (own := model._clipping) is not None and "scaling" not in names:
         bounds = np.abs(np.concatenate([own.lower, own.upper, own.target]))
         missing += ["scaling"] * bool((bounds < 1).any())
     if model._records.domain.n_encoded < model._design.domain.n_encoded:
         missing.append("the columns of the model")
-    if missing:
-        raise NotPrivate(f"no release gives {', '.join(missing)}, which the model has")
+    _refuse_missing("model", missing)
+    for release in model.releases_:
+        if isinstance(release, NoisyMinimiser):
+            own = release.objective
+            if own.models * own.n_classes < len(model._encoded_coef):
+                raise NotPrivate(f"{release.name} has fewer coefficients than the model")
     if not (model.public_.in_two_steps or model._is_whole(model.public_.unit)):
         raise NotPrivate("the rows of a person have weights that need a guarantee in two steps")
+
+
+def _check_inference(model: Any) -> None:
+    """Raise `NotPrivate` if the inference has sums that no release gives."""
+    names = {release.name for release in model.releases}
+    needed = {"moments"} if "moments" in names else {"scores", "curvatures", "squares"}
+    missing = sorted(needed - names)
+    if model.records.n_encoded < model.domain.n_encoded:
+        missing.append("its columns")
+    _refuse_missing("inference", missing)
+
+
+def _refuse_missing(what: str, missing: Sequence[str]) -> None:
+    if missing:
+        raise NotPrivate(f"no release gives {', '.join(missing)}, which the {what} has")
 
 
 def _open(claim: Any) -> Line:
     return Line(*(getattr(claim, name) for name in Line._fields))
 
 
-def _unproved(release: Listed, model: Any) -> Iterator[str]:
+def _unproved(release: Listed, design: Design, public: Public) -> Iterator[str]:
     """Yield what does not follow from the domain; raise `NotPrivate` if something contradicts it.
 
     A change that does not follow is stated in words: a reader has to trust it.
     """
-    design, public = model._records, model.public_
     if isinstance(release, Claim):
         yield release.assumption
     elif isinstance(release, NoisyMinimiser):
-        own = release.objective
-        if own.models * own.n_classes < len(model._encoded_coef):
-            raise NotPrivate(f"{release.name}: the model has more coefficients than were released")
         if release.design.domain != design.domain or release.design.intercept != design.intercept:
             raise NotPrivate(f"{release.name}: its records are not those of the model's domain")
     elif isinstance(release, PrivateChoice):

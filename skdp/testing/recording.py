@@ -252,7 +252,8 @@ def replay(
     estimator : estimator or callable
         An estimator with ``random_state`` whose ``fit`` publishes by `skdp.mechanisms.release` or
         another function of this package, and sets ``guarantee_``. Or a function with this keyword
-        that returns such an object, such as ``partial(estimate_domain, epsilon=1.0)``.
+        that returns an object with a guarantee, such as ``partial(estimate_domain, epsilon=1.0)``
+        or ``partial(model.infer, epsilon=1.0)``.
     table, neighbour : tuple or dict
         The arguments of ``fit``, or of the function, for two neighbouring data sets.
     seed : int
@@ -367,9 +368,16 @@ def _chain(error: BaseException | None) -> Iterator[str]:
 
 
 def _guarantee_of(model: Any) -> Guarantee | None:
-    """Return the guarantee of a fitted model, or of an estimated domain."""
-    found = getattr(model, "guarantee_", None) or getattr(model, "estimated", None)
-    return found if isinstance(found, Guarantee) else None
+    """Return the guarantee of a fitted model, an inference or an estimated domain."""
+    names = ("guarantee_", "guarantee", "estimated")
+    found = (getattr(model, name, None) for name in names)
+    return next((own for own in found if isinstance(own, Guarantee)), None)
+
+
+def _releases_of(model: Any) -> tuple[Any, ...] | None:
+    """Return the releases that a model or an inference states, or None."""
+    found = getattr(model, "releases_", getattr(model, "releases", None))
+    return found if isinstance(found, tuple) else None
 
 
 def _flow(first: _Shown, second: _Shown, tape: Tape, again: Tape) -> Iterator[str]:
@@ -402,9 +410,10 @@ def _flow(first: _Shown, second: _Shown, tape: Tape, again: Tape) -> Iterator[st
 
 def _certified(model: Any, tape: Tape) -> Iterator[str]:
     """Yield what was published beyond the releases that a model states."""
-    if not hasattr(model, "releases_"):
+    releases = _releases_of(model)
+    if releases is None:
         return
-    stated = {release.name: release for release in model.releases_}
+    stated = {release.name: release for release in releases}
     times: dict[str, int] = {}
     for entry in tape.entries:
         times[entry.name] = times.get(entry.name, 0) + 1
@@ -429,8 +438,9 @@ def _steps(model: Any) -> dict[str, int]:
     """
     fitted = getattr(model, "best_estimator_", model)
     fitted = fitted.steps[-1][1] if hasattr(fitted, "steps") else fitted
-    in_two_steps = getattr(getattr(fitted, "public_", None), "in_two_steps", False)
-    return dict.fromkeys((own.name for own in fitted.releases_), 2) if in_two_steps else {}
+    public = getattr(fitted, "public_", getattr(fitted, "public", None))
+    in_two_steps, releases = getattr(public, "in_two_steps", False), _releases_of(fitted)
+    return dict.fromkeys((own.name for own in releases or ()), 2) if in_two_steps else {}
 
 
 def _public(guarantee: Guarantee, in_two_steps: bool) -> Public:
@@ -442,7 +452,7 @@ def _proof(model: Any, tape: Tape, public: Public) -> list[str]:
     """Return why what was published does not prove a guarantee."""
     releases = [*{id(entry.release): entry.release for entry in tape.entries}.values()]
     # Bounds on compositions depend a little on the order.
-    order = [own.name for own in getattr(model, "releases_", ())]
+    order = [own.name for own in _releases_of(model) or ()]
     names = [getattr(release, "name", None) for release in releases]
     if {*names} <= {*order}:
         releases = sorted(releases, key=lambda own: order.index(own.name))

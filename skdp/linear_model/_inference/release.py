@@ -1,4 +1,4 @@
-"""The inference stage of a fit: scores and curvatures at a public model, and their estimate.
+"""Scores and curvatures at a public model, and the estimate that follows from them.
 
 The model predicts eta = a + c'x from encoded columns. The score of a row is psi(y, eta), with
 values in [-1, 1], and its curvature is h(y, eta) = -d psi / d eta. For labels psi = y - p and
@@ -25,7 +25,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.linalg import norm
@@ -41,10 +41,8 @@ from skdp.linear_model._inference.estimate import (
     estimate,
     user_units,
 )
-from skdp.linear_model._inference.plan import InferencePlan, plan_inference
+from skdp.linear_model._inference.plan import InferencePlan
 from skdp.linear_model._inference.table import Inference
-from skdp.linear_model._shared.base import Algorithm, Solution
-from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import (
     NUMBER_BITS,
     exact_both,
@@ -53,20 +51,15 @@ from skdp.linear_model._shared.gram import (
     in_units,
     on_grid,
     release_exact,
-    row_unit,
     whole_rows,
 )
-from skdp.linear_model._shared.task import Records, Task
 from skdp.linear_model._standardize.stage import Scaler
 from skdp.rows import Block, Rows
 from skdp.rows.block import MOST_ROWS
 from skdp.rows.persons import WHOLE
 from skdp.trusted.arrays import FloatArray, squared_lengths
-from skdp.trusted.certify import certify
-from skdp.trusted.checks import check_interval, fail
 from skdp.trusted.noise import variances
 from skdp.trusted.releases import NoisySum
-from skdp.trusted.statement import Public
 
 # Bits of a float.
 _FLOAT_BITS = 53
@@ -260,23 +253,14 @@ def squares_of(rows: FloatArray) -> NDArray[np.int64]:
     return in_units(np.ones(len(rows)) @ np.square(rows))
 
 
-class Released(NamedTuple):
-    """An estimate of changes of coefficients."""
-
-    estimate: NoisyEstimate  # of the coefficients of scaled columns
-    change: FloatArray  # of the intercept, if there is one, and of the slopes of encoded columns
-    units: FloatArray  # the map to changes of the intercept and the slopes in the user's units
-    notes: tuple[str, ...]  # what was released of values at the bounds
-
-
 @dataclass(frozen=True, eq=False)
 class InferenceRelease:
-    """The inference stage of a fit."""
+    """The releases at a public model, and the estimate that follows from them."""
 
     plan: InferencePlan
     rows: Rows
     intercept: bool
-    scores: Scores  # at the fitted model; residuals have the greatest bound
+    scores: Scores  # at the model; residuals have the greatest bound
     size: float | None  # a public number of records, if there is one, used where none is released
     are_persons: bool  # whether records are persons, with the influences of all their rows
 
@@ -289,13 +273,20 @@ class InferenceRelease:
         """The layout of the curvatures."""
         return self.plan.curvatures.layout
 
-    def release(self, rng: Generator) -> Released:
-        """Return the estimate of the changes of the coefficients of scaled columns."""
-        n, scaler, scores = self._scaled(rng)
-        limits = self.plan.limits
-        notes: tuple[str, ...] = ()
+    def first(self) -> Any:
+        """Return the exact sums of the first release; errors in the data are raised here."""
+        if self.plan.scales is None:
+            return self.rows.sum(len)
+        residuals = partial(with_residuals, self.scores) if self.scores.label is None else None
+        return self.plan.scales.sums.exact(*exact_sums(self.rows, residuals))
+
+    def release(self, first: Any, rng: Generator) -> Inference:
+        """Return the estimate of the coefficients; it is not shrunk."""
+        n, scaler, scores = self._scaled(first, rng)
+        limits, notes = self.plan.limits, [*_NOTES]
+        notes.append(_OF_NUMBERS if scores.label is None else _OF_LABELS)
         if limits is not None and n is not None:
-            notes = (limits.release(self._releases["limits"], self.rows, n, rng),)
+            notes.append(limits.release(self._releases["limits"], self.rows, n, rng))
         places = ScoreRows(scores, scaler, self.plan.factor)
         exact, statistic = exact_both(self.rows, places.cross, self.layout, places.square)
         crossed = release_exact(self._releases["scores"], exact, rng)
@@ -303,32 +294,31 @@ class InferenceRelease:
         if n is None:  # weights and curvatures are at most 1
             n = max(1.0, float(curved[0]) / float(self.plan.factor[0]) ** 2)
         equations = self._equations(crossed, curved, n, scores.unit)
-        # The map of coefficients of scaled columns to those of encoded columns.
-        step = np.diag(np.append(1.0, 1 / scaler.scale[:-1]))
-        step[0, 1:] = -scaler.centre[:-1] / scaler.scale[:-1]
-        first = int(not self.intercept)
-        step = step[first:, first:]
-        units = user_units(self.rows.domain, self.intercept, scores.label is None)[0] @ step
         # The sampling part of errors with one variance: the mean of psi^2 over that of h, in units.
         usual = scores.usual if scores.label is None else scores.unit
         found = estimate(equations, usual / scores.unit**2)
         found = with_ratios(found, *self._ratios(found, places, n, rng))
-        change = step @ shrunk(found)
         if scores.label is not None:
             # The mean of the weighted curvatures, from 0 to 1 and at least its noise.
             noise = math.sqrt(float(variances(self.plan.curvatures)[0]))
             mean = max(float(curved[0]), noise) / float(self.plan.factor[0]) ** 2 / n
             found = with_bending(found, min(mean, 1.0))
-        return Released(found, change, units, notes)
+        # The map of changes of coefficients of scaled columns to the user's units.
+        step = np.diag(np.append(1.0, 1 / scaler.scale[:-1]))
+        step[0, 1:] = -scaler.centre[:-1] / scaler.scale[:-1]
+        skipped = int(not self.intercept)
+        domain = self.rows.domain
+        rows, constants = user_units(domain, self.intercept, scores.label is None)
+        model = np.append(scores.constant, scores.slopes)[skipped:]
+        units = rows @ step[skipped:, skipped:]
+        return Inference.of(found, units, constants + rows @ model, domain, notes)
 
-    def _scaled(self, rng: Generator) -> tuple[float | None, Scaler, Scores]:
+    def _scaled(self, exact: Any, rng: Generator) -> tuple[float | None, Scaler, Scores]:
         """Release scales; return the number of records, the scaler, and the bounded scores."""
         stage, q, scores = self.plan.scales, self.layout.n_encoded, self.scores
         if stage is None:
             return self.size, Scaler.of(q, [], np.empty(0), np.empty(0)), scores
         is_number = scores.label is None
-        residuals = partial(with_residuals, scores) if is_number else None
-        exact = stage.sums.exact(*exact_sums(self.rows, residuals))
         seen = stage.release(self._releases["scales"], exact, rng)
         noise = stage.deviations(seen.n)[-len(seen.square) :] / stage.sums.factor
         mean = seen.mean.clip(-1, 1)
@@ -409,18 +399,6 @@ def with_bending(found: NoisyEstimate, curvature: float) -> NoisyEstimate:
     return replace(found, sampling=found.sampling + bound * found.inverse)
 
 
-def shrunk(found: NoisyEstimate) -> FloatArray:
-    """Return the estimated changes shrunk towards 0, by James and Stein's factor.
-
-    Changes within the noise are 0; great changes are kept. They are 0 without a solution.
-    """
-    H = found.equations.matrix[:-1, :-1]
-    size = float(found.theta @ H @ found.theta)
-    if not (found.is_usable and size > 0):
-        return np.zeros_like(found.theta)
-    return found.theta * max(0.0, 1 - float(np.sum(H * found.covariance)) / size)
-
-
 def shrunk_ratios(ratios: FloatArray, noise: float) -> tuple[FloatArray, float]:
     """Return noisy ratios shrunk towards their mean, and their mean towards 1.
 
@@ -450,145 +428,18 @@ def with_ratios(found: NoisyEstimate, ratios: FloatArray, deviation: float) -> N
 
 
 _NOTES = (
-    "Method: one step of Newton's method from the released model, with sums of scores and of"
-    " curvatures; coef_ of the model is shrunk, the coefficients of this table are not.",
+    "Method: one step of Newton's method from the model, with sums of scores and of curvatures. The"
+    " coefficients are not shrunk.",
     "Standard errors are robust: they assume neither equal variances of the errors nor independent"
     " rows of a person. Records are independent.",
 )
-_LABEL_NOTES = (
-    *_NOTES,
+_OF_LABELS = (
     "The coefficients are those of the logistic likelihood, for records clipped to the bounds of"
     " the domain. Rows far from the centre have smaller weights. Sampling errors contain a bound on"
-    " the error of the one step, which is large if the released model is far from the estimate.",
+    " the error of the one step, which is large if the model is far from the estimate."
 )
-_NUMBER_NOTES = (
-    *_NOTES,
+_OF_NUMBERS = (
     "The coefficients are those of least squares with residuals clipped at 4 standard deviations,"
     " for records clipped to the bounds of the domain. Rows far from the centre have smaller"
-    " weights. If errors are skewed, the intercept is not that of the mean.",
+    " weights. If errors are skewed, the intercept is not that of the mean."
 )
-_REMEDIES = {
-    "class_weight": "Weights of labels change the coefficients that are estimated.",
-    "additive": "Declare the curves: Domain.additive.",
-}
-# Penalties that make coefficients 0, which would move from there.
-_SPARSE = ("l1", "elasticnet")
-# Covers the rounding of shares that add up to the budget.
-ROUNDING = 1 - 1e-12
-
-
-@dataclass(frozen=True, eq=False)
-class InferredPlan:
-    """The plan of a model, and of the inference stage."""
-
-    model: Any
-    inference: InferencePlan
-    task: Task
-
-    @property
-    def noise(self) -> Any:
-        return self.model.noise
-
-    @cached_property
-    def releases(self) -> tuple[Any, ...]:
-        """The releases of the model and of the inference stage."""
-        return (*self.model.releases, *self.inference.releases)
-
-
-def with_inference(algorithm: Algorithm, asked: Any, is_regression: bool) -> Algorithm:
-    """Return the algorithm, followed by the inference stage if it is asked for."""
-    if asked.inference_share is None:
-        return algorithm
-    return Inferred(algorithm, asked, is_regression)
-
-
-@dataclass(frozen=True, eq=False)
-class Inferred:
-    """An algorithm that spends a share of its budget on standard errors."""
-
-    algorithm: Any  # of one model
-    asked: Any  # the parameters of the estimator
-    is_regression: bool
-
-    def check(self, delta: float) -> None:
-        check_interval("inference_share", self.asked.inference_share, 0.0, 1.0, "neither")
-        for name in ("class_weight", "additive"):
-            given = getattr(self.asked, name, None)
-            if given is not None:
-                rule = f"be None where {name} is given"
-                raise fail("inference_share", rule, self.asked.inference_share, _REMEDIES[name])
-        self.algorithm.check(delta)
-
-    def plan(self, task: Task) -> InferredPlan:
-        """Return both plans, whose budgets add up to that of the task."""
-        if task.n_models > 1:
-            rule = "be None for more than two labels"
-            remedy = "Fit one model for each pair of labels."
-            raise fail("inference_share", rule, self.asked.inference_share, remedy)
-        own = float(self.asked.inference_share) * task.epsilon * ROUNDING
-        first = replace(task, epsilon=(task.epsilon - own) * ROUNDING, delta=task.delta / 2)
-        model = self.algorithm.plan(first)
-        # Noise without a delta leaves all of it.
-        unit = "person" if task.are_persons else "row"
-        public = Public(first.epsilon, first.delta, first.neighbors, unit)
-        left = (task.delta - certify(model.releases, public).delta) * ROUNDING
-        stage = replace(task, epsilon=own, delta=left)
-        return InferredPlan(model, plan_inference(stage, self.is_regression), task)
-
-    def sums(self, plan: InferredPlan, records: Records) -> Any:
-        return self.algorithm.sums(plan.model, records), records
-
-    def release(self, plan: InferredPlan, sums: Any, rng: Generator) -> Any:
-        """Release the model, and then what its standard errors need."""
-        own, records = sums
-        solution = self.algorithm.release(plan.model, own, rng)
-        design = records.design
-        scores = Scores(
-            design.domain,
-            solution.coef[0] * row_unit(design.domain),
-            float(solution.intercept[0]),
-            records.models[0],
-        )
-        stage = InferenceRelease(
-            plan.inference,
-            records.rows,
-            design.intercept,
-            scores,
-            plan.task.known,
-            plan.task.are_persons,
-        )
-        found, change, units, limits = stage.release(rng)
-        rows, constants = user_units(design.domain, design.intercept, not records.labels)
-        model = np.append(scores.constant, scores.slopes)[int(not design.intercept) :]
-        notes = (*(_LABEL_NOTES if records.labels else _NUMBER_NOTES), *limits)
-        facts = units, constants + rows @ model, design.domain, notes
-        inference = Inference.of(found, *facts, n_records=plan.task.n)
-        if getattr(self.asked, "penalty", None) in _SPARSE:
-            change = np.zeros_like(change)
-        moved = _moved(solution, design, change, inference)
-        return replace(moved, attributes=moved.attributes | {"_inference": inference})
-
-
-def _moved(
-    solution: Solution, design: Design, change: FloatArray, inference: Inference
-) -> Solution:
-    """Return models whose coefficients are changed; then numbers are not clipped further."""
-    if not change.any():
-        return solution
-    domain, attributes = design.domain, dict(solution.attributes)
-    slopes = change[-domain.n_encoded :] / row_unit(domain)
-    constant = change[0] if design.intercept else 0.0
-    clipping = solution.clipping
-    if clipping is not None:  # to the bounds of the domain only
-        ends = np.ones_like(clipping.upper)
-        clipping = replace(clipping, lower=-ends, upper=ends)
-        attributes["bounds_"] = clipping.in_units(domain)
-    if "coef_std_" in attributes:
-        errors, q = inference.privacy_error, domain.n_encoded
-        rows = inference.rows[-q:] / errors[-q:, None]
-        attributes["coef_std_"] = errors[-q:]
-        attributes["coef_corr_"] = rows @ inference.estimate.privacy @ rows.T
-        attributes["intercept_std_"] = float(errors[0]) if len(errors) > q else 0.0
-    coef, intercept = solution.coef + slopes, solution.intercept + constant
-    facts = {"attributes": attributes, "clipping": clipping}
-    return replace(solution, coef=coef, intercept=intercept, **facts)

@@ -6,16 +6,17 @@ import html
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
+from skdp._codec import to_text
 from skdp.domain import Domain
 from skdp.domain.splines import Interaction
 from skdp.linear_model._inference.estimate import NoisyEstimate
+from skdp.linear_model._inference.file import InferenceFile
 from skdp.privacy import Guarantee
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_interval, fail, optional_module
@@ -43,8 +44,8 @@ class WaldTest:
     >>> from skdp import Domain, DPLinearRegression
     >>> domain = Domain({"age": (17, 90), "job": ["clerk", "craft", "sales"]}, target=(0, 100))
     >>> X, y = domain.sample(5000, random_state=0, with_target=True)  # artificial rows
-    >>> model = DPLinearRegression(epsilon=4.0, domain=domain, inference_share=0.8).fit(X, y)
-    >>> test = model.wald_test("job")  # both coefficients of the column together
+    >>> table = DPLinearRegression(domain=domain).fit(X, y).infer(X, y, epsilon=4.0)
+    >>> test = table.wald_test("job")  # both coefficients of the column together
     >>> test.n_restrictions, bool(0 <= test.p_value <= 1)
     (2, True)
     """
@@ -56,11 +57,12 @@ class WaldTest:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Inference:
-    """Standard errors, confidence intervals and tests of the coefficients of a fitted model.
+    """Estimates of all coefficients, with standard errors, confidence intervals and tests.
 
-    A fitted model has it as ``inference_``. It is computed from released numbers and costs no
-    privacy. The coefficients are those of the population. Their estimates are not shrunk, unlike
-    ``coef_`` of most models. Errors contain the sampling error and the privacy noise.
+    The method ``infer`` of a fitted model returns it. All of it follows from released numbers and
+    costs no further privacy. The coefficients are those of the population. Their estimates are not
+    shrunk, unlike ``coef_`` of most models. Errors contain the sampling error and the privacy
+    noise.
 
     The method of intervals and tests is that of Fieller and of Anderson and Rubin: a test of a
     value uses the variance of the noise if the coefficient has this value. An interval has the
@@ -81,10 +83,19 @@ class Inference:
         The map from the encoded columns to the user's units.
     notes : tuple of str
         Sentences on the method and its assumptions.
+    domain : Domain
+        The domain of the coefficients.
     guarantee : Guarantee or None
-        The guarantee of the fit.
+        The guarantee of the releases. It does not cover the fit of the model, unless the table was
+        computed from the same releases.
+    releases, public : tuple of releases, :class:`~skdp.trusted.Public`
+        What was released, and the public facts for which ``certify`` proves the guarantee.
+    records : Domain
+        The domain of the records whose sums were released.
     n_records : int or None
         The number of records; None if it is private.
+    model : str
+        Name of the class of the model.
 
     Examples
     --------
@@ -94,15 +105,15 @@ class Inference:
     >>> X = rng.uniform(0, 10, size=(50_000, 2))
     >>> y = 3 * X[:, 0] - X[:, 1] + rng.normal(size=50_000)
     >>> domain = Domain.box([0, 0], [10, 10], target=(-10, 30))
+    >>> model = DPLinearRegression(epsilon=0.2, domain=domain).fit(X, y)
     >>> # The seed repeats this page's interval, of which one in twenty is wrong. Use none.
-    >>> model = DPLinearRegression(domain=domain, mechanism="matrix", random_state=0).fit(X, y)
-    >>> found = model.inference_
-    >>> found.names
+    >>> table = model.infer(X, y, epsilon=0.8, random_state=0)
+    >>> table.names
     ('intercept', 'x0', 'x1')
-    >>> low, high = found.conf_int()[1]
+    >>> low, high = table.conf_int()[1]
     >>> bool(low < 3 < high)
     True
-    >>> bool(found.wald_test(["x0", "x1"]).p_value < 0.001)
+    >>> bool(table.wald_test(["x0", "x1"]).p_value < 0.001)
     True
     """
 
@@ -111,9 +122,14 @@ class Inference:
     estimate: NoisyEstimate
     rows: FloatArray
     constants: FloatArray
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
+    domain: Domain
     guarantee: Guarantee | None = None
+    releases: tuple[Listed, ...] = ()
+    public: Public | None = None
+    records: Domain | None = None
     n_records: int | None = None
+    model: str = ""
 
     @classmethod
     def of(
@@ -123,7 +139,6 @@ class Inference:
         constants: FloatArray,
         domain: Domain,
         notes: Sequence[str],
-        **facts: Any,
     ) -> Inference:
         """Return the inference of an estimate.
 
@@ -133,7 +148,7 @@ class Inference:
         names, columns = (INTERCEPT, *domain.encoded_names()), ("", *_columns_of(domain))
         first = int(not rows[0].any())
         own = rows[first:], constants[first:]
-        return cls(names[first:], columns[first:], estimate, *own, tuple(notes), **facts)
+        return cls(names[first:], columns[first:], estimate, *own, tuple(notes), domain)
 
     def __repr__(self) -> str:
         return f"Inference({len(self.names)} coefficients; is_usable={self.is_usable})"
@@ -168,6 +183,11 @@ class Inference:
         Otherwise all errors are infinite, intervals are unbounded and p-values are 1.
         """
         return self.estimate.is_usable
+
+    @property
+    def has_intercept(self) -> bool:
+        """Whether an intercept was estimated; otherwise it is a constant."""
+        return len(self.estimate.theta) > self.domain.n_encoded
 
     @property
     def least_known(self) -> str:
@@ -280,21 +300,37 @@ class Inference:
         found = self.estimate.test(rows, values - weights @ self.constants)
         return WaldTest(found[0], len(rows), found[1])
 
-    def summary(self, *, level: float = 0.95, model: str = "") -> CoefficientTable:
+    def summary(self, *, level: float = 0.95) -> CoefficientTable:
         """Return a table of the coefficients, which prints itself.
 
         Parameters
         ----------
         level : float in (0, 1), default=0.95
             Of the intervals.
-        model : str, default=""
-            Name of the model in the title.
 
         Returns
         -------
         CoefficientTable
         """
-        return CoefficientTable(self, check_interval("level", level, 0.0, 1.0, "neither"), model)
+        return CoefficientTable(self, check_interval("level", level, 0.0, 1.0, "neither"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the inference as a dict of strings, numbers, bools, lists and None.
+
+        It has what was released or is public, as the file of a model. `skdp.load_model` reads it
+        back, and ``python -m skdp certify`` proves its guarantee.
+
+        Raises
+        ------
+        ValueError
+            If a level or a label is not a string, a finite number or a bool, or if a released sum
+            is not finite.
+        """
+        return InferenceFile.of(self).to_dict()
+
+    def to_json(self) -> str:
+        """Return the inference as JSON text; see :meth:`to_dict`."""
+        return to_text(self.to_dict()) + "\n"
 
     def _restrictions(self, columns: Any) -> FloatArray:
         """Return the matrix of the combinations that names or a matrix stand for."""
@@ -351,7 +387,7 @@ _UNUSABLE = (
 _VOID = "THE GUARANTEE DOES NOT HOLD: {}."
 _GUARANTEE = (
     "Guarantee: differential privacy with epsilon = {0.epsilon:g} and delta = {0.delta:g}, by"
-    " {0.mechanism}. guarantee_ of the model tells all of it."
+    " {0.mechanism}. The attribute guarantee tells all of it."
 )
 # Browsers do not pass colours on to tables in pages without a doctype.
 _TABLE = "border-collapse:collapse;font-variant-numeric:tabular-nums;color:inherit"
@@ -375,8 +411,6 @@ class CoefficientTable:
     inference : Inference
     level : float in (0, 1), default=0.95
         Of the intervals.
-    model : str, default=""
-        Name of the model.
 
     Examples
     --------
@@ -384,15 +418,14 @@ class CoefficientTable:
     >>> from skdp import Domain, DPLinearRegression
     >>> X = np.random.default_rng(0).uniform(0, 10, size=(20_000, 1))
     >>> domain = Domain({"hours": (0, 10)}, target=(0, 30))
-    >>> model = DPLinearRegression(domain=domain, mechanism="matrix")
-    >>> table = model.fit(X, 3 * X[:, 0]).summary()
+    >>> model = DPLinearRegression(epsilon=0.2, domain=domain).fit(X, 3 * X[:, 0])
+    >>> table = model.infer(X, 3 * X[:, 0], epsilon=0.8).summary()
     >>> table.to_dict()["names"]
     ['intercept', 'hours']
     """
 
     inference: Inference
     level: float = 0.95
-    model: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the columns of the table as lists, and what is above and below them.
@@ -480,7 +513,8 @@ class CoefficientTable:
         )
 
     def _title(self) -> str:
-        return f"Coefficients of {self.model}" if self.model else "Coefficients"
+        model = self.inference.model
+        return f"Coefficients of {model}" if model else "Coefficients"
 
     def _head(self) -> dict[str, str]:
         """Return what stands above the table."""
@@ -524,131 +558,3 @@ def digits(value: float) -> str:
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     return f"{value:#.4g}".rstrip(".")
-
-
-REMEDY = "Fit with inference_share=0.8."
-
-
-class FittedModel:
-    """Attributes that ``fit`` sets, and standard errors, intervals and tests.
-
-    The attributes are declared outside of the estimators, because the annotated names in the class
-    of an estimator are its parameters. Properties are absent, and methods raise an error, if the
-    fit released nothing to compute them from. They cost no privacy.
-    """
-
-    coef_: FloatArray
-    intercept_: Any
-    domain_: Domain
-    guarantee_: Guarantee
-    releases_: tuple[Listed, ...]
-    public_: Public
-    noise_: Any
-    n_iter_: int
-    converged_: bool
-    n_features_in_: int
-    feature_names_in_: NDArray[Any]
-
-    @property
-    def inference_(self) -> Inference:
-        """Standard errors, intervals and tests of all coefficients: an :class:`Inference`."""
-        try:
-            return self._checked_inference()
-        except ValueError as error:
-            raise AttributeError(str(error)) from error
-
-    @property
-    def coef_std_error_(self) -> FloatArray:
-        """Standard errors of the slopes, an ndarray of the shape of ``coef_``.
-
-        They contain the sampling error and the noise. They are those of the estimates in
-        ``inference_``, which are not shrunk.
-        """
-        return np.asarray(np.reshape(self._slopes(self.inference_.std_error), self.coef_.shape))
-
-    @property
-    def intercept_std_error_(self) -> Any:
-        """Standard error of the intercept, of the shape of ``intercept_``.
-
-        It is 0 for an intercept that is a constant.
-        """
-        found = self.inference_
-        has_intercept = found.names[0] == INTERCEPT
-        error = np.full(np.shape(self.intercept_), found.std_error[0] if has_intercept else 0.0)
-        return error if error.ndim else float(error)
-
-    @property
-    def p_values(self) -> FloatArray:
-        """P-values of the tests that a slope is 0, an ndarray of shape (n_encoded,)."""
-        return self._slopes(self.inference_.p_values)
-
-    def conf_int(self, *, level: float = 0.95) -> FloatArray:
-        """Return confidence intervals of the slopes of the population, at no cost.
-
-        They contain the sampling error and the noise. They are not centred at ``coef_``, which is
-        shrunk, but at the estimates in ``inference_``, whose notes tell what they assume. They are
-        unbounded where the noise hides the slope.
-
-        Parameters
-        ----------
-        level : float in (0, 1), default=0.95
-
-        Returns
-        -------
-        ndarray of shape (n_encoded, 2)
-            The lower and the upper ends, in the units of ``coef_``.
-
-        Raises
-        ------
-        ValueError
-            If the fit released nothing to compute them from.
-        """
-        return self._slopes(self._checked_inference().conf_int(level=level))
-
-    def wald_test(self, columns: Any, value: ArrayLike = 0.0) -> WaldTest:
-        """Return the test that several coefficients have given values, at no cost.
-
-        Parameters
-        ----------
-        columns : str, sequence of str or array-like
-            Names of coefficients or of declared columns. A column of levels or a curve stands for
-            all its coefficients. Or a matrix of combinations; see :meth:`Inference.wald_test`.
-        value : float or array-like, default=0
-
-        Returns
-        -------
-        WaldTest
-        """
-        return self._checked_inference().wald_test(columns, value)
-
-    def summary(self, *, level: float = 0.95) -> CoefficientTable:
-        """Return a table of coefficients, errors, tests and intervals, at no cost.
-
-        Parameters
-        ----------
-        level : float in (0, 1), default=0.95
-            Of the intervals.
-
-        Returns
-        -------
-        CoefficientTable
-            Print it, or show it in a notebook.
-        """
-        return self._checked_inference().summary(level=level, model=type(self).__name__)
-
-    def _checked_inference(self) -> Inference:
-        check_is_fitted(self)
-        # A search may have put its own guarantee in the place of that of the fit.
-        return replace(self._found_inference(), guarantee=self.guarantee_)
-
-    def _found_inference(self) -> Inference:
-        """Return the inference of the fit, or raise a ValueError."""
-        found = getattr(self, "_inference", None)
-        if found is None:
-            rule = "have standard errors: its fit released no sums for them"
-            raise fail("the model", rule, remedy=REMEDY)
-        return found  # type: ignore[no-any-return]
-
-    def _slopes(self, values: FloatArray) -> FloatArray:
-        """Return the entries of the slopes, which come last."""
-        return values[len(values) - np.shape(self.coef_)[-1] :]

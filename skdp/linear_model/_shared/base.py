@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from inspect import cleandoc
@@ -23,9 +24,12 @@ from skdp._sklearn import Documented
 from skdp.domain import Domain
 from skdp.domain.domain import declare_input
 from skdp.domain.tables import as_column
-from skdp.linear_model._inference.table import FittedModel
+from skdp.linear_model._inference.plan import plan_inference
+from skdp.linear_model._inference.release import InferenceRelease, Scores
+from skdp.linear_model._inference.table import Inference
 from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model._shared.design import Design
+from skdp.linear_model._shared.gram import row_unit
 from skdp.linear_model._shared.predict import for_any_rows, predictors, score_by
 from skdp.linear_model._shared.sources import (
     GivenRows,
@@ -59,7 +63,7 @@ from skdp.linear_model.validation import (
     spent_note,
     warn_without,
 )
-from skdp.privacy import Ledger
+from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.guarantee import guarantee_of
 from skdp.rows import MemoryRows, Rows
 from skdp.rows.block import columns_to_read, weight_of
@@ -79,6 +83,7 @@ from skdp.trusted.checks import (
 )
 from skdp.trusted.identity import relied_on
 from skdp.trusted.randomness import RandomStateLike, as_generator, is_cryptographic
+from skdp.trusted.releases import Listed, Release
 from skdp.trusted.statement import NEIGHBORS, Public
 
 T = TypeVar("T")
@@ -156,6 +161,30 @@ def _documented(cls: type, section: str) -> dict[str, str]:
     return {entry.split()[0]: entry.rstrip() for entry in entries}
 
 
+# What the guarantee of `PrivateLinearModel.infer` assumes.
+_PUBLIC_MODEL = "the model is public, or its fit has a guarantee of its own, which adds to this one"
+
+
+class FittedModel:
+    """Attributes that ``fit`` sets.
+
+    They are declared outside of the estimators, because the annotated names in the class of an
+    estimator are its parameters.
+    """
+
+    coef_: FloatArray
+    intercept_: Any
+    domain_: Domain
+    guarantee_: Guarantee
+    releases_: tuple[Listed, ...]
+    public_: Public
+    noise_: Any
+    n_iter_: int
+    converged_: bool
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+
+
 @with_parameters
 class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  # type: ignore[misc]
     """Base of the private linear models, with the parameters that all of them have.
@@ -194,15 +223,6 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         value persons with more rows have more weight, up to this number of rows. Then the sum of
         the weights is private, and "replace_one" is planned as a removal and an addition with half
         of epsilon each.
-    inference_share : float in (0, 1), default=None
-        Share of epsilon for standard errors, confidence intervals and tests of the coefficients:
-        see :meth:`summary`. The rest is spent on a first model, with at most half of delta. Then
-        sums of the scores and of the curvatures at this model are released, from which an estimate
-        without shrinkage follows. ``coef_`` is the first model moved towards this estimate as far
-        as the change exceeds its noise; sparse models of coordinate descent are not moved. Give 0.8
-        for a table of coefficients, and None for predictions only. Models with ``additive``,
-        ``class_weight`` or more than two labels must have None. Proof:
-        ``docs/proofs/inference.md``.
 
     Attributes
     ----------
@@ -215,10 +235,6 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
     public_ : :class:`~skdp.trusted.Public`
         The public facts for which ``certify(releases_, public_)`` proves the guarantee of this
         fit. A private search that chose the model has a greater guarantee, ``guarantee_``.
-    inference_ : :class:`~skdp.linear_model.Inference`
-        Present only with ``inference_share``: estimates without shrinkage, their standard errors,
-        intervals and tests. ``coef_std_error_``, ``intercept_std_error_`` and ``p_values`` are
-        parts of it.
     """
 
     epsilon: float = 1.0
@@ -231,7 +247,6 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
     random_state: RandomStateLike = None
     ledger: Ledger | None = None
     rows_per_person: int = 1
-    inference_share: float | None = None
 
     def fit(
         self, X: Any, y: Any = None, *, target: str | None = None, groups: Any = None, **others: Any
@@ -274,23 +289,22 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         # Whether numpy warns of underflow would depend on the data.
         with np.errstate(all="ignore"), shared_threads():
             with columns_kept(self), spent_note() as spent:
-                self._check_call(groups, others)
+                refuse_unsupported(others)
+                self._check_call(groups)
+                algorithm = self._algorithm()
+                algorithm.check(self.delta)
                 warn_without(self.domain)
                 source = self._source(X, y, target, groups)
                 design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
-                plan = self._plan(design, source.n, max(1, len(source.labels)), source.unit)
-                public = self._public(source)
-                guarantee = guarantee_of(plan.releases, public)
-                for release in plan.releases:
-                    _ = release.publication  # an error if 53-bit floats cannot keep the guarantee
-                algorithm = self._algorithm()
+                n_models = max(1, len(source.labels))
+                plan = self._plan(design, source.n, n_models, source.unit)
+                parts = (getattr(self, name, None) for name in ("loss", "mechanism"))
+                public = self._public(source, *relied_on(*parts))
+                guarantee = _certified(plan.releases, public)
                 weights = self._label_weights(source.attributes)
                 records = Records(design, source.rows(design.domain), source.labels, weights)
                 sums = algorithm.sums(plan, records)
-                rng = as_generator(self.random_state)
-                if self.ledger is not None:
-                    self.ledger.spend(guarantee, note=f"{type(self).__name__}.fit")
-                spent.append(guarantee)
+                rng = self._charged(guarantee, "fit", spent)
                 solution = algorithm.release(plan, sums, rng)
             # Attributes are set last: a fit that fails does not change an earlier model.
             self.guarantee_ = guarantee
@@ -298,19 +312,131 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             self._store(plan, solution, source.attributes, design)
             return self
 
-    def _source(self, X: Any, y: Any, target: str | None, groups: Any) -> GivenRows:
+    def infer(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        target: str | None = None,
+        groups: Any = None,
+        ledger: Ledger | None = None,
+        random_state: RandomStateLike = None,
+    ) -> Inference:
+        """Return estimates with standard errors, confidence intervals and tests.
+
+        It is a second release, with a budget of its own: sums of the scores and of the curvatures
+        at the fitted model, from which one step of Newton's method gives estimates that are not
+        shrunk. The model is not changed. For one budget, a fifth for the fit and the rest for
+        ``infer`` is a good choice, with half of a delta each. Statement and proof:
+        ``docs/proofs/inference.md``.
+
+        Parameters
+        ----------
+        X, y, target, groups
+            The records, as in :meth:`fit`. They may be others than those of the fit.
+        epsilon : float > 0
+            The privacy budget of this call.
+        delta : float in [0, 1), default=0.0
+            The delta of this call.
+        ledger : Ledger, default=None
+            A ledger that is charged before any noise is drawn.
+        random_state : None, int, Generator or RandomState, default=None
+            As the parameter of the model.
+
+        Returns
+        -------
+        Inference
+            Print its ``summary()``.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the budget does not fit the ledger. Then no noise was drawn and nothing was spent.
+        ValueError
+            If a parameter or the data are not valid, or if the model has ``class_weight`` or more
+            than two labels. A note on each error says whether the budget was spent.
+        """
+        check_is_fitted(self)
+        if X is None:
+            return self._released_inference(epsilon)
+        # The model with the parameters of this call, which reads the records as a fit does.
+        own = copy(self)
+        given = {"epsilon": epsilon, "delta": delta, "ledger": ledger, "random_state": random_state}
+        own.__dict__ |= given
+        with np.errstate(all="ignore"), shared_threads(), spent_note() as spent:
+            if epsilon is None:
+                raise fail("epsilon", "be given", None, "Write infer(X, y, epsilon=1.0).")
+            own._check_call(groups)
+            own._check_inference()
+            warn_without(self.domain)
+            source = own._source(X, y, target, groups, reset=False)
+            design, is_regression = self._design, not source.labels
+            task = own._task(design, source.n, 1, source.unit)
+            plan = plan_inference(task, is_regression)
+            public = own._public(source, _PUBLIC_MODEL)
+            guarantee = _certified(plan.releases, public)
+            slopes = self._encoded_coef[0] * row_unit(design.domain)
+            label = None if is_regression else source.labels[0]
+            scores = Scores(design.domain, slopes, float(self._encoded_intercept[0]), label)
+            stage = InferenceRelease(
+                plan,
+                source.rows(design.domain),
+                design.intercept,
+                scores,
+                task.known,
+                task.are_persons,
+            )
+            first = stage.first()
+            rng = own._charged(guarantee, "infer", spent)
+            found = stage.release(first, rng)
+        return replace(
+            found,
+            guarantee=guarantee,
+            releases=plan.releases,
+            public=replace(public, delta=guarantee.delta),
+            records=design.domain,
+            n_records=task.n,
+            model=type(self).__name__,
+        )
+
+    def _released_inference(self, epsilon: Any) -> Inference:
+        """Return an inference from what the fit released, or raise an error."""
+        raise fail("X", "be given: the fit released no sums for standard errors")
+
+    def _check_inference(self) -> None:
+        """Raise an error unless ``infer`` is possible for the model."""
+        if getattr(self, "class_weight", None) is not None:
+            remedy = "Weights of labels change the coefficients that are estimated."
+            raise fail("class_weight", "be None for infer", self.class_weight, remedy)
+        if len(self._encoded_coef) > 1:
+            remedy = "Fit one model for each pair of labels."
+            raise fail("infer", "be called for two labels", len(self._encoded_coef), remedy)
+
+    def _charged(self, guarantee: Guarantee, name: str, spent: list[Guarantee]) -> Generator:
+        """Charge the ledger, and return the generator of the noise."""
+        rng = as_generator(self.random_state)
+        if self.ledger is not None:
+            self.ledger.spend(guarantee, note=f"{type(self).__name__}.{name}")
+        spent.append(guarantee)
+        return rng
+
+    def _source(
+        self, X: Any, y: Any, target: str | None, groups: Any, reset: bool = True
+    ) -> GivenRows:
         """Return the rows, after checks of what is public of them."""
         check_places(y, target)
         X = opened(X)
         if isinstance(X, Collection):
-            return self._distant(X.with_target(y, target), target, groups)
+            return self._distant(X.with_target(y, target), target, groups, reset)
         if isinstance(X, Stream):
             if y is not None:
                 rule = "be None where X is read in batches"
                 raise fail("y", rule, None, "Name the target column.")
-            return self._distant(X, target, groups)
+            return self._distant(X, target, groups, reset)
         X, y, groups = split_frame(X, y, target, groups)
-        X = check_table(self, X, self.domain, reset=True, neighbors=self.neighbors)
+        X = check_table(self, X, self.domain, reset=reset, neighbors=self.neighbors)
         encoded, labels, attributes = self._target(y, len(X))
         memory = partial(MemoryRows, X=X, target=encoded)
         if groups is None:
@@ -321,11 +447,13 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         known = partial(memory, members=shares.members(groups))
         return GivenRows(len(persons), known, labels, attributes, "person")
 
-    def _distant(self, data: Stream | Collection, target: str | None, groups: Any) -> GivenRows:
+    def _distant(
+        self, data: Stream | Collection, target: str | None, groups: Any, reset: bool
+    ) -> GivenRows:
         """Return rows that are not in memory."""
         target = data.target if isinstance(data, Collection) else target
         header = header_of(data, self.domain, target, groups)
-        check_table(self, header, self.domain, reset=True)
+        check_table(self, header, self.domain, reset=reset)
         coder, labels, attributes = self._coder()
         if isinstance(data, CsvStream):
             spell_levels(data, self.domain, target, attributes.get("classes_"))
@@ -355,6 +483,9 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
 
     def _plan(self, design: Design, n: int, n_models: int, unit: str = "row") -> Any:
         """Return the plan for n rows or persons, from public information only."""
+        return self._algorithm().plan(self._task(design, n, n_models, unit))
+
+    def _task(self, design: Design, n: int, n_models: int, unit: str) -> Task:
         task = Task(
             design,
             n=n if self.neighbors == "replace_one" else None,
@@ -365,9 +496,7 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             n_models=n_models,
             are_persons=unit == "person",
         )
-        if not self._is_whole(unit):
-            task = removed_and_added(task)
-        return self._algorithm().plan(task)
+        return task if self._is_whole(unit) else removed_and_added(task)
 
     def _check_parameters(self) -> None:
         check_epsilon(self.epsilon, "Smaller is more private; 1.0 is common.")
@@ -381,11 +510,9 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             remedy = 'Write domain=Domain({"age": (17, 90), "sex": ["Female", "Male"]}).'
             raise fail("domain", "be a Domain or None", type(self.domain), remedy)
         check_ledger("ledger", self.ledger)
-        self._algorithm().check(self.delta)
 
-    def _check_call(self, groups: Any, others: dict[str, Any]) -> None:
-        """Raise an error unless all parameters are valid, also those of ``fit``."""
-        refuse_unsupported(others)
+    def _check_call(self, groups: Any) -> None:
+        """Raise an error unless the parameters that ``fit`` and ``infer`` share are valid."""
         self._check_parameters()
         # Weights are multiples of 2^-30.
         check_count("rows_per_person", self.rows_per_person, most=10**9)
@@ -404,8 +531,8 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             raise fail("X", f"have the domain's {domain.n_columns} columns", n_columns, remedy)
         return domain
 
-    def _public(self, source: GivenRows) -> Public:
-        """Return the public facts of a fit."""
+    def _public(self, source: GivenRows, *assumptions: str) -> Public:
+        """Return the public facts of a fit, with further assumptions."""
         seeded = "the noise came from random_state and not from the operating system"
         return Public(
             float(self.epsilon),
@@ -413,7 +540,7 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             self.neighbors,
             source.unit,
             in_two_steps=not self._is_whole(source.unit),
-            assumptions=self._assumptions(source),
+            assumptions=(*self._assumptions(source), *assumptions),
             void_because=() if is_cryptographic(self.random_state) else (seeded,),
         )
 
@@ -423,8 +550,7 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
 
     def _assumptions(self, source: GivenRows) -> tuple[str, ...]:
         chosen = chosen_publicly(self.domain, "the labels and all parameters")
-        parts = [getattr(self, name, None) for name in ("loss", "mechanism")]
-        return chosen, RECORDS[source.unit], UNSEEN, *relied_on(*parts)
+        return chosen, RECORDS[source.unit], UNSEEN
 
     def _store(
         self, plan: Any, solution: Solution, attributes: dict[str, Any], design: Design
@@ -476,6 +602,14 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         return tags
 
 
+def _certified(releases: Sequence[Release], public: Public) -> Guarantee:
+    """Return the guarantee of releases, before data are read."""
+    guarantee = guarantee_of(releases, public)
+    for release in releases:
+        _ = release.publication  # an error if 53-bit floats cannot keep the guarantee
+    return guarantee
+
+
 class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
     """Base of the regressors: the target is scaled to [-1, 1], predictions are in its bounds.
 
@@ -490,12 +624,6 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     ----------
     coef_ : ndarray of shape (n_encoded,), units of the target per unit of the column
     intercept_ : float, units of the target
-    coef_std_error_ : ndarray of shape (n_encoded,)
-        Standard errors of the estimated coefficients.
-    intercept_std_error_ : float
-        Standard error of the estimated intercept.
-    p_values : ndarray of shape (n_encoded,)
-        P-values of the tests that coefficients are 0.
     """
 
     intercept_: float
@@ -586,12 +714,6 @@ class PrivateClassifier(
     normalizer_ : float
         Present only for a joint model: the weight of the normalizing term of its loss, chosen from
         public information, from which probabilities are computed.
-    coef_std_error_ : ndarray of shape (1, n_encoded)
-        Standard errors of the estimated coefficients.
-    intercept_std_error_ : ndarray of shape (1,)
-        Standard error of the estimated intercept.
-    p_values : ndarray of shape (1, n_encoded)
-        P-values of the tests that coefficients are 0.
     """
 
     classes: Any = None
@@ -677,9 +799,9 @@ class PrivateClassifier(
         # in the median, and less than .83 with some seeds.
         tags.classifier_tags.poor_score = True
         labels = self._declared_labels()
-        is_for_two = self.inference_share is not None
+        is_for_two = False
         with suppress(TypeError):  # of labels that `fit` refuses
-            is_for_two |= labels is not None and len(labels) == 2
+            is_for_two = labels is not None and len(labels) == 2
         tags.classifier_tags.multi_class = not is_for_two
         return tags
 

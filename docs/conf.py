@@ -167,6 +167,8 @@ def as_plain_words(app, what, name, obj, options, lines):
     """Keep |x| and shape_ as they are written; lead from names of pages and classes to them."""
     code = False
     for k, written in enumerate(lines):
+        if written == ":Other Parameters:":
+            written = ":Leave these alone unless you need them:"
         line = NAME.sub(r":py:obj:`\1`", PAGE.sub(r":doc:`/\2`", written))
         code = bool(line.strip()) and (code or line.lstrip().startswith(">>>"))
         if not code:

@@ -24,12 +24,6 @@ class _DescentEstimator(PrivateLinearModel, FittedDescent):
     delta : float in [0, 1), default=0.0
         The delta of the budget. Many noisy steps cost much less with a small delta, such as 1e-6,
         than with delta = 0.
-    mechanism : str or Law, default="auto"
-        The noise of a step: "gaussian", "laplace", "logistic", "flipped_huber", "offset_gaussian",
-        "subbotin", "truncated_laplace", a law of :mod:`skdp.noise` or your own law. Its scale is
-        calibrated. "auto" is "gaussian", or with delta = 0 "laplace"; where each block has its own
-        budget, it is the better of both. With delta = 0 only laws that are pure DP are accepted,
-        such as "laplace" and "logistic".
     penalty : {"auto", "l1", "l2", "elasticnet", None}, default="auto"
         The penalty on the coefficients of the encoded columns: numbers scaled to [-1, 1], and
         indicators of all levels but the first. "auto" shrinks each coefficient, and the intercept,
@@ -42,6 +36,15 @@ class _DescentEstimator(PrivateLinearModel, FittedDescent):
         size of the noise.
     l1_ratio : float in [0, 1], default=0.5
         The share of the l1 penalty if penalty="elasticnet".
+
+    Other Parameters
+    ----------------
+    mechanism : str or Law, default="auto"
+        The noise of a step: "gaussian", "laplace", "logistic", "flipped_huber", "offset_gaussian",
+        "subbotin", "truncated_laplace", a law of :mod:`skdp.noise` or your own law. Its scale is
+        calibrated. "auto" is "gaussian", or with delta = 0 "laplace"; where each block has its own
+        budget, it is the better of both. With delta = 0 only laws that are pure DP are accepted,
+        such as "laplace" and "logistic".
     n_passes : int in [1, 1e6] or "auto", default="auto"
         Number of passes over all coordinates. With order="greedy" it is the number of steps.
     step_size : float in [1e-30, 1e30] or "auto", default="auto"
@@ -113,8 +116,8 @@ class DPCoordinateDescentClassifier(PrivateClassifier, _DescentEstimator):
     any noise with delta = 0 and for Gaussian noise. Other noise with a delta, order="greedy" and a
     number for ``clip`` have K one-versus-rest models, which share the budget and need more noise.
 
-    Parameters
-    ----------
+    Other Parameters
+    ----------------
     clip : "auto", None or float > 0, default="auto"
         A number C clips the contribution of each record to the gradient of coordinate j at
         ``C sqrt(M_j / sum M)``, where M_j is the curvature of the coordinate, as in the source.
@@ -152,8 +155,8 @@ class DPCoordinateDescentRegressor(PrivateRegressor, _DescentEstimator):
     one record can cause. Predictions are clipped to the bounds of the target. Statement and proof:
     ``docs/proofs/coordinate_descent.md``, Theorems 1 to 6.
 
-    Parameters
-    ----------
+    Other Parameters
+    ----------------
     clip : "auto", None or float > 0, default="auto", units of the target
         "auto" clips residuals, which gives Huber's loss. With more noise they are clipped at fewer
         standard deviations of the target. None clips them at the whole range of the target. A

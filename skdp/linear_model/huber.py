@@ -40,8 +40,8 @@ class DPHuberRegressor(PrivateRegressor, ObjectiveEstimator, FittedHuber):
     All bounds come from the public ``domain``; narrower bounds are estimated privately where
     ``scaling_share`` says so. Predictions are clipped to the domain's bounds of the target.
 
-    Parameters
-    ----------
+    Other Parameters
+    ----------------
     loss : "pseudo_huber" or Loss, default="pseudo_huber"
         A Loss must have ``target = "number"`` and accept targets scaled to [-1, 1].
     threshold : float > 0 or "auto", default="auto", units of the target

@@ -189,6 +189,9 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
     delta : float in [0, 1), default=0.0
         The delta of the budget. Noise that is pure DP does not use it, and the guarantee then has
         delta = 0.
+
+    Other Parameters
+    ----------------
     mechanism : {"auto", "matrix", "hull", "l1", "l2", "linf", "gaussian", "elliptic", \
             "laplace", "logistic", "subbotin", "flipped_huber", "truncated_laplace", \
             "offset_gaussian"}, norm ball or object with ``calibrate``, default="auto"

@@ -29,17 +29,16 @@ class DPLogisticRegression(PrivateClassifier, ObjectiveEstimator):
     Numbers are clipped, in ``fit`` and in ``predict``, to the bounds of the public ``domain`` or
     to narrower bounds that are estimated privately.
 
-    Parameters
-    ----------
+    Other Parameters
+    ----------------
     loss : {"auto", "logistic", "sharp"}, Loss or Softmax, default="auto"
-        "logistic" is the negative log-likelihood. "sharp" has the same minimiser in expectation
-        and more curvature for the same noise, which is better if the noise is large
-        (:class:`~skdp.linear_model.losses.SharpLogistic`). "auto" chooses one of the two. A Loss
-        must have ``target = "labels"`` and accept targets 0 and 1. With more than two labels
-        "auto" chooses a :class:`~skdp.linear_model.losses.Softmax`, whose normalizer is smaller if
-        the noise is large, and "logistic" is the one with normalizer 1. "sharp", a Loss, and
-        mechanisms with a calibration of their own give K separate models, one for each label, with
-        epsilon / K each.
+        The loss that is minimised. "logistic" is the usual negative log-likelihood. "sharp" has the
+        same minimiser in expectation, and less noise in exchange for a larger sampling error
+        (:class:`~skdp.linear_model.losses.SharpLogistic`). "auto" chooses between them by the
+        size of the noise. With more than two labels "auto" and "logistic" fit one joint model
+        (:class:`~skdp.linear_model.losses.Softmax`); "sharp" and a mechanism with a calibration of
+        its own fit one model for each label, with a part of epsilon each. A loss of your own needs
+        ``target = "labels"``: see docs/development/add_a_loss.md.
     scaling_share : "auto" or float in [0, 1), default="auto"
         Share of epsilon spent on privately estimated clipping bounds. Narrower bounds need less
         noise. 0 uses the bounds of the domain. "auto" spends a twentieth to a fifth, and nothing

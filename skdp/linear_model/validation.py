@@ -7,7 +7,7 @@ only the number of columns, declared labels and rules.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -261,6 +261,42 @@ def refuse_unsupported(unsupported: dict[str, Any]) -> None:
             f"fit does not support {names}: the proof gives every record the same influence."
             " Leave it out."
         )
+
+
+_RIDGE = "The ridge is regularization, on the scale of the summed loss: regularization = "
+_SOLVER = "The solver is chosen automatically, and its result is certified."
+# Parameters of other packages, and what to use here.
+_FOREIGN = {
+    "C": _RIDGE + "1 / C.",
+    "alpha": _RIDGE + "n_records * alpha.",
+    "l2": _RIDGE + "l2.",
+    "penalty": "For penalties use DPCoordinateDescentClassifier or DPCoordinateDescentRegressor.",
+    "l1_ratio": "For penalties use DPCoordinateDescentClassifier or DPCoordinateDescentRegressor.",
+    "max_iter": _SOLVER,
+    "solver": _SOLVER,
+    "tol": _SOLVER,
+    "n_jobs": "Threads are used where they help; threadpoolctl limits them.",
+    "eps": "Write epsilon.",
+    "bounds": "Declare bounds in the domain: Domain({'age': (17, 90)}).",
+    "bounds_X": "Declare bounds in the domain: Domain({'age': (17, 90)}).",
+    "bounds_y": "Declare the bounds of the target in the domain: Domain(columns, target=(0, 100)).",
+    "data_norm": "Declare the greatest length of a row in the domain: Domain.l2_ball.",
+    "accountant": "Write ledger=Ledger(epsilon).",
+}
+
+
+def refuse_foreign(given: Iterable[str], known: Collection[str]) -> None:
+    """Raise an error for a parameter that other packages have and an estimator has not."""
+    for name in given:
+        if name in _FOREIGN and name not in known:
+            remedy = _FOREIGN[name]
+            if remedy.startswith(_RIDGE) and "regularization" not in known:
+                remedy = (
+                    "The penalty is penalty='l2' with alpha, on the mean loss: alpha = 1 / (n C)."
+                    if "alpha" in known
+                    else "The ridge is chosen from the size of the noise: see postprocess."
+                )
+            raise TypeError(f"There is no parameter {name}. {remedy}")
 
 
 def check_ledger(name: str, ledger: Any) -> None:

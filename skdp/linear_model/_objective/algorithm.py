@@ -110,8 +110,6 @@ class ObjectivePerturbation:
 
     def check(self, delta: float) -> None:
         remedy = 'Or give "auto".'
-        if not is_auto(self.asked.q):
-            check_interval("q", self.asked.q, 0.0, 1.0, closed="neither", remedy=remedy)
         if not is_auto(self.asked.regularization):
             check_interval(
                 "regularization", self.asked.regularization, 0.0, math.inf, "left", remedy
@@ -268,8 +266,7 @@ class ObjectivePerturbation:
 
     def _jointly(self, task: ModelTask) -> tuple[AnyLoss, float, FloatArray, Calibrated]:
         """Calibrate gradient and curvature jointly, with the noise that the rules choose."""
-        q = None if is_auto(self.asked.q) else float(self.asked.q)
-        choice = choose(task, self.losses(task), self._families(task), q=q)
+        choice = choose(task, self.losses(task), self._families(task))
         if not is_auto(self.asked.regularization):
             ridge = self._least_ridge(task, choice.family.leverage(task, choice))
             choice = replace(choice, ridge=ridge, leverage=math.inf)
@@ -305,17 +302,16 @@ class ObjectivePerturbation:
     def _apart(self, task: ModelTask) -> tuple[AnyLoss, float, FloatArray, Calibrated]:
         """Spend q epsilon on the mechanism's own noise, and the rest on the curvature."""
         loss, mechanism = self.losses(task)[0], self.asked.mechanism
-        q = APART_Q if is_auto(self.asked.q) else float(self.asked.q)
         if task.are_persons and task.delta > 0:
             rule = "be a name or a norm ball where persons have several rows and delta > 0"
             remedy = "Give delta=0, or mechanism='gaussian'."
             raise fail("mechanism", rule, type(mechanism), remedy)
-        leverage = leverage_apart(task.of_record(loss), q, task.epsilon)
+        leverage = leverage_apart(task.of_record(loss), APART_Q, task.epsilon)
         ridge = self._least_ridge(task, leverage)
         sensitivity = Sensitivity(task.design.hull, task.moved * loss.slope_bound, task.neighbors)
         delta = task.delta / task.n_models / corners(loss, task.neighbors) * (1 - 1e-12)
         name = mechanism if isinstance(mechanism, str) else type(mechanism).__name__
-        asked = {"epsilon": q * task.epsilon} | ({"delta": delta} if delta > 0 else {})
+        asked = {"epsilon": APART_Q * task.epsilon} | ({"delta": delta} if delta > 0 else {})
         try:
             noise = calibrate(mechanism, sensitivity, **asked)
         except ValueError as error:
@@ -324,7 +320,7 @@ class ObjectivePerturbation:
         if noise.guarantee.delta > 0 and not getattr(noise, "log_concave", False):
             remedy = "If it is log-concave, set log_concave = True in its class. Or give delta=0."
             raise fail("mechanism", "make log-concave noise where delta > 0", name, remedy)
-        return loss, q, ridge, Calibrated(noise, leverage)
+        return loss, APART_Q, ridge, Calibrated(noise, leverage)
 
     @property
     def _has_ball(self) -> bool:
@@ -371,21 +367,6 @@ class ObjectiveEstimator(PrivateLinearModel, FittedObjective):
     delta : float in [0, 1), default=0.0
         The delta of the budget. If K-norm noise has a smaller expected error than Gaussian
         noise, it is used, and the guarantee has delta = 0.
-    mechanism : str, NormBall, KNorm or object, default="auto"
-        The noise. "l1", "l2", "linf", "hull" and norm balls give K-norm noise in that norm, where
-        "hull" is the convex hull of all possible rows. "gaussian" and "elliptic" need delta > 0;
-        they give normal noise with one variance, or with one variance per group of columns. "auto"
-        chooses the noise with the least expected error by public information: K-norm noise on a
-        weighted combination of the hull's parts, or elliptic noise. The name of a law of
-        `skdp.noise`, or an object with ``calibrate(sensitivity, *, epsilon, delta)``, is calibrated
-        with q epsilon (0.8 epsilon by default in a logistic regression), and the rest is spent on
-        the curvature. With delta > 0 its noise must be log-concave.
-    q : float in (0, 1) or "auto", default="auto"
-        Share of epsilon spent on the noise; the rest is spent on the curvature of the loss.
-    regularization : float >= 0 or "auto", default="auto"
-        Ridge added to the least ridge that privacy needs, on the scale of the summed loss. "auto"
-        chooses one ridge for each group of columns, and gives rows of high leverage smaller
-        weights. For normal noise and "l2" these weights reduce the noise.
     additive : None, "auto" or int >= 1, default=None
         Whether numbers have curves instead of linear effects: smooth functions of one column each,
         whose terms add up. An int is the number of knots inside each column's bounds, which are
@@ -394,6 +375,23 @@ class ObjectiveEstimator(PrivateLinearModel, FittedObjective):
         "add_remove" give ``n_public``. Draw the curves with
         :class:`~skdp.inspection.ShapeDisplay`. A :class:`~skdp.domain.Spline` in the domain
         declares a curve with knots of your choice.
+
+    Other Parameters
+    ----------------
+    mechanism : str, NormBall, KNorm or object, default="auto"
+        The noise that hides a record. "auto" takes the noise with the least expected error of the
+        coefficients. "l1", "l2", "linf", "hull" and norm balls are K-norm noise in that norm;
+        "hull" is the convex hull of all possible rows. "gaussian" and "elliptic", with delta > 0,
+        are normal noise, of one variance or one for each group of columns. The name of a law of
+        `skdp.noise`, or an object with ``calibrate(sensitivity, *, epsilon, delta)``, is calibrated
+        with 0.8 epsilon; with delta > 0 its noise must be log-concave. See
+        docs/mathematics/which_noise_when.md.
+    regularization : float >= 0 or "auto", default="auto"
+        Strength of the ridge penalty: the loss, summed over the records, has ``regularization / 2``
+        times the squared length of the encoded coefficients added, beside the ridge that privacy
+        needs. It is 1 / C of :class:`sklearn.linear_model.LogisticRegression` for numbers scaled to
+        [-1, 1]. "auto" chooses a ridge for each group of columns, and gives rows of high leverage
+        smaller weights.
 
     Attributes
     ----------
@@ -419,7 +417,6 @@ class ObjectiveEstimator(PrivateLinearModel, FittedObjective):
         Always True: if the solution cannot be certified, ``fit`` raises an error.
     """
 
-    q: Any = "auto"
+    additive: Any = None
     regularization: Any = "auto"
     scaling_share: Any = "auto"
-    additive: Any = None

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import partial
-from inspect import cleandoc
+from functools import partial, wraps
+from inspect import cleandoc, signature
 from types import SimpleNamespace
 from typing import Any, ClassVar, Protocol, Self, TypeVar, dataclass_transform
 
@@ -58,6 +58,7 @@ from skdp.linear_model.validation import (
     label_weights,
     numbered,
     refuse_empty,
+    refuse_foreign,
     refuse_unsupported,
     sorted_labels,
     spent_note,
@@ -126,37 +127,53 @@ def with_parameters(cls: type[T]) -> type[T]:
     """Make the annotated names of an estimator's class parameters, with their defaults.
 
     A default is no attribute of the class: an instance that lacks a parameter, such as its
-    ledger, raises an AttributeError when it is fitted.
+    ledger, raises an AttributeError when it is fitted. In the signature parameters have the order
+    of the docstring.
     """
     made: Any = dataclass(kw_only=True, eq=False, repr=False)(cls)
     for parameter in fields(made):
         if parameter.name in vars(made):
             delattr(made, parameter.name)
-    _complete_docstring(cls)
+    order = _complete_docstring(cls)
+    init, known = made.__init__, {parameter.name for parameter in fields(made)}
+
+    @wraps(init)
+    def checked(self: Any, *args: Any, **given: Any) -> None:
+        refuse_foreign(given, known)
+        init(self, *args, **given)
+
+    # `self` first, and what the docstring does not have last.
+    own = signature(init)
+    places = {name: k for k, name in enumerate(["self", *order])}
+    ranked = sorted(own.parameters.values(), key=lambda one: places.get(one.name, len(places)))
+    checked.__signature__ = own.replace(parameters=ranked)  # type: ignore[attr-defined]
+    made.__init__ = checked
     return cls
 
 
-def _complete_docstring(cls: type) -> None:
+def _complete_docstring(cls: type) -> list[str]:
     """Add what the bases of a class describe to its docstring, if it has examples for users.
 
-    The class may describe a parameter or an attribute anew.
+    The class may describe a parameter or an attribute anew. Returns the names of parameters.
     """
     text, examples, rest = cleandoc(cls.__doc__ or "").partition("Examples\n--------\n")
     if not examples:
-        return
-    parts = [text.partition("Parameters\n---")[0].strip()]
-    for section in ("Parameters", "Attributes"):
+        return []
+    parts, names = [re.split(r"\w+ ?\w*\n---", text)[0].strip()], []
+    for section in ("Parameters", "Other Parameters", "Attributes"):
         entries: dict[str, str] = {}
         for base in reversed(cls.__mro__):
             entries |= _documented(base, section)
+        names += [*entries]
         parts.append("\n".join([section, "-" * len(section), *entries.values()]))
     cls.__doc__ = "\n\n".join([*parts, examples + rest])
+    return names
 
 
 def _documented(cls: type, section: str) -> dict[str, str]:
     """Return the entries of a section of a class's own docstring by their names."""
     text = cleandoc(vars(cls).get("__doc__") or "") if cls.__module__.startswith("skdp.") else ""
-    found = re.search(rf"(?ms)^{section}\n-+\n(.*?)(?=^\w+\n---|\Z)", text)
+    found = re.search(rf"(?ms)^{section}\n-+\n(.*?)(?=^\w+ ?\w*\n---|\Z)", text)
     entries = re.split(r"\n(?=\S)", found[1].rstrip()) if found else []
     return {entry.split()[0]: entry.rstrip() for entry in entries}
 
@@ -197,26 +214,31 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
     Parameters
     ----------
     epsilon : float > 0, default=1.0
-        The privacy budget of one call of ``fit``.
+        The privacy budget of one call of ``fit``. Smaller is more private.
     delta : float in [0, 1), default=0.0
         The delta of the budget.
-    neighbors : {"replace_one", "add_remove"}, default="replace_one"
-        The neighbouring relation. "replace_one": one record is replaced, and the number of records
-        is public. "add_remove": one record is added or removed, and the number of records is
-        private. With ``fit(..., groups=ids)`` a record is a person with all its rows, and the
-        number of rows is private under both relations.
-    n_public : int, default=None
-        A public order of magnitude of the number of records (of persons, with ``groups``), for the
-        automatic choices under "add_remove". None assumes a medium number.
     domain : Domain, default=None
         Public bounds and levels of the columns.
+    neighbors : {"replace_one", "add_remove"}, default="replace_one"
+        The difference between two tables that the guarantee hides. "replace_one": one record has
+        other values, and the number of records is public. "add_remove": one record is missing, and
+        the number of records is private. With ``fit(..., groups=ids)`` a record is a person with
+        all its rows, and the number of rows is private under both.
+    ledger : Ledger, default=None
+        A ledger that is charged before any noise is drawn.
     fit_intercept : bool, default=True
         Whether to fit an intercept. The guarantee covers it like the coefficients.
     random_state : None, int, Generator or RandomState, default=None
         With None the noise comes from a cryptographic generator, seeded by the operating system.
         Anything else is for tests, and the guarantee says that it does not hold.
-    ledger : Ledger, default=None
-        A ledger that is charged before any noise is drawn.
+
+    Other Parameters
+    ----------------
+    n_public : int, default=None
+        About how many records there are, if this is public and ``neighbors`` is "add_remove". The
+        automatic choices depend on it: a wrong number costs accuracy and not privacy. If None, they
+        assume 100 records per coefficient and unit of 1 / epsilon. With ``groups`` it is the number
+        of persons.
     rows_per_person : int in [1, 1e9], default=1
         Only with ``fit(..., groups=ids)``. Each row of a person with m rows has the weight
         ``1 / max(m, rows_per_person)``. With 1 every person has the same weight. With a larger
@@ -239,13 +261,13 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
 
     epsilon: float = 1.0
     delta: float = 0.0
-    neighbors: str = "replace_one"
-    n_public: int | None = None
     domain: Domain | None = None
-    mechanism: Any = "auto"
+    neighbors: str = "replace_one"
+    ledger: Ledger | None = None
     fit_intercept: bool = True
     random_state: RandomStateLike = None
-    ledger: Ledger | None = None
+    mechanism: Any = "auto"
+    n_public: int | None = None
     rows_per_person: int = 1
 
     def fit(

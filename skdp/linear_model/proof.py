@@ -41,7 +41,8 @@ from skdp.trusted.statement import NotPrivate, Public, Spent
 
 _WIDTH = 78
 ASSUMED = (
-    "The model was computed from the releases that are listed, and from nothing else of the data."
+    "What the file has was computed from the releases that are listed, and from nothing else of the"
+    " data."
     " Each sum was that of the encoded records, and its noise was drawn once, from the law that is"
     " stated. Nothing in the file proves this, or who wrote it.",
     "The random numbers were secret, and nothing else was computed from them.",

@@ -386,8 +386,8 @@ _UNUSABLE = (
 )
 _VOID = "THE GUARANTEE DOES NOT HOLD: {}."
 _GUARANTEE = (
-    "Guarantee: differential privacy with epsilon = {0.epsilon:g} and delta = {0.delta:g}, by"
-    " {0.mechanism}. The attribute guarantee tells all of it."
+    "Guarantee: differential privacy with epsilon = {0.epsilon:g} and delta = {0.delta:g}. The"
+    " attribute guarantee tells all of it."
 )
 # Browsers do not pass colours on to tables in pages without a doctype.
 _TABLE = "border-collapse:collapse;font-variant-numeric:tabular-nums;color:inherit"

@@ -363,9 +363,10 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         delta : float in [0, 1), default=0.0
             The delta of this call.
         ledger : Ledger, default=None
-            A ledger that is charged before any noise is drawn.
+            A ledger that is charged before any noise is drawn. None takes that of the model, if it
+            has one.
         random_state : None, int, Generator or RandomState, default=None
-            As the parameter of the model.
+            As the parameter of the model, whose value is not used.
 
         Returns
         -------
@@ -383,21 +384,29 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         check_is_fitted(self)
         if X is None:
             return self._released_inference(epsilon)
+        design = self._design
         # The model with the parameters of this call, which reads the records as a fit does.
         own = copy(self)
-        given = {"epsilon": epsilon, "delta": delta, "ledger": ledger, "random_state": random_state}
-        own.__dict__ |= given
+        own.__dict__ |= {"epsilon": epsilon, "delta": delta, "random_state": random_state}
+        own.__dict__ |= {"domain": design.domain, **self._known_labels()}
+        if ledger is not None:
+            own.ledger = ledger
         with np.errstate(all="ignore"), shared_threads(), spent_note() as spent:
             if epsilon is None:
                 raise fail("epsilon", "be given", None, "Write infer(X, y, epsilon=1.0).")
             own._check_call(groups)
             own._check_inference()
+            if groups is None and self.guarantee_.unit == "person":
+                rule = "be given: the fit protects persons, and without them only rows would be"
+                raise fail("groups", rule)
             warn_without(self.domain)
             source = own._source(X, y, target, groups, reset=False)
-            design, is_regression = self._design, not source.labels
+            is_regression = not source.labels
             task = own._task(design, source.n, 1, source.unit)
             plan = plan_inference(task, is_regression)
             public = own._public(source, _PUBLIC_MODEL)
+            void = dict.fromkeys((*public.void_because, *self.guarantee_.void_because))
+            public = replace(public, void_because=(*void,))
             guarantee = _certified(plan.releases, public)
             slopes = self._encoded_coef[0] * row_unit(design.domain)
             label = None if is_regression else source.labels[0]
@@ -425,7 +434,12 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
 
     def _released_inference(self, epsilon: Any) -> Inference:
         """Return an inference from what the fit released, or raise an error."""
-        raise fail("X", "be given: the fit released no sums for standard errors")
+        remedy = "Write infer(X, y, epsilon=1.0)."
+        raise fail("X", "be given: the fit released no sums for standard errors", remedy=remedy)
+
+    def _known_labels(self) -> dict[str, Any]:
+        """Return the parameter that declares the labels of the fit."""
+        return {}
 
     def _check_inference(self) -> None:
         """Raise an error unless ``infer`` is possible for the model."""
@@ -744,6 +758,9 @@ class PrivateClassifier(
     def _declared_labels(self) -> Any:
         inferred = getattr(self.domain, "target_labels", None)
         return inferred if self.classes is None else self.classes
+
+    def _known_labels(self) -> dict[str, Any]:
+        return {"classes": self.classes_.tolist()}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -45,8 +45,7 @@ TYPES = {
         " SimplexBall SumBall",
         "skdp.geometry.moments": "MomentBall MomentLayout NumbersBall RadialMomentBall SquaresBall",
         "skdp.linear_model._moments.theorem": "FirstChange",
-        "skdp.linear_model._objective.perturbation": "Perturbation",
-        "skdp.linear_model._objective.theorem": "NoisyMinimiser",
+        "skdp.linear_model._objective.theorem": "NoisyMinimiser Perturbation",
         "skdp.linear_model._standardize.theorem": "ColumnSums",
         "skdp.linear_model.losses": "LogisticLoss PseudoHuber SharpLogistic Softmax",
         "skdp.mechanisms": "GaussianNoise IndependentNoise KNormNoise MatrixGaussianNoise"

@@ -76,7 +76,6 @@ _CLASSES = {
     "skdp.linear_model._moments.moments": "Moments",
     "skdp.linear_model._moments.theorem": "FirstChange",
     "skdp.linear_model._objective.clipping": "ClippingBounds",
-    "skdp.linear_model._objective.perturbation": "OutputNoise Perturbation",
     "skdp.linear_model._objective.profiles": "JointProfile RecordLoss SoftmaxRecord",
     "skdp.linear_model._objective.theorem": "NoisyMinimiser",
     "skdp.linear_model._shared.design": "Design Group Roughness",

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from skdp.linear_model._objective.advice import (
+    ModelTask,
+    Reference,
+    logistic_moments,
+    usual_normalizer,
+)
 from skdp.linear_model._objective.algorithm import ObjectiveEstimator, ObjectivePerturbation
-from skdp.linear_model._objective.families import ModelTask, Reference
-from skdp.linear_model._objective.rules import logistic_moments, usual_normalizer
 from skdp.linear_model._shared.base import Algorithm, PrivateClassifier, with_parameters
 from skdp.linear_model.losses import Logistic, Loss, SharpLogistic, Softmax
 from skdp.trusted.checks import fail

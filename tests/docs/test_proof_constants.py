@@ -17,7 +17,7 @@ from inner_moments import DESCENT, RowScaler, Scaler, moment_ball
 from inner_moments import moments_module as _parts
 from inner_moments import stage_module as _stage
 from inner_objective import greatest_leverage, greatest_shift, leverage_apart
-from inner_objective import perturbation_module as objective
+from inner_objective import theorem_module as objective
 from scipy import integrate
 from scipy.special import expit
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from inner_objective import NotCertified
-from inner_objective import perturbation_module as objective
+from inner_objective import theorem_module as objective
 
 from skdp import (
     BudgetExceeded,

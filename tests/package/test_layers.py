@@ -120,7 +120,7 @@ def test_private_modules_are_imported_from_their_own_folder(module):
 def test_the_rule_on_private_modules_sees_a_private_folder():
     assert hidden_from("skdp.noise.canonical", "skdp.privacy._curves")
     assert hidden_from("skdp.model_selection.search", "skdp.linear_model._shared.base")
-    assert not hidden_from("skdp.linear_model._objective.rules", "skdp.linear_model._shared.base")
+    assert not hidden_from("skdp.linear_model._objective.advice", "skdp.linear_model._shared.base")
     assert not hidden_from("skdp.noise.laplace", "skdp.trusted.checks")
 
 
@@ -146,7 +146,7 @@ def test_tests_reach_private_modules_through_one_place():
             found = [module for module in imported(parsed(path)) if reaches_inside(module)]
             assert not found, path.relative_to(tests)
     assert reaches_inside("skdp._codec.encode")
-    assert reaches_inside("skdp.linear_model._solver.solve")
+    assert reaches_inside("skdp.linear_model._objective.solve")
     assert not reaches_inside("skdp.linear_model.losses")
 
 

@@ -8,12 +8,12 @@ from skdp.linear_model._inference.plan import InferencePlan
 from skdp.linear_model._inference.release import InferenceRelease
 from skdp.linear_model._moments import moments as moments_module
 from skdp.linear_model._moments.moments import ScaledMoments
-from skdp.linear_model._objective import perturbation as perturbation_module
+from skdp.linear_model._objective import theorem as theorem_module
+from skdp.linear_model._objective.advice import KNormFamily
 from skdp.linear_model._objective.algorithm import ObjectivePerturbation
-from skdp.linear_model._objective.families import KNormFamily
-from skdp.linear_model._objective.perturbation import Perturbation
+from skdp.linear_model._objective.problem import Objective
+from skdp.linear_model._objective.theorem import Perturbation
 from skdp.linear_model._shared import base as base_module
 from skdp.linear_model._shared import gram as gram_module
 from skdp.linear_model._shared.gram import exact_gram, exact_sum
-from skdp.linear_model._solver.problem import Objective
 from skdp.trusted.publish import Recorder, publish

@@ -25,8 +25,8 @@ from inner_replay import (
     exact_sum,
     gram_module,
     moments_module,
-    perturbation_module,
     publish,
+    theorem_module,
 )
 
 import skdp
@@ -207,7 +207,7 @@ def the_solution_has_no_output_noise(patch):
     def near(theta, exponent, scale, rng):
         return publish_near(theta, exponent, 1, rng)
 
-    patch.setattr(perturbation_module, "publish_near", near)
+    patch.setattr(theorem_module, "publish_near", near)
 
 
 @fault("noise", logistic)
@@ -222,7 +222,7 @@ def the_solver_stops_early(patch):
         point.theta = -objective.linear_term / (objective.ridge + objective.n / 4)
         return point
 
-    patch.setattr(perturbation_module, "minimise", minimise)
+    patch.setattr(theorem_module, "minimise", minimise)
 
 
 # Changes

@@ -24,7 +24,7 @@ from skdp import (
     Ledger,
 )
 from skdp.geometry import LpBall
-from skdp.linear_model._objective.perturbation import greatest_leverage
+from skdp.linear_model._objective.advice import greatest_leverage
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.mechanisms import Independent, Sensitivity, calibrate
 from skdp.model_selection import PrivateSearchCV

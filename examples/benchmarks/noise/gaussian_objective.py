@@ -43,7 +43,7 @@ from scipy.special import expit
 
 from examples.benchmarks.shared import report
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression
-from skdp.linear_model._objective.perturbation import leverage_apart
+from skdp.linear_model._objective.advice import leverage_apart
 from skdp.linear_model._objective.profiles import SoftmaxRecord, greatest_shift
 from skdp.linear_model.losses import Logistic, Loss, PseudoHuber, SharpLogistic, Softmax
 from skdp.mechanisms.gaussian import gaussian_scale

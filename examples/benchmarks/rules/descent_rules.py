@@ -37,9 +37,9 @@ from skdp.linear_model import (
 from skdp.linear_model._descent import gradients as _descent_gradients
 from skdp.linear_model._descent import plan as _descent_plan
 from skdp.linear_model._descent import plan as _descent_rules
+from skdp.linear_model._objective import advice as _rules
 from skdp.linear_model._objective import clipping as _clipping
 from skdp.linear_model._objective import families as _task
-from skdp.linear_model._objective import rules as _rules
 
 FloatArray = NDArray[np.float64]
 MODULES = (_descent_plan, _descent_rules, _descent_gradients, _clipping, _rules, _task)

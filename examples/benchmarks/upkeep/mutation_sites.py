@@ -22,8 +22,8 @@ MARKED = "marked"
 EXCLUDED = {
     "linear_model/_moments/postprocess.py": "works on what is released, with rules",
     "linear_model/_moments/rules.py": "rules: accuracy, not privacy",
-    "linear_model/_objective/rules.py": "rules: accuracy, not privacy",
-    "linear_model/_solver/solve.py": "a search; the certificate bounds the gradient where it ends",
+    "linear_model/_objective/advice.py": "rules: accuracy, not privacy",
+    "linear_model/_objective/solve.py": "a search; the certificate bounds the end",
     "model_selection/curve.py": "scores for the user, which no guarantee covers",
 }
 # Functions, classes and constants of other modules that are excluded, by their names. They are
@@ -42,14 +42,11 @@ NAMES = {
     "linear_model/_objective/algorithm.py": "LEAST_RIDGE APART_Q",
     "linear_model/_objective/clipping.py": "MOST_NOISE MOST_POOLED MAINLY"
     " TARGET_SHARE TARGET_NOISE TARGET_ALONE FARTHER",
-    "linear_model/_objective/families.py": "Q_GRID GAUSSIAN_GRID handicap scales _root"
-    " rough_leverage _profile SPREAD FILLED REACHED REACHED_SCALED PLENTY Reference"
-    " Population weight reached",
     "linear_model/_objective/profiles.py": "rough_shifts _rough_splits _rough_removed _ROUGH _CELLS"
     " _EACH _LEVELS _SEARCHED",
     "linear_model/_shared/predict.py": "_CELLS",
     "linear_model/_shared/task.py": "known Progress",
-    "linear_model/_solver/problem.py": "noise hessian _chooser MOST_CORE MOST_JOINT"
+    "linear_model/_objective/problem.py": "noise hessian _chooser MOST_CORE MOST_JOINT"
     " curvature_sums pairs_of assembled _assembled _core_columns _centred"
     " _core _gram",
     "linear_model/_standardize/stage.py": "LEAST_SHARE MOST_SHARE GOOD_NOISE usual_share SpreadRule"

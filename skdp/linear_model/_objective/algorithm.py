@@ -13,6 +13,18 @@ from numpy.random import Generator
 
 from skdp._compiled import load_kernels
 from skdp.geometry import NormBall
+from skdp.linear_model._objective.advice import (
+    DEGREE,
+    Calibrated,
+    GaussianFamily,
+    KNormFamily,
+    ModelTask,
+    Reference,
+    choose,
+    leverage_apart,
+    usual_knots,
+)
+from skdp.linear_model._objective.certificate import attainable_tolerance
 from skdp.linear_model._objective.clipping import (
     LEAST_WIDTH,
     ClippingBounds,
@@ -20,21 +32,11 @@ from skdp.linear_model._objective.clipping import (
     finisher,
     plan_clipping,
 )
-from skdp.linear_model._objective.families import (
-    Calibrated,
-    GaussianFamily,
-    KNormFamily,
-    ModelTask,
-    Reference,
-)
-from skdp.linear_model._objective.perturbation import Perturbation, leverage_apart, output_epsilon
+from skdp.linear_model._objective.problem import Coordinates, Curves, joined, row_builder, sample_of
 from skdp.linear_model._objective.profiles import corners
-from skdp.linear_model._objective.rules import DEGREE, choose, usual_knots
-from skdp.linear_model._objective.theorem import NoisyMinimiser
+from skdp.linear_model._objective.theorem import NoisyMinimiser, Perturbation, output_epsilon
 from skdp.linear_model._shared.base import PrivateLinearModel, Solution, with_parameters
 from skdp.linear_model._shared.task import Records, Task
-from skdp.linear_model._solver.certificate import attainable_tolerance
-from skdp.linear_model._solver.problem import Coordinates, Curves, joined, row_builder, sample_of
 from skdp.linear_model._standardize.stage import check_scaling_share
 from skdp.linear_model.losses import (
     AnyLoss,

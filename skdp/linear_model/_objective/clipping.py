@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from skdp._compiled import kernels
 from skdp.domain import Domain
 from skdp.domain.layout import number_units
+from skdp.linear_model._objective.problem import STEP, Coordinates, Curves, DesignRows
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import ROUNDER, in_units, of_shares, shared, sums_of
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._solver.problem import STEP, Coordinates, Curves, DesignRows
 from skdp.linear_model._standardize.stage import (
     CLIPPING,
     Scaler,

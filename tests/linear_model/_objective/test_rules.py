@@ -16,8 +16,8 @@ from inner_objective import (
     greatest_shift,
     rough_leverage,
 )
-from inner_objective import families_module as families
-from inner_objective import rules_module as _rules
+from inner_objective import advice_module as _rules
+from inner_objective import advice_module as families
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression
 from skdp.geometry import LpBall

@@ -15,8 +15,8 @@ from inner_objective import (
     Coordinates,
     certified_gradient,
     minimise,
-    perturbation_module,
     row_builder,
+    theorem_module,
 )
 from summed_records import MIXED, gradients, moved, scaled, sums_along
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -112,8 +112,8 @@ def test_block_sizes_move_minimisers_within_their_certificates(name: str, monkey
 
     The bounds on the numbers are computed from exact sums: they are the same to the last bit.
     """
-    publish, points, bounds, plans = perturbation_module.publish_near, [], [], []
-    release = perturbation_module.Perturbation.release
+    publish, points, bounds, plans = theorem_module.publish_near, [], [], []
+    release = theorem_module.Perturbation.release
 
     def kept(theta: Any, *rest: Any) -> Any:
         points[-1].append(theta)
@@ -123,8 +123,8 @@ def test_block_sizes_move_minimisers_within_their_certificates(name: str, monkey
         plans.append(self)
         return release(self, *rest)
 
-    monkeypatch.setattr(perturbation_module, "publish_near", kept)
-    monkeypatch.setattr(perturbation_module.Perturbation, "release", planned)
+    monkeypatch.setattr(theorem_module, "publish_near", kept)
+    monkeypatch.setattr(theorem_module.Perturbation, "release", planned)
     for most, cells in BLOCK_SIZES:
         monkeypatch.setattr(block_module, "MOST_ROWS", most)
         monkeypatch.setattr(block_module, "CELLS", cells)

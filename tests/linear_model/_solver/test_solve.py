@@ -130,7 +130,7 @@ def test_columns_of_many_levels_have_a_diagonal(monkeypatch: Any) -> None:
     made = problem(300, 2, Logistic(), weighted=True, intercept=True, sizes=(3, 40, 5))
     objective, theta = made.objective((70,)), np.random.default_rng(5).normal(size=made.dim)
     whole = dense_hessian(objective, theta)
-    monkeypatch.setattr("skdp.linear_model._solver.problem.MOST_CORE", 20)
+    monkeypatch.setattr("skdp.linear_model._objective.problem.MOST_CORE", 20)
     (core,), (matrix,), diagonal = objective.hessian(theta)
     assert len(core) == made.dim - 39
     np.testing.assert_allclose(matrix, whole[np.ix_(core, core)], rtol=1e-12)

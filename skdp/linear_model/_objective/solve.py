@@ -26,8 +26,8 @@ from functools import partial
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from skdp.linear_model._solver.certificate import UNIT, certified_gradient
-from skdp.linear_model._solver.problem import Hessian, Objective, euclidean
+from skdp.linear_model._objective.certificate import UNIT, certified_gradient
+from skdp.linear_model._objective.problem import Hessian, Objective, euclidean
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_positive
 

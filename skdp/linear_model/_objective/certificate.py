@@ -65,8 +65,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.domain.splines import units_of
-from skdp.linear_model._shared.task import target_of
-from skdp.linear_model._solver.problem import (
+from skdp.linear_model._objective.problem import (
     STEP,
     Coordinates,
     DesignRows,
@@ -77,6 +76,7 @@ from skdp.linear_model._solver.problem import (
     power_above,
     sums_over,
 )
+from skdp.linear_model._shared.task import target_of
 from skdp.linear_model.losses import AnyLoss, Softmax, shares, slopes_of
 from skdp.rows.block import MOST_ROWS, block_rows
 from skdp.trusted.arrays import FloatArray

@@ -1,39 +1,64 @@
-"""Families of noise for objective perturbation, from which the rules choose.
+"""Advice for objective perturbation: noise, q, ridge and loss. It affects accuracy only.
 
-K-norm noise is pure DP; Gaussian noise needs delta > 0. ``grid`` holds the candidates for q;
-``usual_q``, if not None, is the only candidate. If ``is_rough``, the scales of several q are
-approximate, and those of a single q are exact. Candidates are compared on a reference population
-(`rules`).
+The rules use public information only: the number of records if it is public, the budget, the
+neighbouring relation and the design. They compare candidates by their expected error on a reference
+population, which is a convention:
+
+- a number in [-1, 1] has the variance ``SPREAD`` (a uniform number would have 1/3; real columns
+  use less of their range);
+- coefficients are independent; each number adds ``signal`` to the variance of the linear
+  predictor, all numbers together at most the limit of ``most_signal``, and the levels of a column
+  ``level_signal``;
+- all levels of a column are equally frequent.
+
+Let H be the curvature of the loss summed over the records, J the variance of its gradient, C the
+variance of the privacy noise, P the variance of a coefficient and r its ridge. The estimate of a
+coefficient t is (H t + noise) / (H + r), and its mean squared error is
+(C + J + r^2 P) / (H + r)^2. The error of the linear predictor is the sum of these, each times the
+second moment of its column.
+
+K-norm noise is pure DP; Gaussian noise needs delta > 0. ``grid`` of a family has the candidates for
+q; ``usual_q``, if not None, is the only candidate. If ``is_rough``, the scales of several q are
+approximate, and those of a single q are exact.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import expit
 
 from skdp.geometry import NormBall, SumBall
-from skdp.linear_model._objective.perturbation import (
-    counts_weights,
-    greatest_leverage,
-    leverage_apart,
-    leverages_apart,
-    room,
-    weighted_length,
-    weighted_radius,
-)
 from skdp.linear_model._objective.profiles import (
     greatest_shift,
+    least_share_of,
+    rank_of,
     record_of,
     rough_shifts,
 )
+from skdp.linear_model._objective.theorem import (
+    counts_weights,
+    per_coordinate,
+    per_group,
+    shift_share,
+    weighted_length,
+    weighted_radius,
+)
 from skdp.linear_model._shared.design import Design, Group
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model.losses import AnyLoss, Bounded, Loss, size_of_slopes
+from skdp.linear_model.losses import (
+    AnyLoss,
+    Bounded,
+    Loss,
+    Softmax,
+    greatest_curvature,
+    size_of_slopes,
+)
 from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
 from skdp.mechanisms.calibrate import Noise
 from skdp.trusted.arrays import FloatArray
@@ -60,7 +85,7 @@ PLENTY = 300.0
 
 @dataclass(frozen=True)
 class Reference:
-    """Assumptions of the rules about the coefficients; see the text of `rules`.
+    """Assumptions of the rules about the coefficients; see the text of this file.
 
     ``target``, "labels" or "number", is what a loss must be for. ``moments`` maps a loss to its
     mean curvature and mean squared slope in the reference population. A number or its curve adds
@@ -180,19 +205,6 @@ class ModelTask(Task):
         if self.n_classes > 1:
             share = max(share, REACHED_JOINT)
         return self.reference.population(self.design, self.weight, share)
-
-
-def per_coordinate(design: Design, per_group: FloatArray) -> FloatArray:
-    """Return values of groups as values of their coordinates, (dim,)."""
-    out = np.empty(design.dim)
-    for group, value in zip(design.groups, per_group, strict=True):
-        out[list(group.index)] = value
-    return out
-
-
-def per_group(design: Design, per_coordinate: FloatArray) -> FloatArray:
-    """Return values of coordinates that are equal within groups, (groups,)."""
-    return np.array([per_coordinate[group.index[0]] for group in design.groups])
 
 
 Q_GRID = np.array([0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.96, 0.98, 0.99])
@@ -431,3 +443,243 @@ def _profile(loss: Bounded) -> tuple[FloatArray, FloatArray]:
     """Return slopes, as shares of their bound, and bounds on the curvature at these slopes."""
     slope = 1 - np.geomspace(1.0, 1e-6, 200)
     return slope, loss.curvature_bound(loss.slope_bound * slope, loss.slope_bound * slope)
+
+
+@remembered(maxsize=1024)
+def greatest_leverage(loss: Bounded, q: float, epsilon: float, neighbors: str) -> float:
+    """Return a leverage for which the privacy condition holds, within 1e-6 of the greatest.
+
+    A branch-and-bound over slopes: on a cell [a, b] the curvature is at most
+    ``loss.curvature_bound(a, b)`` and `room` is at least its value at b, so the returned value is
+    on the safe side for every loss.
+
+    ``q`` is the share of epsilon that the linear term V spends at full slope. The result bounds
+    w(x) x'M^-1 x; it is infinite for a loss without curvature.
+    """
+    c = loss.slope_bound
+    # Cells shrink geometrically towards full slope, where `room` is least.
+    low = 1 - np.geomspace(1.0, (1 - q) * 1e-3, 400)
+    high = np.append(low[1:], 1.0)
+    reached, factor = 0.0, 1 + 1e-6
+    while len(low):
+        left = room(high, q, epsilon, neighbors, loss)
+        reached = max(reached, float(np.max(loss.curvature_bound(c * high, c * high) / left)))
+        bound = loss.curvature_bound(c * low, c * high) / left
+        if np.isnan(bound).any():  # comparisons would treat it as no curvature
+            raise fail("loss", "have a curvature_bound that is never NaN", loss)
+        middle = (low + high) / 2
+        split = (bound > reached * factor) & (low < middle) & (middle < high)
+        # A cell is not split if its bound is within the factor of a value that is reached, or if no
+        # float lies between its ends.
+        reached = max(reached, float(np.max(bound[~split], initial=0.0)) / factor)
+        low, middle, high = low[split], middle[split], high[split]
+        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+    return math.inf if reached == 0 else (1 - 1e-9) / (reached * factor)
+
+
+def leverage_apart(loss: Bounded, q: float, epsilon: float) -> float:
+    """Return the greatest leverage that leaves q epsilon to any additive noise (Theorem 2)."""
+    return leverages_apart(loss, (q,), epsilon)[0]
+
+
+def leverages_apart(loss: Bounded, shares: Iterable[float], epsilon: float) -> tuple[float, ...]:
+    # The bound is looked up once: a loss is compared by all its parameters.
+    curvature, r = greatest_curvature(loss), rank_of(loss)
+    if not curvature > 0:
+        return tuple(math.inf for _ in shares)
+    left = (r * math.expm1(min(epsilon * (1 - float(q)) / r, 700.0)) for q in shares)
+    return tuple(room / curvature * (1 - 1e-9) for room in left)
+
+
+def room(
+    s: FloatArray, q: FloatArray | float, epsilon: float, neighbors: str, loss: Bounded
+) -> FloatArray:
+    """Return the greatest kappa L with rank log(1 + kappa L / rank) <= epsilon (1 - q t(s))."""
+    rank, share = rank_of(loss), shift_share(s, neighbors, least_share_of(loss))
+    exponent = np.minimum(epsilon * (1 - q * share) / rank, 700.0)
+    return np.asarray(rank * np.expm1(exponent))
+
+
+# The normalizer of a softmax rises by NORMALIZER_RISE with each doubling of the number of records
+# per dimension, times epsilon, from 0 at NORMALIZER_FROM doublings of 1 on.
+NORMALIZER_FROM, NORMALIZER_RISE, LEAST_NORMALIZER = 2.2, 0.14, 0.3
+
+# Data are scarce below this number of records per dimension and unit of 1 / epsilon.
+SCARCE = 36.0
+
+# Ridges and noise determine each other and are computed in turn so many times.
+_ROUNDS = 3
+
+# The ridge of the intercept is at least this multiple of the least of the other ridges.
+HELD = 1.0
+
+# The degree of the curves, and the limits of their number of inner knots. Numbers may have curves
+# from CURVED_FROM records per coefficient and unit of 1 / epsilon on, with the least number of
+# knots. From MORE_KNOTS on their number increases with the square root of the number of records.
+DEGREE, LEAST_KNOTS, MOST_KNOTS = 3, 6, 24
+
+CURVED_FROM, MORE_KNOTS = 40.0, 100.0
+
+
+def choose(
+    task: ModelTask,
+    losses: Sequence[Loss],
+    families: Sequence[Family],
+    *,
+    q: float | None = None,
+) -> Candidate:
+    """Return the candidate of least reference error; ``q`` is the share given by the user."""
+
+    def best_of(family: Family) -> Candidate:
+        share = family.usual_q if q is None else q
+        grid, moment = family.grid if share is None else np.array([share]), task.population.moment
+        choice = _best(task, losses, family, grid, 1 / moment)
+        if not family.is_shaped:
+            return choice
+        # The cost of a unit of noise in a coordinate of a group is less if its ridge is large.
+        h = task.size * task.reference.moments(choice.loss)[0] * moment
+        ridge = per_group(task.design, choice.ridge) * task.population.stiffness
+        return _best(task, losses, family, grid, np.asarray(moment / (h + ridge) ** 2))
+
+    chosen = map(best_of, families)
+    return min(chosen, key=lambda choice: choice.risk * choice.family.handicap(task))
+
+
+def _best(
+    task: ModelTask,
+    losses: Sequence[Loss],
+    family: Family,
+    grid: FloatArray,
+    importance: FloatArray,
+) -> Candidate:
+    """Return the best choice within a family, for given costs of noise, (groups,)."""
+    shape, unit_noise = family.shaped(task, importance)
+    population = task.population
+    pairs = [(loss, float(q)) for loss in losses for q in grid]
+    # From here on rows are pairs and columns are groups.
+    mean = np.repeat([task.reference.moments(loss) for loss in losses], len(grid), axis=0)
+    curvature, score = task.size * mean.T[:, :, None]
+    scales = [family.scales(task, loss, grid) for loss in losses]
+    scale, leverage = (np.concatenate(column) for column in zip(*scales, strict=True))
+    noise = np.square(scale)[:, None] * unit_noise
+    per_ridge = 1 / (curvature * population.moment * population.prior)
+    # The best ridge is the sum of a part for sampling errors and a part for the noise.
+    floor = score * population.moment * per_ridge
+    ridge, enforced, noise = _settled(task, family, shape, noise, floor, per_ridge, leverage)
+    risk = population.risk(ridge, noise, curvature, score)
+    at = int(np.argmin(risk))
+    if family.is_rough and len(grid) > 1:  # only the best candidate is calibrated exactly
+        loss, share = pairs[at]
+        return _best(task, [loss], family, np.array([share]), importance)
+    ridges = per_coordinate(task.design, ridge[at])
+    return Candidate(*pairs[at], ridges, family, shape, float(enforced[at]), float(risk[at]))
+
+
+def _settled(
+    task: ModelTask,
+    family: Family,
+    shape: Any,
+    unit_noise: FloatArray,
+    floor: FloatArray,
+    per_ridge: FloatArray,
+    leverage: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return ridges, the leverages that weights enforce, and the variances of the noise.
+
+    The best ridge depends on the noise, the noise on the greatest length of a weighted row, and
+    this length on the ratios of the ridges.
+    """
+    population = task.reached if family.counts_weights else task.population
+    noise, enforced = 0.0 * unit_noise, np.full(len(leverage), np.inf)
+    for _ in range(_ROUNDS):
+        ridge = _ridges(task, population, floor + noise * per_ridge, floor, leverage)
+        if family.counts_weights:
+            enforced = np.minimum(leverage, np.sum(population.square / ridge, axis=-1))
+        reach = family.reach(task.design, shape, ridge, enforced)
+        noise = unit_noise * np.square(reach)[:, None]
+    return ridge, enforced, noise
+
+
+def _ridges(
+    task: ModelTask,
+    population: Population,
+    wanted: FloatArray,
+    floor: FloatArray,
+    leverage: FloatArray,
+) -> FloatArray:
+    """Return the ridge of each group, (..., groups), that is best among the allowed ones."""
+    groups = task.design.groups
+    if not task.reference.least_ridge:
+        if len(groups) > 1 and groups[0].kind == "intercept":
+            # Otherwise large ridges on the slopes would give every record the same label.
+            wanted = wanted.copy()
+            wanted[..., 0] = np.maximum(wanted[..., 0], HELD * wanted[..., 1:].min(axis=-1))
+        return _raise_to(wanted, population.shape, population.square, leverage)
+    # With few records the intercept gets a greater ridge than the other groups.
+    share = float(np.clip(SCARCE / task.weight, 1.0, 10.0))
+    shape = np.array([share if g.kind == "intercept" else 1.0 for g in groups])
+    # A coefficient of a curve where there are few records would otherwise be mostly noise.
+    curves = np.array([g.roughness is not None for g in groups])
+    return _raise_to(np.where(curves, wanted, floor), shape, population.square, leverage)
+
+
+def _raise_to(
+    wanted: FloatArray, shape: FloatArray, square: FloatArray, leverage: FloatArray
+) -> FloatArray:
+    """Return max(t shape, wanted) with the least t >= 0 that satisfies the leverage."""
+    # A ridge is raised if t is above its threshold, and t grows as the leverage falls.
+    order = np.argsort(wanted / shape, axis=-1)
+    with np.errstate(divide="ignore"):  # a wanted ridge of 0 is always raised
+        threshold, raised, kept = (
+            np.take_along_axis(own, order, axis=-1)
+            for own in np.broadcast_arrays(wanted / shape, square / shape, square / wanted)
+        )
+        sums, rest = np.cumsum(raised, axis=-1), np.zeros_like(kept)
+        rest[..., :-1] = np.cumsum(kept[..., :0:-1], axis=-1)[..., ::-1]
+        is_raised = sums / threshold + rest > leverage[..., None]
+    count = np.sum(is_raised, axis=-1, keepdims=True)
+    last = np.maximum(count - 1, 0)
+    t = np.take_along_axis(sums, last, axis=-1)
+    t /= leverage[..., None] - np.take_along_axis(rest, last, axis=-1)
+    return np.maximum(np.where(count > 0, t, 0.0) * shape, wanted)
+
+
+def usual_knots(task: ModelTask) -> int:
+    """Return the number of knots of each curve; 0 for a linear model."""
+    dim = task.design.dim + task.design.domain.n_numbers * (LEAST_KNOTS + DEGREE - 1)
+    weight = task.size * task.epsilon / dim
+    if weight < CURVED_FROM:
+        return 0
+    growth = max(1.0, weight / MORE_KNOTS) ** 0.5
+    return min(int(LEAST_KNOTS * growth), MOST_KNOTS)
+
+
+def usual_normalizer(task: ModelTask) -> float:
+    found = NORMALIZER_RISE * (math.log2(task.weight) - NORMALIZER_FROM)
+    return min(max(found, LEAST_NORMALIZER), 1.0)
+
+
+@remembered(maxsize=256)
+def logistic_moments(loss: AnyLoss, spread: float = 1.5) -> tuple[float, float]:
+    """Return mean curvature and squared slope for predictors of standard deviation ``spread``."""
+    if isinstance(loss, Softmax):
+        k, a = loss.n_classes, loss.normalizer
+        return a * (1 - 1 / k) / k, (1 - 1 / k) / k
+    z = np.linspace(-6, 6, 241) * spread
+    p, ones, zeros = expit(z), np.ones_like(z), np.zeros_like(z)
+    curvature = p * loss.curvature(z, ones) + (1 - p) * loss.curvature(z, zeros)
+    score = p * loss.slope(z, ones) ** 2 + (1 - p) * loss.slope(z, zeros) ** 2
+    return _normal_mean(curvature, z, spread), _normal_mean(score, z, spread)
+
+
+@remembered(maxsize=256)
+def residual_moments(loss: Loss, spread: float = 0.2) -> tuple[float, float]:
+    """Return mean curvature and squared slope for residuals of standard deviation ``spread``."""
+    r = np.linspace(-6, 6, 481) * spread
+    zeros = np.zeros_like(r)
+    curvature, score = loss.curvature(r, zeros), loss.slope(r, zeros) ** 2
+    return _normal_mean(curvature, r, spread), _normal_mean(score, r, spread)
+
+
+def _normal_mean(values: FloatArray, z: FloatArray, spread: float) -> float:
+    return float(np.average(values, weights=np.exp(-0.5 * (z / spread) ** 2)))

@@ -1,1 +1,0 @@
-"""Minimisation of a perturbed objective, with a proven bound on the gradient."""

@@ -349,7 +349,9 @@ ARROW = pa.chunked_array([COLUMN.tolist()])  # its arrays have no shape, unlike 
         lambda: Domain({"age": (0, COLUMN)}),
         lambda: Domain({"age": (0, 1)}, missing=COLUMN),
         lambda: Domain({"age": (0, 1)}, other=COLUMN.to_numpy()),
-        lambda: DPLogisticRegression(q=COLUMN, domain=PUBLIC).fit([[0], [1]], ["no", "yes"]),
+        lambda: DPLogisticRegression(regularization=COLUMN, domain=PUBLIC).fit(
+            [[0], [1]], ["no", "yes"]
+        ),
         lambda: DPLogisticRegression(domain=PUBLIC).fit([[0], [1]], target=COLUMN),
         lambda: DPLogisticRegression(domain=PUBLIC).fit(lambda: iter(()), target=COLUMN),
         lambda: DPLogisticRegression(domain=PUBLIC).fit([[0], [1]], target=list(COLUMN)),

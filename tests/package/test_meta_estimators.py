@@ -43,7 +43,7 @@ META = {
     "one versus one": lambda d: OneVsOneClassifier(model(d, classes=[0, 1])),
     "bagging": lambda d: BaggingClassifier(model(d), 2, bootstrap=False),
     "calibrated": lambda d: CalibratedClassifierCV(model(d), cv=2),
-    "grid": lambda d: GridSearchCV(model(d), {"q": [0.4, 0.6]}, cv=2),
+    "grid": lambda d: GridSearchCV(model(d), {"regularization": [0.5, 1.0]}, cv=2),
 }
 
 
@@ -81,7 +81,9 @@ def test_one_record_may_change_the_numbers_of_all_labels_and_the_guarantee_says_
 def test_only_numbers_in_the_place_of_strings_are_assumed_to_be_public():
     X, y = records(TWO)
     places = np.searchsorted(sorted(TWO.target), y)
-    search = PrivateSearchCV(model(TWO, q=0.5), {"q": [0.4]}, epsilon=50.0)
+    search = PrivateSearchCV(
+        model(TWO, regularization=0.5), {"regularization": [0.4]}, epsilon=50.0
+    )
     for own in (model(TWO), search):
         assert not numbers_assumed(own.fit(X, y).guarantee_)
         assert len(numbers_assumed(own.fit(X, places).guarantee_)) == 1

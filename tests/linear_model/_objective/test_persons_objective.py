@@ -259,7 +259,7 @@ def test_the_rank_is_the_number_of_coefficients(kind):
     """The leverage of a fit shows it: one for another rank differs."""
     for d in (1, 3):
         domain = Domain.unit_box(d, target=[0, 1] if kind is DPLogisticRegression else (-1.0, 1.0))
-        model = kind(epsilon=1.0, scaling_share=0, q=0.8)
+        model = kind(epsilon=1.0, scaling_share=0)
         plan = model._plan(Design(domain, True), 1000, 1, "person").objective
         asked = plan.q, 1.0, "replace_one"
         ranks = [greatest_leverage(RecordLoss(plan.loss, r), *asked) for r in (d + 1, d, d + 2)]
@@ -272,7 +272,7 @@ def test_the_rank_is_the_number_of_coefficients(kind):
 def test_gaussian_noise_of_a_fit_for_persons_is_that_of_the_theorem(kind, neighbors):
     """The plan has the profile of Theorem 3 and its greatest shift: more noise than for rows."""
     domain = Domain.unit_box(3, target=[0, 1] if kind is DPLogisticRegression else (-1.0, 1.0))
-    settings = {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian", "q": 0.8}
+    settings = {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian"}
     settings |= {"regularization": 0.0}  # every row has weight 1
     model = kind(**settings, scaling_share=0, neighbors=neighbors, n_public=1000)
     whole = {

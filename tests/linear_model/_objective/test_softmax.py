@@ -366,18 +366,18 @@ def test_the_noise_of_a_fit_is_that_of_theorem_1(neighbors):
     X, y, domain = table()
     model = DPLogisticRegression(
         domain=domain, epsilon=1.0, neighbors=neighbors, scaling_share=0, mechanism="linf",
-        random_state=0, q=0.9,
+        random_state=0,
     ).fit(X, y)  # fmt: skip
     a, moved = model.normalizer_, 2 if neighbors == "replace_one" else 1
     assert model.loss_ == Softmax(4, a)
     released = model.releases_[-1].objective
     epsilon = released.epsilon - released.output_epsilon
-    assert model.noise_.scale == pytest.approx(moved * (1 + a) / (0.9 * epsilon), rel=1e-6)
+    assert model.noise_.scale == pytest.approx(moved * (1 + a) / (model.q_ * epsilon), rel=1e-6)
     assert model.noise_.dim == 4 * 6
     task = Task(model._design, n=600 if moved == 2 else None, epsilon=1.0, n_models=4,
                 neighbors=neighbors)  # fmt: skip
     plan = model._algorithm().plan(task).objective
-    most = greatest_leverage(SoftmaxRecord(model.loss_, 3), 0.9, epsilon, neighbors)
+    most = greatest_leverage(SoftmaxRecord(model.loss_, 3), model.q_, epsilon, neighbors)
     assert plan.leverage == pytest.approx(most)
     assert plan.ridges.tolist() == np.tile(model.ridge_, 4).tolist()
 

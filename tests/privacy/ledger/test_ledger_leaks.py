@@ -228,7 +228,6 @@ def fit_logistic(ledger, epsilon):
         mechanism="elliptic",
         domain=domain,
         ledger=ledger,
-        q=0.8,
         loss="logistic",  # chosen, which saves seconds of comparing
     )
     return model.fit(x, (x[:, 0] > 0).astype(int))

@@ -358,21 +358,21 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             If a parameter or the data are not valid, or if the model has ``class_weight`` or more
             than two labels. A note on each error says whether the budget was spent.
         """
-        check_is_fitted(self)
-        if X is None:
-            return self._released_inference(epsilon)
-        # The model with the parameters of this call, which reads the records as a fit does.
-        own = copy(self)
-        given = {"epsilon": epsilon, "delta": delta, "ledger": ledger, "random_state": random_state}
-        own.__dict__ |= given
         with np.errstate(all="ignore"), shared_threads(), spent_note() as spent:
+            check_is_fitted(self)
+            if X is None:
+                return self._released_inference(epsilon)
             if epsilon is None:
                 raise fail("epsilon", "be given", None, "Write infer(X, y, epsilon=1.0).")
+            # The model with the parameters of this call, which reads the records as a fit does.
+            own, design = copy(self), self._design
+            given = {"epsilon": epsilon, "delta": delta, "random_state": random_state}
+            own.__dict__ |= given | {"ledger": ledger} | own._declared()
             own._check_call(groups)
             own._check_inference()
             warn_without(self.domain)
             source = own._source(X, y, target, groups, reset=False)
-            design, is_regression = self._design, not source.labels
+            is_regression = not source.labels
             task = own._task(design, source.n, 1, source.unit)
             plan = plan_inference(task, is_regression)
             public = own._public(source, _PUBLIC_MODEL)
@@ -400,6 +400,10 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             n_records=task.n,
             model=type(self).__name__,
         )
+
+    def _declared(self) -> dict[str, Any]:
+        """Return the parameters that say what records are, as the fit used them."""
+        return {"domain": self._design.domain}
 
     def _released_inference(self, epsilon: Any) -> Inference:
         """Return an inference from what the fit released, or raise an error."""
@@ -746,6 +750,12 @@ class PrivateClassifier(
         """Return the coder of a target that is not in memory, whose labels are declared."""
         labels = sorted_labels(self._declared_labels())
         return LabelCoder(labels), _predicted(labels), {"classes_": labels}
+
+    def _declared(self) -> dict[str, Any]:
+        declared, labels = self._declared_labels(), self.classes_
+        # Positions stand for declared strings.
+        is_same = declared is not None and numbered(declared, labels)
+        return super()._declared() | {"classes": declared if is_same else labels}
 
     def _label_weights(self, attributes: dict[str, Any]) -> FloatArray | None:
         # Declared labels may be strings where those of y are their positions.

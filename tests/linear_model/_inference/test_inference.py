@@ -494,5 +494,5 @@ def test_matrices_of_other_shapes_or_with_infinite_entries_are_refused(name, cha
     content = fitted().infer().to_dict()
     part = content["equations"] if name in EQUATIONS else content
     part[name] = entries_of(change)(part[name])
-    with pytest.raises(ValueError, match="(matrix|variance|sampling).* must|must have a row"):
+    with pytest.raises(ValueError, match=r"(matrix|variance|sampling).* must"):
         load_model(content)

@@ -488,6 +488,16 @@ def test_a_report_is_one_page_without_scripts(files, k, tmp_path, capsys):
         assert html.escape(sentence[1:]) in text
 
 
+def test_a_report_has_no_markup_of_an_inference_file(files, tmp_path):
+    path, page = tmp_path / "table.json", tmp_path / "report.html"
+    content = files[3] | {"model": "<script>", "notes": ["<script>"]}
+    path.write_text(json.dumps(content), encoding="utf-8")
+    assert main_module.main(["report", str(path), "-o", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert text.count("&lt;script&gt;") >= 3  # in the title, the heading and the notes
+
+
 def wellformed(text):
     """The page as XML: elements without content are closed."""
     return re.sub(r"<(meta|br|hr|img)([^>]*)>", r"<\1\2/>", text.partition("\n")[2])

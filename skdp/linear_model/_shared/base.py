@@ -335,7 +335,8 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         Parameters
         ----------
         X, y, target, groups
-            The records, as in :meth:`fit`. They may be others than those of the fit.
+            The records, as in :meth:`fit`, whose domain and labels they have. They may be others
+            than those of the fit.
         epsilon : float > 0
             The privacy budget of this call.
         delta : float in [0, 1), default=0.0

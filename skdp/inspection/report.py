@@ -81,7 +81,7 @@ def report(model: Any, proof: Proof, path: Path) -> str:
     if not is_model:
         what = f"{model.model}: report on a private regression table"
     parts = [
-        f"<h1>{what}</h1>",
+        f"<h1>{html.escape(what)}</h1>",
         f'<p class="small">File <code>{name}</code>, SHA-256 <code>{hashed}</code></p>',
         f"<p><strong>{_VERDICT[proof.guarantee.holds]}</strong></p>",
         "<h2>The guarantee</h2>",

@@ -357,7 +357,8 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         Parameters
         ----------
         X, y, target, groups
-            The records, as in :meth:`fit`. They may be others than those of the fit.
+            The records, as in :meth:`fit`, whose domain and labels they have. They may be others
+            than those of the fit.
         epsilon : float > 0
             The privacy budget of this call.
         delta : float in [0, 1), default=0.0
@@ -381,19 +382,18 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             If a parameter or the data are not valid, or if the model has ``class_weight`` or more
             than two labels. A note on each error says whether the budget was spent.
         """
-        check_is_fitted(self)
-        if X is None:
-            return self._released_inference(epsilon)
-        design = self._design
-        # The model with the parameters of this call, which reads the records as a fit does.
-        own = copy(self)
-        own.__dict__ |= {"epsilon": epsilon, "delta": delta, "random_state": random_state}
-        own.__dict__ |= {"domain": design.domain, **self._known_labels()}
-        if ledger is not None:
-            own.ledger = ledger
         with np.errstate(all="ignore"), shared_threads(), spent_note() as spent:
+            check_is_fitted(self)
+            if X is None:
+                return self._released_inference(epsilon)
             if epsilon is None:
                 raise fail("epsilon", "be given", None, "Write infer(X, y, epsilon=1.0).")
+            # The model with the parameters of this call, which reads the records as a fit does.
+            own, design = copy(self), self._design
+            given = {"epsilon": epsilon, "delta": delta, "random_state": random_state}
+            own.__dict__ |= given | own._declared()
+            if ledger is not None:
+                own.ledger = ledger
             own._check_call(groups)
             own._check_inference()
             if groups is None and self.guarantee_.unit == "person":
@@ -432,14 +432,14 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             model=type(self).__name__,
         )
 
+    def _declared(self) -> dict[str, Any]:
+        """Return the parameters that say what records are, as the fit used them."""
+        return {"domain": self._design.domain}
+
     def _released_inference(self, epsilon: Any) -> Inference:
         """Return an inference from what the fit released, or raise an error."""
         remedy = "Write infer(X, y, epsilon=1.0)."
         raise fail("X", "be given: the fit released no sums for standard errors", remedy=remedy)
-
-    def _known_labels(self) -> dict[str, Any]:
-        """Return the parameter that declares the labels of the fit."""
-        return {}
 
     def _check_inference(self) -> None:
         """Raise an error unless ``infer`` is possible for the model."""
@@ -759,9 +759,6 @@ class PrivateClassifier(
         inferred = getattr(self.domain, "target_labels", None)
         return inferred if self.classes is None else self.classes
 
-    def _known_labels(self) -> dict[str, Any]:
-        return {"classes": self.classes_.tolist()}
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         bounds = None if self.domain is None else self.domain.target_bounds
@@ -785,6 +782,12 @@ class PrivateClassifier(
         """Return the coder of a target that is not in memory, whose labels are declared."""
         labels = sorted_labels(self._declared_labels())
         return LabelCoder(labels), _predicted(labels), {"classes_": labels}
+
+    def _declared(self) -> dict[str, Any]:
+        declared, labels = self._declared_labels(), self.classes_
+        # Positions stand for declared strings.
+        is_same = declared is not None and numbered(declared, labels)
+        return super()._declared() | {"classes": declared if is_same else labels}
 
     def _label_weights(self, attributes: dict[str, Any]) -> FloatArray | None:
         # Declared labels may be strings where those of y are their positions.

@@ -26,7 +26,7 @@ def fitted(names=("age", "pay"), epsilon=20.0, n=4000, seed=0, **parameters):
     model = DPLinearRegression(
         epsilon=epsilon, domain=domain, mechanism="matrix", random_state=seed, **parameters
     )
-    return model.fit(pd.DataFrame(X, columns=list(names)), y)
+    return model.fit(pd.DataFrame(X, columns=list(names)), y).infer()
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_the_head_tells_what_is_public(table):
 def test_the_foot_has_the_guarantee_the_method_and_what_is_assumed(table):
     foot = " ".join(str(table).split())
     assert "epsilon = 20 and delta = 0" in foot
-    assert "coef_ of the model is shrunk" in foot
+    assert "The coefficients are not shrunk." in foot
     assert "errors have one variance" in foot
     # The fit had a seed.
     assert "THE GUARANTEE DOES NOT HOLD" in foot
@@ -133,7 +133,7 @@ def test_the_least_known_coefficient_is_that_of_a_column_without_variation():
     X = rng.uniform(-1, 1, (20_000, 3)) * [1, 0, 1]
     domain = Domain.unit_box(3, target=(-2, 2))
     model = DPLinearRegression(epsilon=5.0, domain=domain, mechanism="matrix", random_state=0)
-    assert model.fit(X, X[:, 0]).inference_.least_known == "x1"
+    assert model.fit(X, X[:, 0]).infer().least_known == "x1"
 
 
 def test_some_unbounded_intervals_are_counted():

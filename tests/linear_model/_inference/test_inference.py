@@ -2,18 +2,18 @@
 
 import pickle
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
-from inner_inference import Inference, NoisyEquations, estimate, narrowed, user_units, widened
+from inner_inference import NoisyEquations, estimate, narrowed, widened
 from inner_package import FloatArray, decode, encode
 from scipy.stats import chi2, f, kstest, norm, t
-from sklearn.exceptions import NotFittedError
+from sklearn.base import clone
 
-from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression
+from skdp import Domain, DPLinearRegression
 from skdp.geometry.moments import MomentBall, MomentLayout
-from skdp.linear_model import from_json, load_model
+from skdp.linear_model import check_proof, from_json, load_model
 from skdp.mechanisms import MatrixLaplace, Sensitivity, calibrate
 
 
@@ -94,24 +94,30 @@ def test_with_large_epsilon_intervals_are_those_of_least_squares(fit_intercept, 
     theta = np.linalg.lstsq(Z, t, rcond=None)[0]
     scale = np.sum((t - Z @ theta) ** 2) / (400 - Z.shape[1])
     errors = np.sqrt(scale * np.diag(np.linalg.inv(Z.T @ Z)))[-2:]
-    np.testing.assert_allclose(model.coef_std_error_, errors, rtol=1e-4)
+    found = model.infer()
+    np.testing.assert_allclose(found.std_error[-2:], errors, rtol=1e-4)
     half = norm.isf(0.05) * errors
     ends = np.column_stack([theta[-2:] - half, theta[-2:] + half])
-    np.testing.assert_allclose(model.conf_int(level=0.9), ends, rtol=1e-4)
+    np.testing.assert_allclose(found.conf_int(level=0.9)[-2:], ends, rtol=1e-4)
 
 
-def test_models_without_unscaled_moments_are_refused():
+def test_moments_that_give_no_standard_errors_are_refused():
+    """Scaled columns are clipped by unknown amounts, and rows of a person are not independent."""
     X, y = table(2000, 2)
     domain = Domain.unit_box(2, target=(-5, 5))
-    scaled = DPLinearRegression(epsilon=1.0, domain=domain, random_state=0).fit(X, y)
-    assert scaled.moments_.is_scaled
-    with pytest.raises(ValueError, match='mechanism="matrix"'):
-        scaled.conf_int()
-    hull = DPLinearRegression(epsilon=1.0, domain=domain, mechanism="hull", random_state=0)
-    with pytest.raises(ValueError, match="uncorrelated noise"):
-        hull.fit(X, y).summary()
-    with pytest.raises(ValueError, match="level"):
-        hull.set_params(mechanism="matrix").fit(X, y).conf_int(level=1.0)
+    model = DPLinearRegression(domain=domain, random_state=0).fit(X, y)
+    assert model.moments_.is_scaled
+    hull = clone(model).set_params(mechanism="hull").fit(X, y)
+    matrix = clone(model).set_params(mechanism="matrix").fit(X, y)
+    persons = clone(matrix).fit(X, y, groups=np.arange(2000) // 2)
+    refused = [(model, 'mechanism="matrix"'), (hull, "uncorrelated noise"), (persons, "persons")]
+    for own, message in [*refused, (from_json(matrix.to_json()), "uncorrelated noise")]:
+        with pytest.raises(ValueError, match=rf"{message}.*") as error:
+            own.infer()
+        assert "Give the records: infer(X, y, epsilon=1.0)." in str(error.value)
+        assert error.value.__notes__ == ["No budget was spent and no noise was drawn."]
+    with pytest.raises(ValueError, match="X must be given where epsilon is"):
+        matrix.infer(epsilon=1.0)
 
 
 def test_the_bound_on_the_excess_kurtosis_of_the_noise():
@@ -134,18 +140,9 @@ def test_a_regression_of_other_columns_has_intervals():
     domain = Domain({"a": (-2, 2), "b": [0.0, 1.0]}, target=(-4, 4))
     model = DPLinearRegression(epsilon=50.0, domain=domain, mechanism="matrix", random_state=0)
     other = model.fit(X, X[:, 0] + rng.normal(size=5000)).from_moments(["b"], target="a")
-    low, high = other.conf_int()[0]
+    low, high = other.infer().conf_int()[1]
     assert low < 0.25 < high
     assert 0 < high - low < 0.2
-
-
-def test_persons_have_no_intervals():
-    """Rows of a person are not independent."""
-    X, y = table(200, 1)
-    domain = Domain.unit_box(1, target=(-5, 5))
-    model = DPLinearRegression(domain=domain, mechanism="matrix", random_state=0)
-    with pytest.raises(ValueError, match="need moments of rows, not of persons"):
-        model.fit(X, y, groups=np.arange(200) // 2).conf_int()
 
 
 def test_intervals_cover_as_often_as_they_state():
@@ -156,7 +153,7 @@ def test_intervals_cover_as_often_as_they_state():
         model = DPLinearRegression(
             epsilon=2.0, domain=domain, mechanism="matrix", random_state=seed
         )
-        low, high = model.fit(X, y).conf_int().T
+        low, high = model.fit(X, y).infer().conf_int()[1:].T
         hits.append((low <= [-1, 1]) & (high >= [-1, 1]))
     assert 0.90 < np.mean(hits) < 0.985
 
@@ -333,7 +330,7 @@ def fitted(neighbors="replace_one", epsilon=20.0, **parameters):
 
 def test_the_inference_has_names_estimates_and_both_parts_of_the_errors():
     model = fitted()
-    found = model.inference_
+    found = model.infer()
     assert found.names == ("intercept", "age", "job_craft", "job_sales")
     assert found.columns == ("", "age", "job", "job")
     np.testing.assert_allclose(found.coef, [0, 0.1, 0, 1], atol=0.5)
@@ -342,17 +339,16 @@ def test_the_inference_has_names_estimates_and_both_parts_of_the_errors():
     assert (found.privacy_error > 0).all()
     assert found.guarantee is model.guarantee_
     assert found.n_records == 4000
-    assert fitted("add_remove", n_public=4000).inference_.n_records is None
-    # Of the estimator: the slopes, and the intercept apart.
-    np.testing.assert_array_equal(model.coef_std_error_, found.std_error[1:])
-    assert model.intercept_std_error_ == found.std_error[0]
-    np.testing.assert_array_equal(model.conf_int(level=0.9), found.conf_int(level=0.9)[1:])
-    np.testing.assert_array_equal(model.p_values, found.p_values[1:])
+    assert fitted("add_remove", n_public=4000).infer().n_records is None
+    # It costs nothing: it is of the releases of the fit.
+    assert (found.releases, found.public) == (model.releases_, model.public_)
+    assert check_proof(found).lines == check_proof(model).lines
+    assert found.model == "DPLinearRegression"
 
 
 def test_p_values_and_intervals_of_a_model_agree():
     """At the level 1 - p the interval ends at 0."""
-    found = fitted(epsilon=4.0).inference_
+    found = fitted(epsilon=4.0).infer()
     shown = [j for j, p in enumerate(found.p_values) if p > 1e-9]
     assert len(shown) >= 2
     for j in shown:
@@ -364,7 +360,7 @@ def test_p_values_and_intervals_of_a_model_agree():
 
 
 def test_combinations_have_the_intervals_of_their_differences():
-    found = fitted().inference_
+    found = fitted().infer()
     values, ends = found.combine(np.eye(4), level=0.9)
     np.testing.assert_allclose(values, found.coef)
     np.testing.assert_allclose(ends, found.conf_int(level=0.9))
@@ -377,23 +373,23 @@ def test_combinations_have_the_intervals_of_their_differences():
 
 
 def test_a_column_of_levels_is_tested_as_a_whole():
-    model = fitted()
-    both = model.wald_test("job")
-    assert both == model.wald_test(["job_craft", "job_sales"])
-    assert both == model.wald_test(np.eye(4)[2:])
+    found = fitted().infer()
+    both = found.wald_test("job")
+    assert both == found.wald_test(["job_craft", "job_sales"])
+    assert both == found.wald_test(np.eye(4)[2:])
     assert both.n_restrictions == 2
     assert both.p_value < 1e-3
-    single = model.wald_test(["job_craft"])
-    assert single.p_value == pytest.approx(model.p_values[1])
-    assert model.wald_test("job", model.inference_.coef[2:]).p_value > 0.999
+    single = found.wald_test(["job_craft"])
+    assert single.p_value == pytest.approx(found.p_values[2])
+    assert found.wald_test("job", found.coef[2:]).p_value > 0.999
     with pytest.raises(ValueError, match="names of coefficients or columns"):
-        model.wald_test(["jobs"])
+        found.wald_test(["jobs"])
     with pytest.raises(ValueError, match="linearly independent"):
-        model.wald_test(np.eye(4)[[1, 1]])
+        found.wald_test(np.eye(4)[[1, 1]])
     with pytest.raises(ValueError, match="linearly independent"):
-        model.wald_test(np.zeros((1, 4)))
+        found.wald_test(np.zeros((1, 4)))
     with pytest.raises(ValueError, match="value must be a finite number, or 2"):
-        model.wald_test("job", [0.0, np.nan])
+        found.wald_test("job", [0.0, np.nan])
 
 
 def test_a_constant_intercept_is_no_coefficient():
@@ -403,102 +399,56 @@ def test_a_constant_intercept_is_no_coefficient():
         domain=Domain.unit_box(2, target=(-4, 4)), mechanism="matrix", fit_intercept=False,
         random_state=0,
     ).fit(X, y)  # fmt: skip
-    assert model.inference_.names == ("x0", "x1")
-    assert model.intercept_std_error_ == 0
-    assert model.conf_int().shape == (2, 2)
+    assert model.infer().names == ("x0", "x1")
     moved = model.set_params(domain=Domain.box([0, 0], [1, 2], target=(-4, 4))).fit(X, y)
-    assert moved.inference_.names == ("intercept", "x0", "x1")
-    assert moved.intercept_std_error_ > 0
+    assert moved.infer().names == ("intercept", "x0", "x1")
+    assert moved.infer().std_error[0] > 0
 
 
 def test_a_level_is_given_by_its_name():
     """``conf_int(0.05)`` is an interval of 95 % in statsmodels, and would be one of 5 % here."""
-    model, found = fitted(), fitted().inference_
-    for call in (model.conf_int, model.summary, found.conf_int, found.summary):
+    found = fitted().infer()
+    for call in (found.conf_int, found.summary, partial(found.combine, np.eye(4))):
         with pytest.raises(TypeError, match="positional argument"):
             call(0.05)
-    with pytest.raises(TypeError, match="positional argument"):
-        found.combine(np.eye(3), 0.05)
-
-
-def test_a_model_without_inference_has_no_such_attributes():
-    """Properties are absent, and methods name the remedy."""
-    X, y = table(200, 2)
-    domain = Domain.unit_box(2, target=(-5, 5))
-    model = DPHuberRegressor(domain=domain, random_state=0)
-    names = ("inference_", "coef_std_error_", "intercept_std_error_", "p_values")
-    assert not any(hasattr(model, name) for name in names)
-    with pytest.raises(NotFittedError):
-        model.summary()
-    model.fit(X, y)
-    assert not any(hasattr(model, name) for name in names)
-    for call in (model.conf_int, model.summary, lambda: model.wald_test("x0")):
-        with pytest.raises(ValueError, match=r"Fit with inference_share=0\.8"):
-            call()
-
-
-def test_a_stored_inference_is_that_of_the_model():
-    """As an inference stage of another estimator leaves it, with coefficients of one label."""
-    X, y = table(300, 2)
-    model = DPLogisticRegression(domain=Domain.unit_box(2, target=[0, 1]), random_state=0)
-    model.fit(X, (y > 0).astype(int))
-    found = estimate(equations(gram_of(X, y), 300))
-    units = user_units(model.domain, True, regression=False)
-    model._inference = Inference.of(found, *units, model.domain, ["Method."])
-    assert model.coef_std_error_.shape == (1, 2)
-    assert model.intercept_std_error_.shape == (1,)
-    assert model.conf_int().shape == (2, 2)
-    assert model.p_values.shape == (2,)
-    assert model.inference_.guarantee is model.guarantee_
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.conf_int(), model.conf_int())
-    assert str(again.summary()) == str(model.summary())
+        with pytest.raises(ValueError, match="level must"):
+            call(level=1.0)
 
 
 @pytest.mark.parametrize("parameters", [{}, {"fit_intercept": False}, {"neighbors": "add_remove"}])
 def test_a_file_keeps_the_inference(parameters):
-    """Tables, intervals and tests are those of the model; moments are not needed."""
-    model = fitted(**parameters)
-    text = model.to_json()
+    """Tables, intervals and tests are the same, and it proves its guarantee."""
+    found = fitted(**parameters).infer()
+    text = found.to_json()
     again = from_json(text)
     assert again.to_json() == text
-    assert str(again.summary()) == str(model.summary())
-    np.testing.assert_array_equal(again.conf_int(level=0.9), model.conf_int(level=0.9))
-    assert again.wald_test("job") == model.wald_test("job")
-    copy = pickle.loads(pickle.dumps(again))
-    np.testing.assert_array_equal(copy.p_values, model.p_values)
+    for own in (again, pickle.loads(pickle.dumps(again))):
+        assert str(own.summary()) == str(found.summary())
+        np.testing.assert_array_equal(own.conf_int(level=0.9), found.conf_int(level=0.9))
+        assert own.wald_test("job") == found.wald_test("job")
+        assert check_proof(own).lines == check_proof(found).lines
 
 
 def test_a_file_keeps_degrees_of_freedom_and_equations_that_are_not_usable():
-    X, y = table(300, 2)
-    model = DPHuberRegressor(domain=Domain.unit_box(2, target=(-5, 5)), random_state=0).fit(X, y)
-    assert model.to_dict()["inference"] is None
-    own = NoisyEquations(np.diag([-1.0, 1, 1, 1]), np.eye(4), np.zeros(4, bool), 300.0)
-    found = replace(estimate(own), freedom=7.5)
-    model._inference = Inference.of(found, *user_units(model.domain, True), model.domain, ["A."])
-    again = from_json(model.to_json()).inference_
-    assert again.estimate.freedom == 7.5
-    assert not again.is_usable
-    assert again.notes == ("A.",)
-    assert again.n_records is None
+    found = fitted().infer()
+    own = replace(found.estimate.equations, matrix=np.diag([-1.0, 1, 1, 1, 1]))
+    bad = replace(found, estimate=replace(estimate(own), freedom=7.5), notes=("A.",))
+    again = from_json(bad.to_json())
+    assert (again.estimate.freedom, again.is_usable, again.notes) == (7.5, False, ("A.",))
+    endless = replace(found, estimate=replace(found.estimate, freedom=np.inf))
+    assert from_json(endless.to_json()).estimate.freedom == np.inf
+    for name in ("rows", "constants"):
+        with pytest.raises(ValueError, match="the inference must have finite sums"):
+            replace(found, **{name: np.nan * getattr(found, name)}).to_json()
 
 
 def entries_of(change):
     """A change of an array in a file."""
-    return lambda old: old | {"entries": np.asarray(change(np.array(old["entries"]))).tolist()}
-
-
-def rows_of(change):
-    """A change of the rows of an array in a file."""
-
-    def changed(old):
-        return encode("an array", change(decode("an array", FloatArray, old)))
-
-    return changed
+    return lambda old: encode("an array", change(decode("an array", FloatArray, old)))
 
 
 EQUATIONS = {
-    "matrix": entries_of(lambda old: old + np.triu(np.ones((5, 5))).ravel()),
+    "matrix": entries_of(lambda old: old + np.triu(np.ones((5, 5)))),
     "variance": entries_of(np.negative),
     "own_square": lambda old: old | {"entries": [0] * 5},
     "n": lambda old: 0.0,
@@ -507,31 +457,42 @@ EQUATIONS = {
 EDITS = {
     "sampling": entries_of(np.negative),
     "freedom": lambda old: 0.0,
-    "rows": rows_of(lambda old: old[1:]),
-    "constants": rows_of(lambda old: old[2:]),
+    "rows": entries_of(lambda old: old[1:]),
+    "constants": entries_of(lambda old: old[2:]),
     "notes": lambda old: "no list",
     "n_records": lambda old: 1.5,
+    "kind": lambda old: "os.system",
+    "version": lambda old: 2,
+    "skdp": lambda old: None,
+    "model": lambda old: 3,
+    "domain": lambda old: Domain({"age": (20, 60)}).to_dict(),
+    "guarantee": lambda old: old | {"epsilon": -1.0},
+    "public": lambda old: old | {"unit": "table"},
+    "releases": lambda old: [],
+    "records": lambda old: [],
 }
 
 
 @pytest.mark.parametrize("name", [*EQUATIONS, *EDITS])
 def test_an_edited_inference_is_refused(name):
-    content = fitted().to_dict()
-    own = content["inference"]
-    assert {*own} == {*EDITS, "equations", "kind"}
-    part, change = (own["equations"], EQUATIONS) if name in EQUATIONS else (own, EDITS)
+    content = fitted().infer().to_dict()
+    assert {*content} == {*EDITS, "equations"}
+    part, change = (content["equations"], EQUATIONS) if name in EQUATIONS else (content, EDITS)
     part[name] = change[name](part[name])
     with pytest.raises(ValueError, match="must"):
         load_model(content)
     part.pop(name)
-    with pytest.raises(ValueError, match="Missing are"):
+    with pytest.raises(ValueError, match="must"):
         load_model(content)
 
 
-def test_a_file_of_several_models_has_no_inference():
-    X, _ = table(300, 2)
-    domain = Domain.unit_box(2, target=[0, 1, 2])
-    model = DPLogisticRegression(domain=domain, random_state=0).fit(X, np.arange(300) % 3)
-    content = model.to_dict() | {"inference": fitted().to_dict()["inference"]}
-    with pytest.raises(ValueError, match="absent for more than two labels"):
+@pytest.mark.parametrize(
+    "change", [lambda old: old[1:], lambda old: old[:, 1:], np.ravel, lambda old: old + np.inf]
+)
+@pytest.mark.parametrize("name", ["matrix", "variance", "sampling"])
+def test_matrices_of_other_shapes_or_with_infinite_entries_are_refused(name, change):
+    content = fitted().infer().to_dict()
+    part = content["equations"] if name in EQUATIONS else content
+    part[name] = entries_of(change)(part[name])
+    with pytest.raises(ValueError, match=r"(matrix|variance|sampling).* must"):
         load_model(content)

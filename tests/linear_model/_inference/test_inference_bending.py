@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 import pandas as pd
 import pytest
 from inner_inference import NoisyEquations, estimate, with_bending
 from scipy.special import expit
 
-from skdp import Domain, DPCoordinateDescentRegressor, DPHuberRegressor, DPLogisticRegression
+from skdp import (
+    Domain,
+    DPCoordinateDescentRegressor,
+    DPHuberRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    from_json,
+)
+from skdp.linear_model import check_proof
 from skdp.model_selection import PrivateSearchCV
 
 N = 20_000
@@ -83,10 +93,9 @@ def test_intervals_of_rare_labels_hold_the_truth():
         rng = np.random.default_rng(r)
         X = rng.standard_normal((4000, 2)).clip(-4, 4)
         y = (rng.random(4000) < expit(X @ truth - 4.2)).astype(int)
-        model = DPLogisticRegression(
-            epsilon=4, domain=domain, inference_share=0.8, random_state=r
-        ).fit(pd.DataFrame(X, columns=["x", "z"]), y)
-        low, high = model.conf_int().T
+        rows = pd.DataFrame(X, columns=["x", "z"])
+        model = DPLogisticRegression(epsilon=0.8, domain=domain, random_state=r).fit(rows, y)
+        low, high = model.infer(rows, y, epsilon=3.2, random_state=100 + r).conf_int()[1:].T
         covered.append((low <= truth) & (truth <= high))
     assert np.mean(covered) > 0.9
 
@@ -102,44 +111,53 @@ def test_intervals_of_predictions_do_not_depend_on_the_origin_of_a_column(kind, 
     for zero in (0.0, origin):
         target = [False, True] if kind is DPLogisticRegression else (-20, 20)
         domain = Domain({"x": (zero, zero + 40)}, target=target)
-        model = kind(epsilon=4, domain=domain, inference_share=0.8, random_state=0)
-        model.fit(pd.DataFrame({"x": zero + x}), y)
-        value, ends = model.inference_.combine([[1.0, zero + 20.0]])
-        whole = model.wald_test([[1.0, zero + 20.0], [0.0, 1.0]], [0.0, 0.01]).p_value
+        X = pd.DataFrame({"x": zero + x})
+        model = kind(epsilon=0.8, domain=domain, random_state=0).fit(X, y)
+        inference = model.infer(X, y, epsilon=3.2, random_state=1)
+        value, ends = inference.combine([[1.0, zero + 20.0]])
+        whole = inference.wald_test([[1.0, zero + 20.0], [0.0, 1.0]], [0.0, 0.01]).p_value
         found.append([*value, *ends[0], whole])
     np.testing.assert_allclose(*found, rtol=1e-3, atol=1e-3)
 
 
-def test_a_model_that_a_search_chose_has_its_inference():
+def test_the_inference_of_a_model_that_a_search_chose():
+    """From records it has a guarantee of its own; from released moments it has that of the search.
+
+    The file of the latter proves one fit, and says so.
+    """
     rng = np.random.default_rng(0)
-    X = pd.DataFrame({"a": rng.uniform(-1, 1, 2000)})
-    y = (rng.random(2000) < expit(2 * X["a"])).astype(int)
-    model = DPLogisticRegression(domain=Domain({"a": (-1, 1)}, target=[0, 1]), inference_share=0.5)
-    grid = {"regularization": [0.0, 1.0]}
+    X, y = pd.DataFrame({"a": rng.uniform(-1, 1, 2000)}), rng.uniform(-1, 1, 2000)
+    model = DPLinearRegression(domain=Domain({"a": (-1, 1)}, target=(-1, 1)), mechanism="matrix")
+    grid = {"postprocess": ["psd", "ridge"]}
     search = PrivateSearchCV(model, grid, epsilon=8.0, random_state=0).fit(X, y)
     best = search.best_estimator_
-    assert np.all(np.isfinite(best.conf_int()))
-    assert best.inference_.guarantee == best.guarantee_ == search.guarantee_
+    found, free = best.infer(X, y, epsilon=2.0), best.infer()
+    assert found.guarantee.epsilon == 2.0
+    assert free.guarantee == best.guarantee_ == search.guarantee_
+    assert free.public.epsilon < 8.0
+    chosen = "A private search chose the model"
+    for own in (found, free):
+        proof = check_proof(from_json(own.to_json()))
+        assert any(text.startswith(chosen) for text in proof.assumptions) is (own is free)
 
 
 def test_the_number_of_persons_is_shown_where_it_is_public():
     rng = np.random.default_rng(0)
     X, y = pd.DataFrame({"a": rng.uniform(-1, 1, 90)}), rng.uniform(-1, 1, 90)
-    domain = Domain({"a": (-1, 1)}, target=(-1, 1))
+    model = DPHuberRegressor(domain=Domain({"a": (-1, 1)}, target=(-1, 1))).fit(X, y)
     cases = [({}, 30), ({"neighbors": "add_remove"}, None), ({"rows_per_person": 2}, None)]
     for facts, shown in cases:
-        model = DPHuberRegressor(domain=domain, inference_share=0.5, random_state=0, **facts)
-        assert model.fit(X, y, groups=np.arange(90) // 3).inference_.n_records == shown
+        own = copy(model).set_params(**facts)
+        assert own.infer(X, y, groups=np.arange(90) // 3, epsilon=1.0).n_records == shown
 
 
-def test_coefficients_that_a_penalty_made_zero_stay_zero():
-    """The estimate of the table is not sparse."""
+def test_the_estimates_of_a_sparse_model_are_not_sparse():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (2000, 4))
     domain = Domain.box([-1] * 4, [1] * 4, target=(-4, 4))
     y = 2 * X[:, 0] + 0.1 * rng.standard_normal(2000)
     model = DPCoordinateDescentRegressor(
-        epsilon=50, domain=domain, penalty="l1", alpha=0.05, inference_share=0.5, random_state=0
+        epsilon=50, domain=domain, penalty="l1", alpha=0.05, random_state=0
     ).fit(X, y)
     assert np.count_nonzero(model.coef_) < 4
-    assert np.all(model.inference_.coef != 0)
+    assert np.all(model.infer(X, y, epsilon=50.0).coef != 0)

@@ -46,23 +46,24 @@ def drawn(case, rng):
 
 
 def estimates(case):
-    """The estimates of many fits."""
+    """The estimates of many fits, each with half of epsilon = 20."""
     rng = np.random.default_rng(11)
     kind, target = DPLinearRegression, (-12.0, 12.0)
     if case == "labels":
         kind, target = DPLogisticRegression, ["no", "yes"]
     domain = Domain({"a": (-4, 4), "b": (-4, 4), "c": ["u", "v"]}, target=target)
     for seed in range(FITS):
-        model = kind(epsilon=20, domain=domain, inference_share=0.5, random_state=seed)
-        groups = "person" if case == "persons" else None
-        yield model.fit(drawn(case, rng), target="y", groups=groups)._inference
+        frame, groups = drawn(case, rng), "person" if case == "persons" else None
+        facts = {"target": "y", "groups": groups}
+        model = kind(epsilon=10, domain=domain, random_state=seed).fit(frame, **facts)
+        yield model.infer(frame, epsilon=10, random_state=FITS + seed, **facts)
 
 
 def counts(found, level):
     """How many intervals hold each coefficient."""
     total = np.zeros(len(TRUE), dtype=int)
     for own in found:
-        low, high = own.estimate.intervals(own.rows, level).T + own.constants
+        low, high = own.conf_int(level=level).T
         total += (low <= TRUE) & (high >= TRUE)
     return total
 

@@ -241,8 +241,35 @@ def test_the_guarantee_assumes_a_public_model_and_no_parts_of_its_fit():
         assert ("loss" in own) == any("OwnLoss" in text for text in model.guarantee_.assumptions)
         assert not any("the model is public" in text for text in model.guarantee_.assumptions)
         assert_same(inferred(from_json(model.to_json()), table(kind)), found)
-    assert found.guarantee.void_because
+    # Two releases together have no guarantee if one of them has none.
+    assert not inferred(model, table(kind), random_state=None).guarantee.holds
+    model = made(kind, random_state=None).fit(table(kind), target="y")
     assert inferred(model, table(kind), random_state=None).guarantee.holds
+    assert not inferred(model, table(kind)).guarantee.holds
+
+
+def test_the_ledger_of_the_model_is_charged_where_none_is_given():
+    kind, ledger = DPHuberRegressor, Ledger(epsilon=2.5)
+    model = made(kind, ledger=ledger).fit(table(kind), target="y")
+    assert inferred(model, table(kind)).guarantee.epsilon == 1.0
+    assert ledger.spent.epsilon == 2.0
+    with pytest.raises(BudgetExceeded):
+        inferred(model, table(kind))
+    again = from_json(model.to_json())  # its ledger is left out
+    with pytest.raises(ValueError, match="ledger must"):
+        again.infer(table(kind), target="y", epsilon=1.0)
+    assert again.infer(table(kind), target="y", epsilon=1.0, ledger=Ledger(1.0))
+
+
+def test_persons_of_the_fit_are_persons_of_the_table():
+    """Otherwise the table would protect rows, and the model persons."""
+    kind, ledger = DPHuberRegressor, Ledger(epsilon=9.0)
+    frame = table(kind, persons=True)
+    model = made(kind).fit(frame, target="y", groups="person")
+    with pytest.raises(ValueError, match="groups must be given"):
+        inferred(model, frame.drop(columns="person"), ledger=ledger)
+    assert ledger.spent.epsilon == 0
+    assert inferred(model, frame, "person").guarantee.unit == "person"
 
 
 @ALL

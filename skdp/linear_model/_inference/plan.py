@@ -15,6 +15,7 @@ often are 0, and are not changed by this bound.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -41,9 +42,11 @@ from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.noise.matrix import MatrixGaussianNoise, MatrixNoise
 from skdp.rows import Block, Rows
 from skdp.trusted.arrays import FloatArray
+from skdp.trusted.certify import certify
 from skdp.trusted.noise import variances
 from skdp.trusted.releases import NoisySum
 from skdp.trusted.rounding import ROUND_UP
+from skdp.trusted.statement import NotPrivate, Public
 
 NUMBERS, TARGET = "a number at or beyond a bound of its column", "a target at or beyond a bound"
 # By kind, the encoded values at and below which a row is counted; all are counted from 1 on.
@@ -150,21 +153,42 @@ class InferencePlan:
         )
 
 
+# Steps in which the greatest epsilon is sought with which Gaussian noise is planned.
+STEPS, MOST_GAIN = 7, 2.0
+
+
 def plan_inference(task: Task, with_residuals: bool) -> InferencePlan:
     """Return the plan with the noise of smaller variance in the scores.
 
     ``task`` has the budget of the stage.
     """
     layout = curvature_layout(task.design.domain)
-    scales = _scales(task, with_residuals, SCALES * task.epsilon)
-    limits = Limits.plan(task, with_residuals, LIMITS * task.epsilon)
-    spent = SCALES * (scales is not None) + LIMITS * (limits is not None)
-    rest = task.epsilon * (1 - spent) * (1 - 1e-15)
-    noises = _pure(task, layout, rest)
+    weights = factors(layout, task)
+
+    def planned(epsilon: float, noises_of: Callable[..., Noises]) -> InferencePlan:
+        scales = _scales(task, with_residuals, SCALES * epsilon)
+        limits = Limits.plan(task, with_residuals, LIMITS * epsilon)
+        spent = SCALES * (scales is not None) + LIMITS * (limits is not None)
+        noises = noises_of(task, layout, epsilon * (1 - spent) * (1 - 1e-15))
+        return InferencePlan(scales, limits, *noises, weights, task.neighbors)
+
+    plan = planned(task.epsilon, _pure)
     if task.delta > 0:
-        both = noises, _gaussian(task, layout, rest)
-        noises = min(both, key=lambda own: float(variances(own[0]).mean()))
-    return InferencePlan(scales, limits, *noises, factors(layout, task), task.neighbors)
+        unit = "person" if task.are_persons else "row"
+        public = Public(task.epsilon, task.delta, task.neighbors, unit)
+        gaussian, low, high = planned(task.epsilon, _gaussian), 1.0, MOST_GAIN
+        # Composed, the releases spend less than the sum of their parts: the checker says how much.
+        for _ in range(STEPS):
+            middle = (low + high) / 2
+            larger = planned(middle * task.epsilon, _gaussian)
+            try:
+                certify(larger.releases, public)
+            except NotPrivate:
+                high = middle
+            else:
+                gaussian, low = larger, middle
+        plan = min(plan, gaussian, key=lambda one: float(variances(one.scores).mean()))
+    return plan
 
 
 def factors(layout: MomentLayout, task: Task) -> FloatArray:

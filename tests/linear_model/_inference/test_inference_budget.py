@@ -88,7 +88,7 @@ def test_the_guarantee_is_the_budget_of_the_call_and_exactly_that(
 ):
     """Of rows and of persons, with one weight or weights up to 2; 1e-9 less is refused.
 
-    Gaussian noise, of the last budget, is a bit less than epsilon needs in a composition.
+    The last budget has Gaussian noise, of which 3 % less is.
     """
     model = made(kind, neighbors=neighbors, epsilon=7.0).fit(table(kind), target="y")
     model.set_params(rows_per_person=cap or 1)
@@ -101,7 +101,7 @@ def test_the_guarantee_is_the_budget_of_the_call_and_exactly_that(
     assert found.guarantee.unit == public.unit == ("person" if cap else "row")
     assert public.in_two_steps is (cap == 2 and neighbors == "replace_one")
     certify(found.releases, public)
-    for less in (0.7 if is_gaussian else 1 - 1e-9, 0.5):
+    for less in (0.97 if is_gaussian else 1 - 1e-9, 0.5):
         with pytest.raises(NotPrivate):
             certify(found.releases, dataclasses.replace(public, epsilon=epsilon * less))
     if public.in_two_steps:

@@ -16,6 +16,7 @@ from spent import mu, part
 from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixLaplaceNoise
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.rows import block
+from skdp.trusted import NotPrivate, Public, certify
 
 RELATIONS = ["replace_one", "add_remove"]
 KINDS = pytest.mark.parametrize("regression", [False, True], ids=["labels", "numbers"])
@@ -186,12 +187,14 @@ def test_the_margin_for_rounding_is_needed_and_suffices():
     assert 1 + 2.0**-22 < lengths.max() < longest
 
 
-def test_gaussian_parts_are_one_release():
-    """Squares of their shifts add up to that of the whole budget, up to rounding."""
+def test_gaussian_parts_share_what_the_checker_accepts():
+    """More than their shares of epsilon alone would be, and no more than the budget."""
     stage = Releases.of(domain_of("mixed", True), np.random.default_rng(0), delta=1e-3)
     assert isinstance(stage.plan.scores, GaussianNoise)
     first, rest = stage.plan.releases[:2], stage.plan.releases[2:]
-    epsilon = stage.task.epsilon - sum(map(part, first))
-    whole = Fraction(1 / gaussian_scale(epsilon, stage.task.delta)) ** 2
-    total = sum(Fraction(mu(own)) ** 2 for own in rest)
-    assert whole * (1 - Fraction(1, 10**9)) < total <= whole
+    epsilon, delta = stage.task.epsilon, stage.task.delta
+    alone = Fraction(1 / gaussian_scale(epsilon - sum(map(part, first)), delta)) ** 2
+    assert sum(Fraction(mu(own)) ** 2 for own in rest) > alone
+    certify(stage.plan.releases, Public(epsilon, delta))
+    with pytest.raises(NotPrivate):
+        certify(stage.plan.releases, Public(0.97 * epsilon, delta))

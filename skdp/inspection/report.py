@@ -156,7 +156,8 @@ def _declared(domain: Domain) -> Iterator[tuple[str, str]]:
             yield " x ".join(domain._labels[read]), _words(column)
     target = domain.target
     if target is not None:
-        yield "target", _numbers(domain.target_bounds) if domain.target_bounds else ", ".join(map(str, target))
+        bounds = domain.target_bounds
+        yield "target", _numbers(bounds) if bounds else ", ".join(map(str, target))
 
 
 def _words(column: Any) -> str:

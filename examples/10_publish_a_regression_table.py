@@ -34,6 +34,7 @@ from scipy.special import expit
 
 from skdp import BudgetExceeded, Domain, DPLinearRegression, DPLogisticRegression, Ledger
 from skdp.datasets import fetch_adult, fetch_california_housing, load_diabetes
+from skdp.privacy import compose
 
 
 def read_settings() -> argparse.Namespace:
@@ -69,23 +70,24 @@ PEOPLE = survey(persons=20_000, years=1, seed=0)
 # Declare what everybody may know: bounds from the questionnaire, and the levels of its boxes. The
 # first level is the reference level.
 #
-# `inference_share=0.8` spends .8 of epsilon on the table. The other .2 is spent on a first model.
-# At this model the fit releases noisy sums: of scores, of curvatures and of squared influences.
-# From these follow an estimate that is not shrunk, and its errors. Without `inference_share` there
-# is no table, and all of epsilon is spent on a model for predictions. All estimators have it.
+# A table is a second release, at a model that is public. So .2 of epsilon is spent on a model, and
+# .8 on the table. At the model `infer` releases noisy sums: of scores, of curvatures and of squared
+# influences. From these follow an estimate that is not shrunk, and its errors. The model itself
+# does not change. All estimators have `infer`. Both calls charge one ledger.
 
 # %%
 COLUMNS = {"schooling": (8, 20), "age": (18, 65), "sector": SECTORS}
 DOMAIN = Domain(COLUMNS, target=(0, 3000))
 LEDGER = Ledger(epsilon=1.0)
-MODEL = DPLinearRegression(epsilon=1.0, domain=DOMAIN, inference_share=0.8, ledger=LEDGER)
-MODEL.fit(PEOPLE[[*COLUMNS, "wage"]], target="wage")
-print(MODEL.summary())
+SURVEY = PEOPLE[[*COLUMNS, "wage"]]
+MODEL = DPLinearRegression(epsilon=0.2, domain=DOMAIN, ledger=LEDGER).fit(SURVEY, target="wage")
+WAGES = MODEL.infer(SURVEY, target="wage", epsilon=0.8, ledger=LEDGER)
+print(WAGES.summary())
 
 # %% [markdown]
 # ## Read the table
-# - `coef`: the estimate. It is not shrunk. `coef_` is shrunk and differs from it: take `coef_` for
-#   predictions, and the table for statements about the population.
+# - `coef`: the estimate. It is not shrunk. `coef_` of the model is, and has more noise: take the
+#   model for predictions, and the table for statements about the population.
 # - `std err`: its standard error. It is the root of the sum of the squares of the next two columns.
 # - `sampling`: the part that you know. Another sample of the population would give another
 #   estimate. It is robust (HC0): errors may have different variances.
@@ -103,24 +105,25 @@ print(MODEL.summary())
 # and it may be that every value is compatible with what was released. This is a result, and not an
 # error.
 #
-# This fit has fresh noise, so your table differs. The fits below have seeds (`random_state`). Then
-# results are repeatable, and the table says that the guarantee does not hold.
+# This table has fresh noise, so yours differs. Those below have seeds (`random_state`). Then
+# results are repeatable, and the guarantee does not hold.
 
 # %% [markdown]
 # ## The numbers of the table
-# All of this is computed from released numbers and costs nothing. `conf_int` and `p_values` are
-# about the slopes, in the order of `coef_`; `inference_` has the intercept as well. `combine` gives
-# differences of coefficients, such as that of two levels.
+# All of this is computed from released numbers and costs nothing. `coef`, `conf_int` and `p_values`
+# have the order of `names`, the intercept first. `combine` gives differences of coefficients, such
+# as that of two levels.
 
 # %%
-for name, (low, high), true in zip(TRUE, MODEL.conf_int(level=0.95), TRUE.values(), strict=True):
+SLOPES = WAGES.conf_int(level=0.95)[1:]
+for name, (low, high), true in zip(TRUE, SLOPES, TRUE.values(), strict=True):
     print(f"  {name:<22}{low:8.1f} to {high:6.1f}    true: {true:g}")
-TEST = MODEL.wald_test("sector")
+TEST = WAGES.wald_test("sector")
 print(f"no effect of the sector: statistic {TEST.statistic:.1f}, p = {TEST.p_value:.2g}")
-print("order of the weights below:", ", ".join(MODEL.inference_.names))
-(ESTIMATE,), ((LOW, HIGH),) = MODEL.inference_.combine([[0, 0, 0, 1, -1]])
+print("order of the weights below:", ", ".join(WAGES.names))
+(ESTIMATE,), ((LOW, HIGH),) = WAGES.combine([[0, 0, 0, 1, -1]])
 print(f"public less self-employed: {ESTIMATE:.0f}, from {LOW:.0f} to {HIGH:.0f} (true: 120)")
-MODEL.summary(level=0.9).to_frame()[["coef", "std_error", "lower", "upper"]].round(1)
+WAGES.summary(level=0.9).to_frame()[["coef", "std_error", "lower", "upper"]].round(1)
 
 # %% [markdown]
 # ## Beside the table without privacy
@@ -159,11 +162,12 @@ def plain(A: Any, y: Any, is_label: bool, clusters: Any = None) -> tuple[np.ndar
 
 
 def private(columns: dict[str, Any], target: Any, X: Any, y: Any, epsilon: float, seed: int) -> Any:
-    """Return a fitted private model."""
+    """Return a private table; the fit and the table together spend epsilon."""
     cls = DPLogisticRegression if isinstance(target, list) else DPLinearRegression
     domain = Domain(columns, target=target)
-    model = cls(epsilon=epsilon, domain=domain, inference_share=0.8, random_state=seed)
-    return model.fit(X[list(columns)], y)
+    rows, rng = X[list(columns)], np.random.default_rng(seed)  # a seed each would repeat the noise
+    model = cls(epsilon=0.2 * epsilon, domain=domain, random_state=rng).fit(rows, y)
+    return model.infer(rows, y, epsilon=0.8 * epsilon, random_state=rng)
 
 
 RUNS = 20
@@ -181,8 +185,8 @@ def compare(title: str, columns: dict[str, Any], target: Any, X: Any, y: Any, at
     print(f"  {'coef':>29}{'std err':>9}" + f"{'holds':>9}{'length':>7}" * len(at))
     found = {}
     for epsilon in at:
-        fits = [private(columns, target, X, y, epsilon, seed) for seed in range(RUNS)]
-        found[epsilon] = np.array([fit.inference_.conf_int() for fit in fits])
+        tables = [private(columns, target, X, y, epsilon, seed) for seed in range(RUNS)]
+        found[epsilon] = np.array([table.conf_int() for table in tables])
         shown[f"epsilon = {epsilon:g}"] = found[epsilon][0]
     for j, name in enumerate(names):
         cells = ""
@@ -297,21 +301,23 @@ if SETTINGS.full:
 # the program on rows drawn from the domain, `DOMAIN.sample(20_000, with_target=True)`.
 #
 # **2. One table, one budget.** Another level of the intervals, other tests and other differences of
-# coefficients cost nothing. Another set of columns is another fit. Give all fits of a paper one
-# ledger: it refuses a fit that exceeds the budget.
+# coefficients cost nothing. Another set of columns is another fit and another table. Give all of
+# a paper one ledger: it refuses what exceeds the budget.
 
 # %%
 try:
-    MODEL.fit(PEOPLE[[*COLUMNS, "wage"]], target="wage")
+    MODEL.infer(SURVEY, target="wage", epsilon=0.8, ledger=LEDGER)
 except BudgetExceeded as error:
     print(f"refused: {error}")
 
 # %% [markdown]
 # **3. Say what was done.** A footnote states the guarantee, its unit, the bounds, and that errors
-# contain the noise. `print(model.guarantee_)` has the facts, and an appendix may contain all of it.
+# contain the noise. The guarantee is that of the fit and the table together. `print(GUARANTEE)` has
+# the facts, and an appendix may contain all of it. From a file with `WAGES.to_json()` a reader can
+# compute the table again, and prove its guarantee with `python -m skdp certify`.
 
 # %%
-GUARANTEE = MODEL.guarantee_
+GUARANTEE = compose(MODEL.guarantee_, WAGES.guarantee)
 print(
     f"Standard errors (robust) and intervals contain the sampling error and the privacy noise."
     f" The table satisfies ({GUARANTEE.epsilon:g}, {GUARANTEE.delta:g})-differential privacy for"
@@ -327,12 +333,13 @@ print(GUARANTEE)
 
 # %%
 PANEL = survey(persons=4_000, years=5, seed=1)
-CLUSTERED = DPLinearRegression(epsilon=2.0, domain=DOMAIN, inference_share=0.8, random_state=0)
-CLUSTERED.fit(PANEL, target="wage", groups="person")
+GIVEN: dict[str, Any] = {"target": "wage", "groups": "person"}
+RNG = np.random.default_rng(0)
+CLUSTERED = DPLinearRegression(epsilon=0.4, domain=DOMAIN, random_state=RNG).fit(PANEL, **GIVEN)
 A, NAMES = design(COLUMNS, PANEL)
 _, NAIVE = plain(A, PANEL.wage.to_numpy(), is_label=False)
 _, ROBUST = plain(A, PANEL.wage.to_numpy(), is_label=False, clusters=PANEL.person)
-OWN = CLUSTERED.inference_
+OWN = CLUSTERED.infer(PANEL, **GIVEN, epsilon=1.6, random_state=RNG)
 print(f"standard errors{'no privacy':>22}{'':>13}private, epsilon = 2")
 print(f"{'':<20}{'HC0':>9}{'clustered':>11}    {'sampling':>10}{'privacy':>10}")
 for name, *errors in zip(NAMES, NAIVE, ROBUST, OWN.sampling_error, OWN.privacy_error, strict=True):
@@ -390,7 +397,8 @@ def draw() -> dict[str, Any]:
     """Return the figures by name."""
     from skdp.inspection import CoefficientDisplay
 
-    shown = {"table": CoefficientDisplay.from_estimator(MODEL, unit="range").figure_}
+    wages = CoefficientDisplay.from_estimator(MODEL, unit="range", inference=WAGES)
+    shown = {"table": wages.figure_}
     names = [f"compared_{own['title'].lower()}" for own in COMPARED]
     return shown | dict(zip(names, map(draw_compared, COMPARED), strict=True))
 

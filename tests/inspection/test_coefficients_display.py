@@ -167,32 +167,43 @@ def inferred(pay_domain, people):
     rng = np.random.default_rng(3)
     pay = 0.3 * people.age + rng.normal(size=len(people))
     fitted = DPLinearRegression(epsilon=50.0, domain=pay_domain, mechanism="matrix", random_state=0)
-    return fitted.fit(people, pay)
+    fitted.fit(people, pay)
+    return fitted, fitted.infer()
 
 
-def test_a_model_with_inference_has_its_estimates_and_intervals(inferred):
+def test_an_inference_gives_its_estimates_and_intervals(inferred):
     """Which are not those of coef_, as that is shrunk."""
-    shown, found = show(inferred, level=0.9), inferred.inference_
-    np.testing.assert_allclose(shown.points_.get_xdata(), found.coef[1:])
-    np.testing.assert_allclose(ends(shown), inferred.conf_int(level=0.9))
+    model, table = inferred
+    shown, slopes = show(model, inference=table, level=0.9), table.conf_int(level=0.9)[1:]
+    np.testing.assert_allclose(shown.points_.get_xdata(), table.coef[1:])
+    np.testing.assert_allclose(ends(shown), slopes)
     assert "band: 90 % confidence interval" in shown.ax_.get_xlabel()
-    factor = show(inferred, unit="range").points_.get_xdata() / found.coef[1:]
-    np.testing.assert_allclose(
-        ends(show(inferred, unit="range", level=0.9)),
-        inferred.conf_int(level=0.9) * factor[:, None],
-    )
-    assert len(ends(show(inferred, most=2))) == 2
+    np.testing.assert_allclose(show(model).points_.get_xdata(), model.coef_)
+    scaled = show(model, inference=table, unit="range", level=0.9)
+    factor = scaled.points_.get_xdata() / table.coef[1:]
+    np.testing.assert_allclose(ends(scaled), slopes * factor[:, None])
+    assert len(ends(show(model, inference=table, most=2))) == 2
+
+
+def test_an_inference_must_have_the_columns_of_the_model(inferred):
+    other = Domain({"x": (0, 1)}, target=(0, 1))
+    X, y = other.sample(50, random_state=0, with_target=True)
+    table = DPLinearRegression(domain=other, mechanism="matrix").fit(X, y).infer()
+    with pytest.raises(ValueError, match="inference must be of the columns of the model"):
+        show(inferred[0], inference=table)
 
 
 def test_the_first_of_two_labels_has_the_intervals_of_the_second_with_the_other_sign(inferred):
     """Also the order of the ends."""
+    model, table = inferred
 
     class Two:
-        coef_ = inferred.coef_[None]
+        coef_ = model.coef_[None]
         classes_ = np.array(["no", "yes"])
-        inference_ = inferred.inference_
+        _design = model._design
 
-    second, first = ends(show(Two())), ends(show(Two(), label="no"))
+    second = ends(show(Two(), inference=table))
+    first = ends(show(Two(), inference=table, label="no"))
     np.testing.assert_allclose(first, -second[:, ::-1])
     assert (first[:, 0] <= first[:, 1]).all()
 

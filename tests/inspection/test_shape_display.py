@@ -341,16 +341,18 @@ def test_heat_maps_of_several_labels_and_of_an_encoded_domain():
 
 @pytest.fixture(scope="module")
 def inferred():
-    """A model with intervals, of all kinds of columns."""
+    """A model of all kinds of columns, and its inference."""
     X, _ = DOMAIN.sample(5000, random_state=0, with_target=True)
     y = 20 + X["age"].astype(float) / 2 + 10 * (X["job"] == "sales")
     model = DPLinearRegression(epsilon=1e5, domain=DOMAIN, mechanism="matrix", random_state=0)
-    return model.fit(X, y)
+    model.fit(X, y)
+    return model, model.infer()
 
 
-def test_a_model_with_inference_has_bands_that_are_intervals(inferred):
+def test_an_inference_gives_bands_that_are_intervals(inferred):
     """Of combinations of its coefficients; the curve is that of the model."""
-    shown, found = show(inferred, level=0.9), inferred.inference_
+    model, found = inferred
+    shown = show(model, inference=found, level=0.9)
     age, pay, job, _ = shown.shapes
     assert found.is_usable
     assert "90 % confidence interval" in shown.figure_.get_supxlabel()
@@ -358,7 +360,7 @@ def test_a_model_with_inference_has_bands_that_are_intervals(inferred):
     # A line over the range, less its mean: half of the range times the interval of the slope.
     place = found.names.index("pay")
     np.testing.assert_allclose(pay.interval[1], 5 * found.conf_int(level=0.9)[place], rtol=1e-9)
-    np.testing.assert_allclose(pay.effects[1], 5 * inferred.coef_[place - 1], rtol=1e-9)
+    np.testing.assert_allclose(pay.effects[1], 5 * model.coef_[place - 1], rtol=1e-9)
     # Sales, less the mean of the three levels.
     weights = np.zeros(len(found.names))
     weights[[found.names.index("job_craft"), found.names.index("job_sales")]] = -1 / 3, 2 / 3

@@ -66,6 +66,7 @@ CLASSES, NUMBERS = (Domain.unit_box(2, target=target) for target in ([0, 1], (-1
 BALL = LpBall(2, p=1)
 SENSITIVITY = Sensitivity(BALL, 1.0)
 MODEL = DPLogisticRegression(domain=CLASSES, random_state=0)
+PUBLIC = DPLogisticRegression(domain=CLASSES, random_state=0).fit(X, Y)
 
 
 def fitted(kind, name, value):
@@ -75,6 +76,15 @@ def fitted(kind, name, value):
     given = {"domain": domain, "random_state": 0, "ledger": ledger, name: value}
     try:
         kind(**given).fit(X, Y, groups=np.arange(40))
+    except Exception:
+        assert ledger.spent.epsilon == 0
+        raise
+
+
+def inferred(name, value):
+    ledger = Ledger(math.inf, 0.9)
+    try:
+        PUBLIC.infer(X, Y, **{"epsilon": 1.0, "random_state": 0, "ledger": ledger, name: value})
     except Exception:
         assert ledger.spent.epsilon == 0
         raise
@@ -93,7 +103,7 @@ def called(function, name, value, **others):
     return function(**others, **{name: value})
 
 
-ALL = ["epsilon", "delta", "n_public", "rows_per_person", "inference_share"]
+ALL = ["epsilon", "delta", "n_public", "rows_per_person"]
 FITS = {
     DPLogisticRegression: ["q", "regularization", "scaling_share", "additive"],
     DPHuberRegressor: ["threshold", "q", "regularization", "scaling_share"],
@@ -152,6 +162,8 @@ CALLS |= {
 }
 SEARCHES = ["epsilon", "delta", "held_out", "n_jobs"]
 CURVES = ["epsilons", "repeats", "n_jobs"]
+INFERENCE = ["epsilon", "delta", "ledger", "random_state"]
+CALLS |= {f"infer: {name}": partial(inferred, name) for name in INFERENCE}
 CALLS |= {f"PrivateSearchCV: {name}": partial(searched, name) for name in SEARCHES}
 CALLS |= {f"epsilon_curve: {name}": partial(curved, name) for name in CURVES}
 # These take sequences, among them some of the values that are no numbers.

@@ -34,7 +34,7 @@ def violations(numbers):
 
 
 def test_random_fits_and_neighbours_have_no_violations():
-    assert violations(range(28)) == []
+    assert violations(range(32)) == []
 
 
 @pytest.mark.slow("hundreds of fits")
@@ -137,10 +137,10 @@ def test_a_replaced_person_may_change_each_of_two_steps_as_much_as_it_may():
         assert found.changes["moments"] == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("share", [0.3, 0.8])
+@pytest.mark.parametrize("epsilon", [0.3, 4.0])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_every_release_of_the_inference_stage_is_seen(share, delta):
-    """For persons of one to fifty rows, of a regression and of labels."""
+def test_every_release_of_an_inference_is_seen(epsilon, delta):
+    """For persons of two rows, of a regression and of labels, at a public model."""
     domain = Domain({"p": (0, 1), "q": ["a", "b"]}, (0.0, 1.0))
     X, y = domain.sample(80, random_state=0, with_target=True)
     persons, others = np.arange(80) // 2, np.arange(80) // 2
@@ -149,10 +149,11 @@ def test_every_release_of_the_inference_stage_is_seen(share, delta):
         labels = name in cases.CLASSIFIERS
         own = Domain({"p": (0, 1), "q": ["a", "b"]}, ["no", "yes"]) if labels else domain
         target = np.where(y > 0.5, "yes", "no") if labels else y
-        model = getattr(skdp, name)(domain=own, inference_share=share, delta=delta)
+        public = getattr(skdp, name)(domain=own).fit(X, target)
         pair = [{"X": x, "y": target, "groups": ids} for x, ids in ((X, persons), (other, others))]
-        found = replay(model, *pair).check()
-        assert {"scales", "limits", "scores", "curvatures", "squares"} <= {*found.losses}
+        found = replay(partial(public.infer, epsilon=epsilon, delta=delta), *pair).check()
+        assert {"scales", "limits", "scores", "curvatures", "squares"} == {*found.losses}
+        assert (found.epsilon, found.delta <= delta) == (epsilon, True)
 
 
 # Deltas

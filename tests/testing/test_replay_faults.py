@@ -4,8 +4,10 @@ A fault is a function that patches something, or returns an estimator. The fit w
 violation. Where the checker would refuse the plan, it is switched off: replay finds the rest.
 """
 
+import inspect
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -47,6 +49,7 @@ from skdp.trusted.noise import KNormNoise
 from skdp.trusted.randomness import publish_near
 
 N = 40
+PUBLIC_X, PUBLIC_Y = np.linspace(-0.5, 0.5, 60).reshape(20, 3), np.linspace(-0.5, 0.5, 20)
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-0.7, 0.7, (N, 3))
 Y = X @ [0.5, -0.3, 0.1]
@@ -59,7 +62,14 @@ REGRESSION, CLASSES = (Domain.unit_box(3, target=target) for target in ((-1, 1),
 
 
 def given(estimator, neighbors):
-    """Return an estimator with its domain, and the arguments of its fits to neighbouring tables."""
+    """Return an estimator with its domain, and the arguments of its fits to neighbouring tables.
+
+    Of the method ``infer`` of an estimator, the model is fitted to other records.
+    """
+    if inspect.ismethod(estimator):
+        public, pair = given(estimator.__self__, neighbors)
+        public.fit(PUBLIC_X, PUBLIC_Y)
+        return partial(public.infer, epsilon=1.0), pair
     is_classifier = hasattr(estimator, "classes")
     estimator.set_params(domain=CLASSES if is_classifier else REGRESSION, neighbors=neighbors)
     y, other = (LABELS, OTHER_LABELS) if is_classifier else (Y, OTHER_Y)
@@ -107,7 +117,7 @@ SOUND = {
     "logistic": logistic,
     "descent": descent,
     "descent, greedy": lambda: descent(order="greedy"),
-    "inference": lambda: linear(inference_share=0.5),
+    "inference": lambda: linear().infer,
 }
 
 
@@ -339,7 +349,7 @@ def weights_of_labels_are_above_one(patch):
 # Flow
 
 
-@fault("flow", lambda: linear(inference_share=0.5))
+@fault("flow", lambda: linear().infer)
 def the_noise_of_another_release_is_used(patch):
     releases = InferencePlan.releases.func
 

@@ -1,4 +1,6 @@
-"""Coverage and length of confidence intervals with an inference stage, on simulated tables.
+"""Coverage and length of the confidence intervals of ``infer``, on simulated tables.
+
+A budget is that of the fit and of ``infer`` together: a fifth of epsilon is for the fit.
 
 Every repetition draws rows, errors and noise. Lengths are medians, over that of an oracle, which
 knows the law of the errors of the estimates: its intervals have the length with which 95 % of the
@@ -24,6 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import ArrayLike
 
 from examples.benchmarks.shared import report
 from examples.benchmarks.shared.report import FloatArray
@@ -35,6 +38,7 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
 )
+from skdp.linear_model import Inference
 
 ESTIMATORS: dict[str, Any] = {
     "linear": DPLinearRegression,
@@ -147,6 +151,21 @@ class Cell(NamedTuple):
         return z + errors
 
 
+def inferred(
+    model: Any, share: float, seed: int, X: ArrayLike, y: ArrayLike, groups: Any = None
+) -> Inference:
+    """Fit a model and return its inference, which together spend the budget that the model has.
+
+    The inference has the share of epsilon, and what the fit leaves of delta, at least half of it.
+    """
+    epsilon, delta, rng = model.epsilon, model.delta, np.random.default_rng(seed)
+    first = {"epsilon": (1 - share) * epsilon, "delta": delta / 2, "random_state": rng}
+    model.set_params(**first).fit(X, y, groups=groups)
+    rest = {"epsilon": share * epsilon, "delta": delta - model.guarantee_.delta}
+    found: Inference = model.infer(X, y, groups=groups, **rest, random_state=rng)
+    return found
+
+
 def repetition(cell: Cell, seed: int, r: int) -> dict[str, FloatArray]:
     """Return what one release tells of each slope: the interval, the error and false alarms."""
     rng = np.random.default_rng([seed, r, cell.n, cell.p])
@@ -157,14 +176,13 @@ def repetition(cell: Cell, seed: int, r: int) -> dict[str, FloatArray]:
         domain=cell.domain(),
         neighbors=cell.neighbors,
         n_public=None if cell.neighbors == "replace_one" else cell.n,
-        inference_share=cell.share,
-        random_state=report.noise_seed(seed, r),
-    ).fit(X, y, groups=ids)
-    (low, high), truth = model.conf_int(level=LEVEL).T, cell.slopes()
+    )
+    table = inferred(model, cell.share, report.noise_seed(seed, r), X, y, ids)
+    (low, high), truth = table.conf_int(level=LEVEL)[-cell.p :].T, cell.slopes()
     return {
         "covered": (low <= truth) & (truth <= high),
         "length": high - low,
-        "error": model.inference_.coef[-cell.p :] - truth,
+        "error": table.coef[-cell.p :] - truth,
         "alarm": (low > 0) | (high < 0),
     }
 

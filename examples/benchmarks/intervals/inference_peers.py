@@ -33,6 +33,7 @@ from scipy.optimize import brentq
 from scipy.stats import t
 
 from examples.benchmarks.intervals import interval_peers
+from examples.benchmarks.intervals.inference import SHARE, inferred
 from examples.benchmarks.intervals.interval_peers import LEVEL, Bounds
 from examples.benchmarks.shared import report
 from examples.benchmarks.shared.report import FloatArray
@@ -42,8 +43,6 @@ from skdp.privacy.conversions import gaussian_epsilon, pure_of_mu, rho_of_mu, rh
 # Of the epsilon that mu-GDP implies.
 DELTA = 1e-6
 OURS, EXACT = "skdp", "least squares"
-# Of epsilon for standard errors.
-SHARE = 0.8
 
 
 @dataclass(frozen=True)
@@ -158,10 +157,8 @@ def ours(
         neighbors=setting.neighbors,
         n_public=None if setting.neighbors == "replace_one" else setting.n,
         fit_intercept=intercept,
-        inference_share=SHARE,
-        random_state=seed,
     )
-    return model.fit(X, y).conf_int(level=LEVEL)
+    return inferred(model, SHARE, seed, X, y).conf_int(level=LEVEL)[-setting.p :]
 
 
 def exact(setting: Setting, X: FloatArray, y: FloatArray) -> FloatArray:

@@ -2,13 +2,14 @@
 
     python -m examples.benchmarks.upkeep.certified --estimators DPLinearRegression
 
-It plans fits without data: all estimators with the parameters that change what is released,
-domains of numbers, levels, both, and rows in a ball, both relations, rows and persons, three
-budgets and three numbers of records. For each estimator the table has the plans, those that are
-accepted, and those that are refused with 2 % less noise in all releases. Then it has the greatest
-share of the noise at which a plan is refused: the least of plans without a delta, and the median
-and the least of those with one. The last columns are times of the first check, and the median of a
-second one, in milliseconds of one processor. Nothing is random, and no data files are needed.
+It plans fits without data: all estimators with the parameters that change what is released, and
+``infer`` at a model of labels or of numbers. There are domains of numbers, levels, both, and rows
+in a ball, both relations, rows and persons, three budgets and three numbers of records. For each
+estimator the table has the plans, those that are accepted, and those that are refused with 2 % less
+noise in all releases. Then it has the greatest share of the noise at which a plan is refused: the
+least of plans without a delta, and the median and the least of those with one. The last columns are
+times of the first check, and the median of a second one, in milliseconds of one processor. Nothing
+is random, and no data files are needed.
 """
 
 from __future__ import annotations
@@ -25,24 +26,27 @@ import numpy as np
 import skdp
 from examples.benchmarks.shared import report
 from skdp import Domain
+from skdp.linear_model._inference.plan import plan_inference
 from skdp.linear_model._shared.design import Design
 from skdp.trusted.certify import certify
 from skdp.trusted.releases import NoisySum, PrivateChoice, Release
 from skdp.trusted.statement import NotPrivate, Public
 
-CURVES, INFERENCE = {"additive": 4}, {"inference_share": 0.8}
+CURVES = {"additive": 4}
+INFERENCE = {"infer, labels": "DPLogisticRegression", "infer, numbers": "DPHuberRegressor"}
 PARAMETERS: dict[str, list[dict[str, Any]]] = {
-    "DPLogisticRegression": [{}, INFERENCE, CURVES, {"mechanism": "gaussian"}, {"loss": "sharp"}],
-    "DPHuberRegressor": [{}, INFERENCE, CURVES, {"mechanism": "l2"}],
+    "DPLogisticRegression": [{}, CURVES, {"mechanism": "gaussian"}, {"loss": "sharp"}],
+    "DPHuberRegressor": [{}, CURVES, {"mechanism": "l2"}],
     "DPLinearRegression": [
-        *({}, INFERENCE),
+        {},
         *({"mechanism": name} for name in ("l1", "linf", "matrix", "gaussian", "elliptic")),
     ],
     "DPCoordinateDescentClassifier": [
-        *({}, INFERENCE, {"mechanism": "gaussian"}, {"order": "greedy"}),
+        *({}, {"mechanism": "gaussian"}, {"order": "greedy"}),
         *({"scaling_share": 0}, {"clip": None}, {"clip": None, "n_passes": 1}),
     ],
-    "DPCoordinateDescentRegressor": [{}, INFERENCE, {"order": "greedy"}, {"clip": 1.0}],
+    "DPCoordinateDescentRegressor": [{}, {"order": "greedy"}, {"clip": 1.0}],
+    **{name: [{}, CURVES] for name in INFERENCE},
 }
 NUMBERS, LEVELS = {f"n{k}": (0, 1) for k in range(12)}, {f"s{k}": list("abcde") for k in range(4)}
 COLUMNS: dict[str, tuple[dict[str, Any] | None, int]] = {
@@ -60,21 +64,25 @@ FACTORS = np.append(np.linspace(1.0, 0.98, 5), np.geomspace(0.97, 0.3, 20))
 
 def plans(name: str) -> Iterator[tuple[tuple[Release, ...], Public]]:
     """Yield the releases of the plans of an estimator, and what is public of them."""
-    kind = getattr(skdp, name)
-    is_classifier = name in ("DPLogisticRegression", "DPCoordinateDescentClassifier")
+    kind = getattr(skdp, INFERENCE.get(name, name))
+    is_classifier = hasattr(kind, "predict_proba")
     cases = itertools.product(
         COLUMNS.values(), PARAMETERS[name], ("replace_one", "add_remove"), UNITS, BUDGETS, RECORDS
     )
     for (columns, labels), given, neighbors, (unit, rows), (epsilon, delta), n in cases:
         target = None if is_classifier else (0, 10)
-        if labels > 2 and not is_classifier:
+        if labels > 2 and (not is_classifier or name in INFERENCE):
             continue
         domain = Domain.l2_ball(4, 2.0, target) if columns is None else Domain(columns, target)
         facts = {"epsilon": epsilon, "delta": delta, "neighbors": neighbors, "domain": domain}
         model = kind(**facts, rows_per_person=rows, **given)
         try:
             model._check_parameters()
-            plan = model._plan(Design(domain, True), n, labels if labels > 2 else 1, unit)
+            if name in INFERENCE:
+                design = Design(domain.additive(knots=4) if given else domain, True)
+                plan = plan_inference(model._task(design, n, 1, unit), not is_classifier)
+            else:
+                plan = model._plan(Design(domain, True), n, labels if labels > 2 else 1, unit)
         except ValueError:  # the parameters do not go together
             continue
         yield plan.releases, Public(epsilon, delta, neighbors, unit, not model._is_whole(unit))

@@ -7,7 +7,8 @@ interactions, missing cells with rules), a small table from it, and a neighbour 
 record, or one person of 1 to 50 rows: with cells at their bounds or far beyond, missing cells,
 unknown levels, another label, or no such record. Where the number of records is private, a table
 may have none. The tables are in memory, in batches, in files or a dask collection. Published values
-are those that were drawn, those without noise, or far out.
+are those that were drawn, those without noise, or far out. Cases of "infer" have a random model
+that was fitted to other records.
 
 For each estimator the table has the cases, those that were refused by an error (the same for both
 tables), those with violations, the published values, and the greatest realised loss over epsilon
@@ -21,6 +22,7 @@ import argparse
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -41,7 +43,7 @@ from skdp.testing.recording import Replay
 CLASSIFIERS = ("DPLogisticRegression", "DPCoordinateDescentClassifier")
 REGRESSORS = ("DPHuberRegressor", "DPLinearRegression", "DPCoordinateDescentRegressor")
 ESTIMATORS = (*CLASSIFIERS, *REGRESSORS)
-KINDS = (*ESTIMATORS, "PrivateSearchCV", "estimate_domain")
+KINDS = (*ESTIMATORS, "infer", "PrivateSearchCV", "estimate_domain")
 SOURCES = ("frame", "dict", "polars", "arrow", "batches", "pairs", "csv", "feather")
 SOURCES += ("parquet", "folder", "dask")
 TARGET, PERSON = "target", "person"
@@ -72,8 +74,12 @@ def case(number: int, folder: str, kinds: tuple[str, ...] = KINDS) -> Case:
     """Return a case by its number; files are written to the folder."""
     rng = np.random.default_rng([number, 1])
     kind = kinds[number % len(kinds)]
-    fits_classes = kind in CLASSIFIERS or (kind == "PrivateSearchCV" and rng.random() < 0.5)
+    fits_classes = kind in CLASSIFIERS
+    if kind in ("infer", "PrivateSearchCV"):
+        fits_classes = bool(rng.random() < 0.5)
     declared = random_columns(rng, fits_classes)
+    if kind == "infer" and fits_classes:  # of two labels
+        declared = replace(declared, target=declared.target[:2])
     neighbors = str(rng.choice(["replace_one", "add_remove"]))
     are_persons = rng.random() < 0.3
     tables = neighbouring(rng, declared, neighbors, are_persons, kind)
@@ -91,7 +97,10 @@ def case(number: int, folder: str, kinds: tuple[str, ...] = KINDS) -> Case:
         facts["n_public"] = int(rng.choice([1, 50, 5000, 10**6]))
     if kind == "PrivateSearchCV":
         return Case(number, kind, _search(rng, declared, facts), *in_memory)
-    estimator = getattr(skdp, kind)(**facts, **parameters(rng, kind, declared, facts))
+    if kind == "infer":
+        estimator = partial(_fitted(rng, declared, facts).infer, **budget(rng, kind))
+    else:
+        estimator = getattr(skdp, kind)(**facts, **parameters(rng, kind, declared, facts))
     source = str(rng.choice(SOURCES))
     calls = [
         call(table, source, are_persons, Path(folder) / f"{number}-{k}")
@@ -234,10 +243,24 @@ def parameters(
         rows = () if kind in REGRESSORS else (max(1, len(declared.target) % 2 * 3),)
         coef = rng.normal(size=(*rows, len(facts["domain"].encoded_names())))
         found["start"] = coef, rng.normal(size=rows)
-    is_plain = found.get("class_weight") is None and found.get("additive") is None
-    if is_plain and len(declared.target) == 2 and rng.random() < 0.2:
-        found["inference_share"] = float(rng.choice([0.2, 0.8]))
     return found
+
+
+def _fitted(rng: np.random.Generator, declared: Declared, facts: dict[str, Any]) -> Any:
+    """Return a public model: its records are others, and ``infer`` may be called."""
+    kinds = CLASSIFIERS if isinstance(declared.target, list) else REGRESSORS
+    kind = kinds[rng.integers(len(kinds))]
+    table = records(rng, declared, int(rng.choice([1, 20, 500])), False).astype(declared.types())
+    groups = {}
+    if "rows_per_person" in facts:
+        table[PERSON], groups["groups"] = np.arange(len(table)) // 2, PERSON
+    for _ in range(99):  # parameters that do not go together are drawn again
+        own = parameters(rng, kind, declared, facts) | {"random_state": int(rng.integers(2**31))}
+        own.pop("class_weight", None)
+        with suppress(ValueError):
+            model = getattr(skdp, kind)(**facts, **own)
+            return model.fit(table, target=TARGET, **groups)
+    raise AssertionError(f"no fit with {facts}")
 
 
 def stops(progress: Any) -> bool:

@@ -94,11 +94,11 @@ def test_methods_say_what_they_do(method):
 
 
 FITS = {
-    "DPLogisticRegression": [{}, {"inference_share": 0.5}, {"n_labels": 3}],
-    "DPCoordinateDescentClassifier": [{}, {"inference_share": 0.5}, {"n_labels": 3}],
-    "DPHuberRegressor": [{}, {"inference_share": 0.5}],
-    "DPLinearRegression": [{"mechanism": "matrix"}, {"inference_share": 0.5}],
-    "DPCoordinateDescentRegressor": [{}, {"inference_share": 0.5}],
+    "DPLogisticRegression": [{}, {"n_labels": 3}],
+    "DPCoordinateDescentClassifier": [{}, {"n_labels": 3}],
+    "DPHuberRegressor": [{}],
+    "DPLinearRegression": [{}, {"mechanism": "matrix"}],
+    "DPCoordinateDescentRegressor": [{}],
     "PrivateSearchCV": [{}],
     "DomainEncoder": [{}],
 }
@@ -124,8 +124,8 @@ def attributes(estimator):
 
 
 def is_fitted_attribute(name):
-    """By scikit-learn's convention; p-values have a name without an underscore at its end."""
-    return (name.endswith("_") and not name.startswith("_")) or name == "p_values"
+    """By scikit-learn's convention."""
+    return name.endswith("_") and not name.startswith("_")
 
 
 @pytest.mark.parametrize("name", FITS)

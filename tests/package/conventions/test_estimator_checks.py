@@ -62,11 +62,8 @@ RARER = [
     DPLogisticRegression(delta=1e-6, mechanism="gaussian"),
     DPLogisticRegression(delta=1e-6, additive=3),
     DPLogisticRegression(additive="auto"),
-    DPHuberRegressor(inference_share=0.5),
     DPHuberRegressor(additive=2, delta=1e-6),
-    DPLinearRegression(inference_share=0.5),
     DPLinearRegression(mechanism="gaussian", delta=1e-6),
-    DPCoordinateDescentRegressor(inference_share=0.5),
     *(
         PrivateSearchCV(kind(), {"fit_intercept": [True, False]}, epsilon=5.0)
         for kind in dict.fromkeys(type(model) for model in MODELS)
@@ -74,7 +71,6 @@ RARER = [
 ]
 # Models of two labels. Reasons why scikit-learn's checks fail, by their names.
 OTHER_LABELS = "the check fits labels that are not declared, which is an error"
-TWO = "the error names the parameter that is for two labels only, and not scikit-learn's sentence"
 FOR_TWO = {
     # Ten records of one label are fitted: with a usual epsilon the noise decides.
     DPLogisticRegression(classes=[0, 1], epsilon=1000.0): {
@@ -84,13 +80,6 @@ FOR_TWO = {
         "check_classifiers_regression_target": OTHER_LABELS,
         "check_classifier_not_supporting_multiclass": OTHER_LABELS,
         "check_fit2d_1feature": OTHER_LABELS,
-    },
-    **{
-        kind(inference_share=0.5): {
-            "check_class_weight_classifiers": "with inference_share there are no class weights",
-            "check_classifier_not_supporting_multiclass": TWO,
-        }
-        for kind in (DPLogisticRegression, DPCoordinateDescentClassifier)
     },
 }
 PRIVATE = {

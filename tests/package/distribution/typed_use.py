@@ -60,9 +60,7 @@ def declare(path: str) -> tuple[Domain, Ledger]:
 
 
 def classify(X: Floats, y: NDArray[Any], domain: Domain, ledger: Ledger) -> None:
-    model = DPLogisticRegression(
-        epsilon=1.0, delta=0.0, domain=domain, ledger=ledger, inference_share=0.8, q="auto"
-    )
+    model = DPLogisticRegression(epsilon=1.0, delta=0.0, domain=domain, ledger=ledger, q="auto")
     fitted = model.fit(X, y)
     assert_type(fitted, DPLogisticRegression)
     assert_type(fitted.fit(X, target="income", groups="person"), DPLogisticRegression)
@@ -81,12 +79,6 @@ def classify(X: Floats, y: NDArray[Any], domain: Domain, ledger: Ledger) -> None
     shares: Floats = fitted.predict_proba(X)
     odds: Floats = fitted.decision_function(X)
     assert_type(fitted.score(X, labels), float)
-    assert_type(fitted.inference_, Inference)
-    assert_type(fitted.conf_int(level=0.9), Floats)
-    assert_type(fitted.coef_std_error_, Floats)
-    assert_type(fitted.p_values, Floats)
-    assert_type(fitted.summary(), CoefficientTable)
-    assert_type(fitted.wald_test(["age"]), WaldTest)
     assert_type(fitted.to_dict(), dict[str, Any])
     assert_type(fitted.to_json(), str)
     print(labels, shares, odds)
@@ -95,6 +87,23 @@ def classify(X: Floats, y: NDArray[Any], domain: Domain, ledger: Ledger) -> None
     assert_type(steps.fit(X, y), DPCoordinateDescentClassifier)
     assert_type(steps.history_[0].n_passes, int)
     assert_type(steps.converged_, bool)
+
+
+def infer(X: Floats, y: NDArray[Any], model: DPLogisticRegression, ledger: Ledger) -> None:
+    table = model.infer(X, y, groups=None, epsilon=0.8, delta=0.0, ledger=ledger, random_state=None)
+    assert_type(table, Inference)
+    assert_type(model.infer("rows.csv", target="income", epsilon=0.8), Inference)
+    assert_type(table.coef, Floats)
+    assert_type(table.std_error, Floats)
+    assert_type(table.p_values, Floats)
+    assert_type(table.conf_int(level=0.9), Floats)
+    assert_type(table.summary(), CoefficientTable)
+    assert_type(table.wald_test(["age"]), WaldTest)
+    assert_type(table.guarantee, Guarantee | None)
+    assert_type(table.to_dict(), dict[str, Any])
+    assert_type(table.to_json(), str)
+    assert_type(CoefficientDisplay.from_estimator(model, inference=table), CoefficientDisplay)
+    assert_type(ShapeDisplay.from_estimator(model, inference=table), ShapeDisplay)
 
 
 def regress(X: Floats, y: Floats, domain: Domain) -> None:

@@ -105,8 +105,8 @@ def called(function, name, value, **others):
 
 ALL = ["epsilon", "delta", "n_public", "rows_per_person"]
 FITS = {
-    DPLogisticRegression: ["q", "regularization", "scaling_share", "additive"],
-    DPHuberRegressor: ["threshold", "q", "regularization", "scaling_share"],
+    DPLogisticRegression: ["regularization", "scaling_share", "additive"],
+    DPHuberRegressor: ["threshold", "regularization", "scaling_share"],
     DPLinearRegression: [],
     DPCoordinateDescentClassifier: ["n_passes", "alpha", "l1_ratio", "step_size", "clip"],
     DPCoordinateDescentRegressor: ["scaling_share", "mechanism", "verbose", "average"],

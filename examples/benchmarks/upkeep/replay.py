@@ -192,7 +192,6 @@ def options_of(kind: str, declared: Declared, has_delta: bool) -> dict[str, list
     if kind in ("DPLogisticRegression", "DPHuberRegressor"):
         options |= {
             "mechanism": [auto, auto, auto, "l1", "l2", "linf", "hull", *laws[:2], *gaussian],
-            "q": [auto, auto, 0.2, 0.9],
             "regularization": [auto, auto, 0.0, 1.0, 1000.0],
             "scaling_share": [auto, 0, 0.2, 0.7],
             "additive": [None, None, None, auto, 1, 3],
@@ -365,7 +364,7 @@ def _in_memory(table: pd.DataFrame, are_persons: bool) -> dict[str, Any]:
 
 GRIDS: dict[str, dict[str, list[Any]]] = {
     "DPLogisticRegression": {"regularization": [0.0, "auto"], "loss": ["logistic", "sharp"]},
-    "DPHuberRegressor": {"q": [0.3, 0.7], "additive": [None, 2]},
+    "DPHuberRegressor": {"regularization": [1.0, "auto"], "additive": [None, 2]},
     "DPLinearRegression": {"mechanism": ["auto", "l1", "l2"]},
     "DPCoordinateDescentClassifier": {"n_passes": [1, 3], "order": ["cyclic", "greedy"]},
     "DPCoordinateDescentRegressor": {"penalty": ["auto", "l1"], "scaling_share": ["auto", 0]},

@@ -37,11 +37,11 @@ VERSION = tuple(map(int, sklearn.__version__.split(".")[:2]))
 MODELS = [
     DPLogisticRegression(),
     DPLogisticRegression(neighbors="add_remove", n_public=1000),
-    DPLogisticRegression(mechanism="hull", q=0.8, regularization=0.1, loss="logistic"),
+    DPLogisticRegression(mechanism="hull", regularization=0.1, loss="logistic"),
     DPLogisticRegression(mechanism="l2", fit_intercept=False, epsilon=2.0),
     DPHuberRegressor(),
     DPHuberRegressor(neighbors="add_remove", mechanism="l1"),
-    DPHuberRegressor(threshold=1.0, fit_intercept=False, q=0.5, regularization=0.0),
+    DPHuberRegressor(threshold=1.0, fit_intercept=False, regularization=0.0),
     DPLinearRegression(),
     DPLinearRegression(neighbors="add_remove", mechanism="matrix"),
     DPLinearRegression(mechanism="l1", fit_intercept=False, postprocess="pinv"),
@@ -55,8 +55,8 @@ MODELS = [
     DPCoordinateDescentRegressor(delta=1e-6, mechanism="gaussian", order="greedy", n_passes=5),
 ]
 SEARCHES = [
-    PrivateSearchCV(DPLogisticRegression(), {"q": [0.9, 0.8]}, epsilon=5.0),
-    PrivateSearchCV(DPHuberRegressor(), {"q": [0.9]}, epsilon=5.0),
+    PrivateSearchCV(DPLogisticRegression(), {"regularization": [0.0, 1.0]}, epsilon=5.0),
+    PrivateSearchCV(DPHuberRegressor(), {"regularization": [1.0]}, epsilon=5.0),
 ]
 RARER = [
     DPLogisticRegression(delta=1e-6, mechanism="gaussian"),

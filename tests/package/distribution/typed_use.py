@@ -60,7 +60,7 @@ def declare(path: str) -> tuple[Domain, Ledger]:
 
 
 def classify(X: Floats, y: NDArray[Any], domain: Domain, ledger: Ledger) -> None:
-    model = DPLogisticRegression(epsilon=1.0, delta=0.0, domain=domain, ledger=ledger, q="auto")
+    model = DPLogisticRegression(epsilon=1.0, delta=0.0, domain=domain, ledger=ledger)
     fitted = model.fit(X, y)
     assert_type(fitted, DPLogisticRegression)
     assert_type(fitted.fit(X, target="income", groups="person"), DPLogisticRegression)

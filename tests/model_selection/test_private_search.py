@@ -110,14 +110,19 @@ def test_regression_with_its_bounds(people, pay_domain, pay):
 
 def test_cv_results_hold_what_was_released_and_no_more(people, domain, answers):
     """A position, and no score."""
-    grid = [{"regularization": [1e9, 0.0]}, {"q": [0.9]}]
+    grid = [{"regularization": [1e9, 0.0]}, {"scaling_share": [0.1]}]
     found = search(domain, grid).fit(people, answers)
     results = found.cv_results_
     assert results["params"][found.best_index_] == found.best_params_
-    assert results["param_q"].tolist() == [None, None, 0.9]
+    assert results["param_scaling_share"].tolist() == [None, None, 0.1]
     assert sorted(results["rank_test_score"].tolist()) == [1, 2, 2]
     assert results["rank_test_score"][found.best_index_] == 1
-    assert set(results) == {"params", "param_q", "param_regularization", "rank_test_score"}
+    assert set(results) == {
+        "params",
+        "param_scaling_share",
+        "param_regularization",
+        "rank_test_score",
+    }
 
 
 def test_each_fit_is_told_its_share_of_a_public_number(people, domain, answers):
@@ -172,7 +177,7 @@ def test_no_held_out_record_is_a_score_of_zero(scoring, monkeypatch):
     domain = Domain.unit_box(1, target=["no", "yes"])
     X, y = np.linspace(-1, 1, 8)[:, None], np.resize(["no", "yes"], 8)
     model = DPLogisticRegression(domain=domain, neighbors="add_remove", n_public=8)
-    found = PrivateSearchCV(model, {"q": [0.5, 0.8]})
+    found = PrivateSearchCV(model, {"regularization": [0.5, 0.8]})
     assert found.set_params(scoring=scoring).fit(X, y).best_index_ in (0, 1)
 
 
@@ -277,7 +282,7 @@ def test_labels_that_nobody_declared_are_told_to_all_parts(people, answers):
         ({"grid": {"nothing": [1.0]}}, "Invalid parameter 'nothing'"),
         ({"grid": []}, "param_grid must hold"),
         # What only a candidate's own fit sees.
-        ({"grid": {"q": [0.9, 1.5]}}, "q must be"),
+        ({"grid": {"regularization": [0.9, -1.5]}}, "regularization must be"),
         ({"grid": {"mechanism": ["l2", "gaussian"]}}, "delta"),
     ],
     ids=str,

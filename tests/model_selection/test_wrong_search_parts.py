@@ -138,7 +138,11 @@ REFUSED = {
         {"held_out": [0.2, 0.3]},
         "estimator must not be a search",
     ),
-    "more than its budget": (Spendthrift(domain=BOX), {"q": [0.5]}, "ask for a guarantee that"),
+    "more than its budget": (
+        Spendthrift(domain=BOX),
+        {"regularization": [0.5]},
+        "ask for a guarantee that",
+    ),
     "no ranks": (
         pipeline(),
         PREDICTS,
@@ -375,7 +379,7 @@ def test_a_score_that_fails_costs_nothing(score, neighbors, people, domain, answ
     cases = [(alone, people), (alone, people.iloc[:, ::-1]), (alone, rows)]
     for model, X in [*cases, (behind, people)]:
         ledger = Ledger(1.0)
-        name = "model__q" if model is behind else "q"
+        name = "model__regularization" if model is behind else "regularization"
         search = PrivateSearchCV(model, {name: [0.5]}, ledger=ledger)
         search.set_params(scoring=RecordScore(score))
         with pytest.raises((ValueError, AttributeError)) as caught:
@@ -475,10 +479,14 @@ def test_every_fit_says_what_it_says_itself(table):
     """Only a model from a search says what the search says; parameters keep theirs."""
     model = logistic().fit(*table)
     before = model.noise_.guarantee
-    search = PrivateSearchCV(pipeline(model=model), {"model__q": [0.5]}, epsilon=3.0).fit(*table)
+    search = PrivateSearchCV(
+        pipeline(model=model), {"model__regularization": [0.5]}, epsilon=3.0
+    ).fit(*table)
     assert model.noise_.guarantee == before
     assert search.estimator["model"].noise_ is model.noise_
     mechanism = Plugged()
     mechanism.guarantee = Guarantee(0.1, mechanism="of something else")
-    found = PrivateSearchCV(logistic(mechanism=mechanism), {"q": [0.5]}, epsilon=3.0).fit(*table)
+    found = PrivateSearchCV(
+        logistic(mechanism=mechanism), {"regularization": [0.5]}, epsilon=3.0
+    ).fit(*table)
     assert found.best_estimator_.mechanism.guarantee == mechanism.guarantee

@@ -240,7 +240,7 @@ def test_a_search_refuses_it_before_a_charge():
     domain, ledger = Domain(DOMAINS["numbers"], target=["no", "yes"]), Ledger(1.0)
     X, y = domain.sample(400, random_state=0, with_target=True)
     pipeline = make_pipeline(domain.encoder(), DPLogisticRegression(domain=domain))
-    grid = {"dplogisticregression__q": [0.4, 0.6]}
+    grid = {"dplogisticregression__regularization": [0.0, 1.0]}
     search = PrivateSearchCV(pipeline, grid, ledger=ledger)
     refused(lambda: search.fit(X, y), ENCODED, ledger)
 

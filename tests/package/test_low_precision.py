@@ -25,7 +25,7 @@ Y = (X[:, 0] > 0).astype(int)
 KINDS = [np.float16, np.float32, Fraction]
 
 SHARES = {"epsilon": 0.7, "delta": 1e-3}
-OBJECTIVE = {**SHARES, "q": 0.6, "regularization": 3.3, "scaling_share": 0.1}
+OBJECTIVE = {**SHARES, "regularization": 3.3, "scaling_share": 0.1}
 DESCENT = {**SHARES, "alpha": 0.01, "l1_ratio": 0.3, "clip": 0.7, "step_size": 0.9}
 DESCENT |= {"scaling_share": 0.1, "penalty": "elasticnet"}
 ESTIMATORS = [

@@ -45,14 +45,14 @@ def test_every_parameter_is_documented(name):
     """Fields of a class of results may be documented as attributes."""
     part = PUBLIC[name]
     parameters = [own for own in inspect.signature(part).parameters if own != "self"]
-    names = documented(part, "Parameters")
+    names = documented(part, "Parameters") + documented(part, "Other Parameters")
     if inspect.isclass(part) and not names:
         names = documented(part, "Attributes")
     assert sorted(names) == sorted(parameters)
 
 
 @pytest.mark.parametrize("name", all_estimators())
-@pytest.mark.parametrize("section", ["Parameters", "Attributes"])
+@pytest.mark.parametrize("section", ["Parameters", "Other Parameters", "Attributes"])
 def test_every_entry_of_an_estimator_has_a_type(name, section):
     """Entries of one name each, from which scikit-learn's diagrams take their descriptions."""
     entries = docscrape.NumpyDocString(inspect.getdoc(all_estimators()[name]))[section]
@@ -68,11 +68,45 @@ def test_shared_parameters_have_one_description():
     texts = {}
     for name in set(all_estimators()) - {"PrivateSearchCV", "DomainEncoder"}:
         doc = docscrape.NumpyDocString(inspect.getdoc(all_estimators()[name]))
-        for entry in doc["Parameters"]:
+        for entry in doc["Parameters"] + doc["Other Parameters"]:
             texts.setdefault(entry.name, set()).add((entry.type, " ".join(entry.desc)))
     several = {name for name, found in texts.items() if len(found) > 1}
     assert several <= OWN
     assert len(texts.keys() - OWN) > 10
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(all_estimators()) - {"DomainEncoder", "PrivateSearchCV"})
+)
+def test_the_signature_has_the_order_of_the_docstring(name):
+    """What everybody sets comes first, and what experts set comes last."""
+    own = all_estimators()[name]
+    first, last = documented(own, "Parameters"), documented(own, "Other Parameters")
+    assert [*inspect.signature(own).parameters] == [*first, *last]
+    assert first[:5] == ["epsilon", "delta", "domain", "neighbors", "ledger"]
+    assert {"mechanism", "n_public", "rows_per_person"} <= {*last}
+    assert len(first) <= 10
+
+
+def test_a_logistic_regression_has_sixteen_parameters():
+    assert len(inspect.signature(DPLogisticRegression).parameters) == 16
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "remedy"),
+    [
+        ("DPLogisticRegression", {"C": 2.0}, "regularization = 1 / C"),
+        ("DPHuberRegressor", {"alpha": 2.0}, "regularization = n_records"),
+        ("DPLogisticRegression", {"penalty": "l1"}, "DPCoordinateDescentClassifier"),
+        ("DPLinearRegression", {"alpha": 1.0}, "see postprocess"),
+        ("DPCoordinateDescentClassifier", {"C": 1.0}, "alpha = 1 / "),
+        ("DPLogisticRegression", {"data_norm": 1.0}, "Domain.l2_ball"),
+        ("DPLogisticRegression", {"accountant": None}, "ledger=Ledger"),
+    ],
+)
+def test_names_of_other_packages_get_an_error_with_the_name_here(name, given, remedy):
+    with pytest.raises(TypeError, match=remedy):
+        all_estimators()[name](**given)
 
 
 def methods():
@@ -115,7 +149,7 @@ def fitted(name, n_labels=2, **settings):
         return domain.encoder().fit(X)
     if name == "PrivateSearchCV":
         model = DPLogisticRegression(domain=domain)
-        return kind(model, {"q": [0.8]}, epsilon=3.0, **settings).fit(X, y)
+        return kind(model, {"regularization": [1.0]}, epsilon=3.0, **settings).fit(X, y)
     return kind(domain=domain, **settings).fit(X, y)
 
 

@@ -17,7 +17,9 @@ MODELS = sorted(set(all_estimators()) - {"DomainEncoder", "PrivateSearchCV"})
 
 def made(name, domain, pay_domain):
     if name == "PrivateSearchCV":
-        return PrivateSearchCV(DPLogisticRegression(domain=domain), {"q": [0.8]}, epsilon=5.0)
+        return PrivateSearchCV(
+            DPLogisticRegression(domain=domain), {"regularization": [1.0]}, epsilon=5.0
+        )
     is_classifier = name.endswith(("Classifier", "LogisticRegression"))
     return all_estimators()[name](domain=domain if is_classifier else pay_domain)
 
@@ -62,7 +64,9 @@ def test_a_failed_fit_leaves_the_columns_of_the_earlier_one():
     X, y = rng.uniform(-1, 1, (300, 3)), np.arange(300) % 2
     for model in (
         DPLogisticRegression(classes=[0, 1]),
-        PrivateSearchCV(DPLogisticRegression(classes=[0, 1]), {"q": [0.8]}, epsilon=5.0),
+        PrivateSearchCV(
+            DPLogisticRegression(classes=[0, 1]), {"regularization": [1.0]}, epsilon=5.0
+        ),
     ):
         before = model.fit(X, y).predict(X)
         for other in (X[:, :2], pd.DataFrame(X[:, :2], columns=["a", "b"])):
@@ -87,7 +91,7 @@ def test_only_parameters_that_were_changed_are_printed(name):
 def test_nested_parameters(domain):
     model = DPLogisticRegression(domain=domain.encoded)
     pipeline = make_pipeline(domain.encoder(), model)
-    search = PrivateSearchCV(pipeline, {"dplogisticregression__q": [0.8]})
+    search = PrivateSearchCV(pipeline, {"dplogisticregression__regularization": [1.0]})
     search.set_params(estimator__dplogisticregression__epsilon=3.0, epsilon=2.0)
     assert (model.epsilon, search.epsilon) == (3.0, 2.0)
     assert search.get_params()["estimator__domainencoder__domain"] is domain

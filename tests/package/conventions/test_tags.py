@@ -51,7 +51,7 @@ def fits(domain):
 def estimators(domain):
     """The encoder, a model and a search."""
     model = DPLogisticRegression(domain=domain, ledger=Ledger(100.0))
-    return domain.encoder(), model, PrivateSearchCV(model, {"q": [0.8]}, epsilon=5.0)
+    return domain.encoder(), model, PrivateSearchCV(model, {"regularization": [1.0]}, epsilon=5.0)
 
 
 def refused(fit, X, model, match=""):

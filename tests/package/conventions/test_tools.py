@@ -103,7 +103,9 @@ def test_searches(model, people, answers):
     grid, cv = {"mechanism": ["l1", "l2"]}, FOLDS
     found = GridSearchCV(model, grid, scoring=scorer, cv=cv).fit(people, answers)
     assert found.best_estimator_.guarantee_.epsilon == 4.0
-    halved = HalvingGridSearchCV(model, {"q": [0.7, 0.8, 0.9]}, min_resources=100, cv=cv)
+    halved = HalvingGridSearchCV(
+        model, {"regularization": [0.0, 1.0, 10.0]}, min_resources=100, cv=cv
+    )
     assert halved.fit(people, answers).n_resources_ == [100, 300]
 
 
@@ -132,7 +134,7 @@ for lib in (np, xp):
     assert type(shares) is np.ndarray and (shares == expected).all()
     assert type(model.coef_) is np.ndarray
     assert type(domain.encoder().fit_transform(A)) is np.ndarray
-    search = PrivateSearchCV(model, {"q": [0.8]}, epsilon=5.0)
+    search = PrivateSearchCV(model, {"regularization": [1.0]}, epsilon=5.0)
     assert type(search.fit(A, b).predict(A)) is np.ndarray
     assert isinstance(model.score(A, b), float)
     assert np.isfinite(cross_val_score(model, A, b, cv=KFold(2))).all()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import partial, wraps
+from functools import wraps
 from inspect import cleandoc, signature
 from types import SimpleNamespace
 from typing import Any, ClassVar, Protocol, Self, TypeVar, dataclass_transform
@@ -32,7 +32,6 @@ from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import row_unit
 from skdp.linear_model._shared.predict import for_any_rows, predictors, score_by
 from skdp.linear_model._shared.sources import (
-    GivenRows,
     LabelCoder,
     NumberCoder,
     check_places,
@@ -316,22 +315,18 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
                 algorithm = self._algorithm()
                 algorithm.check(self.delta)
                 warn_without(self.domain)
-                source = self._source(X, y, target, groups)
-                design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
-                n_models = max(1, len(source.labels))
-                plan = self._plan(design, source.n, n_models, source.unit)
+                records = self._read(X, y, target, groups)
+                plan = self._plan(records.design, records.n, len(records.models), records.unit)
                 parts = (getattr(self, name, None) for name in ("loss", "mechanism"))
-                public = self._public(source, *relied_on(*parts))
+                public = self._public(records, *relied_on(*parts))
                 guarantee = _certified(plan.releases, public)
-                weights = self._label_weights(source.attributes)
-                records = Records(design, source.rows(design.domain), source.labels, weights)
                 sums = algorithm.sums(plan, records)
                 rng = self._charged(guarantee, "fit", spent)
                 solution = algorithm.release(plan, sums, rng)
             # Attributes are set last: a fit that fails does not change an earlier model.
             self.guarantee_ = guarantee
             self.public_ = replace(public, delta=guarantee.delta)
-            self._store(plan, solution, source.attributes, design)
+            self._store(plan, solution, records.attributes, records.design)
             return self
 
     def infer(
@@ -400,25 +395,18 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
                 rule = "be given: the fit protects persons, and without them only rows would be"
                 raise fail("groups", rule)
             warn_without(self.domain)
-            source = own._source(X, y, target, groups, reset=False)
-            is_regression = not source.labels
-            task = own._task(design, source.n, 1, source.unit)
-            plan = plan_inference(task, is_regression)
-            public = own._public(source, _PUBLIC_MODEL)
+            records = own._read(X, y, target, groups, design)
+            task = own._task(design, records.n, 1, records.unit)
+            plan = plan_inference(task, with_residuals=not records.labels)
+            public = own._public(records, _PUBLIC_MODEL)
             void = dict.fromkeys((*public.void_because, *self.guarantee_.void_because))
             public = replace(public, void_because=(*void,))
             guarantee = _certified(plan.releases, public)
             slopes = self._encoded_coef[0] * row_unit(design.domain)
-            label = None if is_regression else source.labels[0]
-            scores = Scores(design.domain, slopes, float(self._encoded_intercept[0]), label)
-            stage = InferenceRelease(
-                plan,
-                source.rows(design.domain),
-                design.intercept,
-                scores,
-                task.known,
-                task.are_persons,
-            )
+            constant, (label,) = float(self._encoded_intercept[0]), records.models
+            scores = Scores(design.domain, slopes, constant, label)
+            facts = scores, task.known, task.are_persons
+            stage = InferenceRelease(plan, records.rows, design.intercept, *facts)
             first = stage.first()
             rng = own._charged(guarantee, "infer", spent)
             found = stage.release(first, rng)
@@ -458,38 +446,42 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         spent.append(guarantee)
         return rng
 
-    def _source(
-        self, X: Any, y: Any, target: str | None, groups: Any, reset: bool = True
-    ) -> GivenRows:
-        """Return the rows, after checks of what is public of them."""
+    def _read(
+        self, X: Any, y: Any, target: str | None, groups: Any, design: Design | None = None
+    ) -> Records:
+        """Return the records, after checks of what is public of them.
+
+        The design is that of the parameters if it is not that of an earlier fit.
+        """
         check_places(y, target)
         X = opened(X)
         if isinstance(X, Collection):
-            return self._distant(X.with_target(y, target), target, groups, reset)
+            return self._distant(X.with_target(y, target), target, groups, design)
         if isinstance(X, Stream):
             if y is not None:
                 rule = "be None where X is read in batches"
                 raise fail("y", rule, None, "Name the target column.")
-            return self._distant(X, target, groups, reset)
+            return self._distant(X, target, groups, design)
         X, y, groups = split_frame(X, y, target, groups)
-        X = check_table(self, X, self.domain, reset=reset, neighbors=self.neighbors)
+        X = check_table(self, X, self.domain, reset=design is None, neighbors=self.neighbors)
         encoded, labels, attributes = self._target(y, len(X))
-        memory = partial(MemoryRows, X=X, target=encoded)
-        if groups is None:
-            return GivenRows(len(encoded), memory, labels, attributes)
-        groups = as_column(groups, "groups")  # a stream may have other rows at another reading
-        persons = Persons.of_table(groups, len(X))
-        shares = Shares(persons, int(self.rows_per_person))
-        known = partial(memory, members=shares.members(groups))
-        return GivenRows(len(persons), known, labels, attributes, "person")
+        design, weights = design or self._public_design(), self._label_weights(attributes)
+        n, members, unit = len(encoded), None, "row"
+        if groups is not None:
+            groups = as_column(groups, "groups")  # a stream may have other rows later
+            persons = Persons.of_table(groups, len(X))
+            members = Shares(persons, int(self.rows_per_person)).members(groups)
+            n, unit = len(persons), "person"
+        rows = MemoryRows(design.domain, X, encoded, members)
+        return Records(design, rows, labels, weights, n, unit, attributes)
 
     def _distant(
-        self, data: Stream | Collection, target: str | None, groups: Any, reset: bool
-    ) -> GivenRows:
-        """Return rows that are not in memory."""
+        self, data: Stream | Collection, target: str | None, groups: Any, design: Design | None
+    ) -> Records:
+        """Return records that are not in memory."""
         target = data.target if isinstance(data, Collection) else target
         header = header_of(data, self.domain, target, groups)
-        check_table(self, header, self.domain, reset=reset)
+        check_table(self, header, self.domain, reset=design is None)
         coder, labels, attributes = self._coder()
         if isinstance(data, CsvStream):
             spell_levels(data, self.domain, target, attributes.get("classes_"))
@@ -501,12 +493,16 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         # With a cap above 1 the weight of a person is private; see `_is_whole`.
         is_public = self.neighbors == "replace_one" and self._is_whole(unit)
         weight = weight_of(n, None if known is None else WHOLE) if is_public else None
-        facts: dict[str, Any] = {"coder": coder, "weight": weight, "groups": known}
+        design, weights = design or self._public_design(), self._label_weights(attributes)
+        rows: Rows
         if isinstance(data, Collection):
-            rows: Callable[[Domain], Rows] = partial(ClusterRows, data=data, **facts)
+            rows = ClusterRows(design.domain, data, coder, weight, known)
         else:
-            rows = partial(StreamedRows, stream=data, target=target, **facts)
-        return GivenRows(n, rows, labels, attributes, unit)
+            rows = StreamedRows(design.domain, data, target, coder, weight, known)
+        return Records(design, rows, labels, weights, n, unit, attributes)
+
+    def _public_design(self) -> Design:
+        return Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
 
     def _label_weights(self, attributes: dict[str, Any]) -> FloatArray | None:
         """Return the weights of rows by their labels, or None."""
@@ -567,16 +563,16 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             raise fail("X", f"have the domain's {domain.n_columns} columns", n_columns, remedy)
         return domain
 
-    def _public(self, source: GivenRows, *assumptions: str) -> Public:
+    def _public(self, records: Records, *assumptions: str) -> Public:
         """Return the public facts of a fit, with further assumptions."""
         seeded = "the noise came from random_state and not from the operating system"
         return Public(
             float(self.epsilon),
             float(self.delta),
             self.neighbors,
-            source.unit,
-            in_two_steps=not self._is_whole(source.unit),
-            assumptions=(*self._assumptions(source), *assumptions),
+            records.unit,
+            in_two_steps=not self._is_whole(records.unit),
+            assumptions=(*self._assumptions(records), *assumptions),
             void_because=() if is_cryptographic(self.random_state) else (seeded,),
         )
 
@@ -584,9 +580,9 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         """Return whether the plan has the whole budget, and is not one for half a replacement."""
         return unit == "row" or self.rows_per_person == 1 or self.neighbors == "add_remove"
 
-    def _assumptions(self, source: GivenRows) -> tuple[str, ...]:
+    def _assumptions(self, records: Records) -> tuple[str, ...]:
         chosen = chosen_publicly(self.domain, "the labels and all parameters")
-        return chosen, RECORDS[source.unit], UNSEEN
+        return chosen, RECORDS[records.unit], UNSEEN
 
     def _store(
         self, plan: Any, solution: Solution, attributes: dict[str, Any], design: Design
@@ -767,11 +763,11 @@ class PrivateClassifier(
             raise fail("the domain's target", "be a list of labels", bounds, remedy)
         check_class_weight(self.class_weight)
 
-    def _assumptions(self, source: GivenRows) -> tuple[str, ...]:
-        found, declared = super()._assumptions(source), self._declared_labels()
+    def _assumptions(self, records: Records) -> tuple[str, ...]:
+        found, declared = super()._assumptions(records), self._declared_labels()
         if declared is None:
             return (*found, _INFERRED)
-        return found + numbered(declared, source.attributes["classes_"])
+        return found + numbered(declared, records.attributes["classes_"])
 
     def _target(self, y: Any, n: int) -> tuple[NDArray[Any], tuple[int, ...], dict[str, Any]]:
         labels, found = check_labels(check_target(self, y, n), self._declared_labels())

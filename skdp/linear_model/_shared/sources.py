@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,21 +11,9 @@ from numpy.typing import NDArray
 from skdp.domain import Domain
 from skdp.domain.layout import levels_by_name
 from skdp.linear_model.validation import label_positions, without_column
-from skdp.rows import Rows
 from skdp.rows.persons import Groups, Persons
 from skdp.rows.tables import Collection, CsvStream, Stream, spellings
 from skdp.trusted.checks import fail
-
-
-@dataclass(frozen=True, eq=False)
-class GivenRows:
-    """Rows and the public facts that a fit needs before their domain is known."""
-
-    n: int  # of units, rows or persons; it may be private
-    rows: Callable[[Domain], Rows]
-    labels: tuple[int, ...] = ()  # of a classifier: positions of those that models predict
-    attributes: dict[str, Any] = field(default_factory=dict)  # public, of the fitted estimator
-    unit: str = "row"  # of privacy; or "person"
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,9 @@
-"""The public facts of a fit, its records, and its records."""
+"""The public facts of a fit, and its records."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,9 @@ class Records:
     rows: Rows  # the private rows with their targets
     labels: tuple[int, ...] = ()  # positions of those that models predict; none in a regression
     label_weights: FloatArray | None = None  # in [0, 1], of rows with each label; None if all are 1
+    n: int = 0  # of units, rows or persons; it may be private
+    unit: str = "row"  # of privacy; or "person"
+    attributes: dict[str, Any] = field(default_factory=dict)  # public, of the fitted estimator
 
     @property
     def models(self) -> tuple[int | None, ...]:

@@ -401,7 +401,9 @@ def test_guarantees_of_models_state_that_bounds_were_estimated():
     declared = Domain.unit_box(1, target=[False, True])
     for model in (
         DPLogisticRegression(domain=domain),
-        PrivateSearchCV(DPLogisticRegression(domain=domain), {"q": [0.8, 0.9]}, epsilon=2.0),
+        PrivateSearchCV(
+            DPLogisticRegression(domain=domain), {"regularization": [0.5, 1.0]}, epsilon=2.0
+        ),
     ):
         said = model.fit(X, y).guarantee_.assumptions[0]
         assert said.startswith("bounds or levels of the domain were estimated from the data with")

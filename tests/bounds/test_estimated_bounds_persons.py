@@ -290,7 +290,7 @@ def test_models_name_the_unit_of_the_estimate_if_it_is_another(estimated, fitted
     model = DPLogisticRegression(domain=domain)
     found = model.fit(X, X[:, 0] > 0, groups=groups[fitted])
     assert text in found.guarantee_.assumptions[0]
-    search = PrivateSearchCV(model, {"q": [0.8, 0.9]}, epsilon=2.0)
+    search = PrivateSearchCV(model, {"regularization": [0.5, 1.0]}, epsilon=2.0)
     found = search.fit(X, X[:, 0] > 0, groups=groups[fitted])
     assert text in found.guarantee_.assumptions[0]
 

@@ -234,7 +234,7 @@ def test_classes_go_before_the_domains_labels(people, domain, answers):
 def test_separate_models_share_the_budget_and_have_noise_of_their_own():
     """Each of K models is calibrated for epsilon / K; equal data get unequal coefficients."""
     X, y = np.zeros((30, 4)), np.zeros(30)
-    settings = {"random_state": 0, "q": 0.9, "scaling_share": 0, "loss": "sharp"}
+    settings = {"random_state": 0, "scaling_share": 0, "loss": "sharp"}
     one = DPLogisticRegression(epsilon=0.5, classes=[0, 1], **settings).fit(X, y)
     model = DPLogisticRegression(epsilon=1.5, classes=[0, 1, 2], **settings).fit(X, y)
     assert model.coef_.shape == (3, 4)

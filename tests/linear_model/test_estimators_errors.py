@@ -44,7 +44,6 @@ SHARED = [
     ("random_state", ["0", -1, 1.5, [1], True], "random_state must be"),
 ]
 PARAMETERS = [
-    ("q", [0, 1, 1.5, -0.1, NAN, "x", None], r'q must be a number in \(0, 1\).*"auto"'),
     ("regularization", [-1, NAN, INF, "x", None], r"regularization must be .*\[0, inf\).*auto"),
     ("mechanism", ["gauss", "L1", ""], "mechanism must be one of .*'auto', .*'hull', 'l1', 'l2'"),
     ("mechanism", [None, 3, object(), KNorm], "mechanism must .* norm ball.*'hull', 'l1', 'l2'"),

@@ -82,7 +82,7 @@ def test_nothing_but_the_release_depends_on_the_data(make, neighbors, mechanism)
 
 
 @pytest.mark.parametrize("make", [classifier, regressor])
-@pytest.mark.parametrize("parameters", [{}, {"n_public": 50}, {"q": 0.9, "regularization": 0.5}])
+@pytest.mark.parametrize("parameters", [{}, {"n_public": 50}, {"regularization": 0.5}])
 def test_nothing_depends_on_the_number_of_records_where_it_is_private(make, parameters):
     """Under add/remove one record more, or twice as many, change the release and nothing else."""
     parameters = {**parameters, "neighbors": "add_remove"}
@@ -139,14 +139,8 @@ def test_seeded_noise_makes_the_guarantee_void(make, seed):
 @pytest.mark.parametrize("make", [classifier, regressor])
 def test_less_budget_means_more_noise(make):
     """In every direction: the covariance of the tilt shrinks as epsilon grows."""
-    parameters = {"mechanism": "linf", "q": 0.8}
-    if make is classifier:
-        parameters["loss"] = "logistic"
-    scales = [fitted(make, 30, 0, epsilon=e, **parameters).noise_.scale for e in (0.1, 1.0, 10.0)]
-    ratios = np.divide(scales[:-1], scales[1:])
-    if make is classifier:  # the regressor's threshold and the normalizer grow with epsilon
-        np.testing.assert_allclose(ratios, 10)
-    assert (ratios > 5).all()
+    scales = [fitted(make, 30, 0, epsilon=e, mechanism="linf").noise_.scale for e in (0.1, 1, 10)]
+    assert (np.divide(scales[:-1], scales[1:]) > 5).all()
 
 
 @pytest.mark.parametrize("declared", ["classes", "domain", "nothing"])

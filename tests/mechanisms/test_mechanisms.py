@@ -205,7 +205,7 @@ def test_a_third_partys_ball_shapes_the_noise_of_an_estimator():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (50, 3))
     y = (X[:, 0] > 0).astype(int)
-    parameters = {"classes": [0, 1], "q": 0.9, "loss": "logistic", "regularization": 0.0}
+    parameters = {"classes": [0, 1], "loss": "logistic", "regularization": 0.0}
     models = [
         DPLogisticRegression(mechanism=m, random_state=0, **parameters).fit(X, y)
         for m in (Diamond(4), KNorm(Diamond(4)), LpBall(4, p=1.0))

@@ -528,7 +528,7 @@ def test_errors_of_scores_are_found_before_the_budget_is_spent(settings):
     ledger, domain = Ledger(10.0), domain_for(DPLogisticRegression)
     model = DPLogisticRegression(domain=domain, **settings)
     score = RecordScore(lambda estimator, X, y: 1 / 0)
-    search = PrivateSearchCV(model, {"q": [0.5, 0.8]}, scoring=score, ledger=ledger)
+    search = PrivateSearchCV(model, {"regularization": [0.5, 1.0]}, scoring=score, ledger=ledger)
     with pytest.raises(ZeroDivisionError):
         search.fit(X, labels, groups=ids)
     assert ledger.spent.epsilon == 0

@@ -209,7 +209,7 @@ def test_other_doors_take_them():
     bounds = {"age": (0, 100), "big": [5], "job": "levels", "own": [False, True]}
 
     def found(X, y):
-        search = PrivateSearchCV(logistic(), {"q": [0.4, 0.6]}, random_state=0)
+        search = PrivateSearchCV(logistic(), {"regularization": [0.5, 1.0]}, random_state=0)
         curve = epsilon_curve(logistic(), X, y, [1.0], repeats=1, cv=2, random_state=0)
         domain = estimate_domain(X, columns=bounds, epsilon=1.0, delta=1e-6, random_state=0)
         return search.fit(X, y).best_estimator_.coef_, curve.scores, domain.encoded_names()
@@ -371,7 +371,7 @@ def doors(table, estimators=ESTIMATORS):
     yield (lambda: BOUNDED.encode(table)), None
     yield (lambda: BOUNDED.encoder().transform(table)), None
     model = made(DPLogisticRegression)
-    search = PrivateSearchCV(model, {"q": [0.4, 0.6]}, random_state=0)
+    search = PrivateSearchCV(model, {"regularization": [0.5, 1.0]}, random_state=0)
     yield (lambda: search.fit(table, Y[: len(table)])), model.ledger
     curve = lambda: epsilon_curve(model, table, Y[: len(table)], [1.0], repeats=1)  # noqa: E731
     yield curve, model.ledger
@@ -384,7 +384,7 @@ def doors_of_targets(target, estimators):
         model = made(kind)
         yield (lambda m=model: m.fit(X, target)), model.ledger
     yield (lambda: BOUNDED.encode_target(target)), None
-    search = PrivateSearchCV(made(DPHuberRegressor), {"q": [0.4, 0.6]}, random_state=0)
+    search = PrivateSearchCV(made(DPHuberRegressor), {"regularization": [0.5, 1.0]}, random_state=0)
     yield (lambda: search.fit(X, target)), search.estimator.ledger
 
 

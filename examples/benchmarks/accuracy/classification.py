@@ -51,7 +51,8 @@ def accuracies(name: str, settings: list[Settings], seed: int, repetition: int) 
 
     noise = report.noise_seed(seed, repetition)
     domain = data.domain.encoded
-    private = [DPLogisticRegression(domain=domain, random_state=noise, **s) for s in settings]
+    facts = {"domain": domain, "random_state": noise}
+    private = [report.estimator_of(DPLogisticRegression, **facts, **s) for s in settings]
     return {
         "private": np.array([accuracy(model) for model in private]),
         "without privacy": accuracy(LogisticRegression(max_iter=2000)),

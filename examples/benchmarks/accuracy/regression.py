@@ -46,7 +46,8 @@ def scores(name: str, settings: list[Settings], seed: int, repetition: int) -> d
     X, y = data.encoded, data.y
     noise = report.noise_seed(seed, repetition)
     domain = data.domain.encoded
-    private = [DPHuberRegressor(domain=domain, random_state=noise, **s) for s in settings]
+    facts = {"domain": domain, "random_state": noise}
+    private = [report.estimator_of(DPHuberRegressor, **facts, **s) for s in settings]
     found = [r2_score(y[test], m.fit(X[train], y[train]).predict(X[test])) for m in private]
     return {"private": np.array(found), "least squares": least_squares(data, train, test)}
 

@@ -174,7 +174,7 @@ def claimed_less() -> Verdict:
     """Compare what the chosen model's noise claims with what the search cost."""
     X, y = small_data(classes=True)
     model = DPLogisticRegression(domain=Domain.unit_box(2, target=["a", "b"]))
-    search = PrivateSearchCV(model, {"q": [0.5, 0.7]}).fit(X, y)
+    search = PrivateSearchCV(model, {"regularization": [0.5, 1.0]}).fit(X, y)
     claimed = search.best_estimator_.noise_.guarantee.epsilon
     return at_most("search: the model's noise claims less", search.epsilon, claimed, "epsilon")
 

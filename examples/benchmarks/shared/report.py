@@ -11,6 +11,7 @@ import json
 import platform
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -290,3 +291,11 @@ def _versions() -> dict[str, str]:
 
     found = {module.__name__: module.__version__ for module in (np, scipy, sklearn)}
     return {"python": platform.python_version(), **found}
+
+
+def estimator_of(kind: Any, q: float | None = None, **settings: Any) -> Any:
+    """Return an estimator; with ``q``, the share of epsilon for the linear term is not chosen."""
+    if q is not None:
+        assumed = replace(kind._reference, usual_q=(q, q))
+        kind = type(kind.__name__, (kind,), {"_reference": assumed})
+    return kind(**settings)

@@ -16,6 +16,7 @@ from inner_objective import (
     lines_above,
     log_delta_of_line,
     shift_share,
+    with_share,
 )
 from scipy import integrate
 from scipy.special import expit, logit
@@ -116,11 +117,12 @@ def test_a_fit_with_one_coefficient_does_not_take_a_person_for_a_row():
     """The ridge of a fit is the least one, so it shows which condition was used."""
     loss, X = PseudoHuber(1.0), np.linspace(-1, 1, 40)[:, None]
     domain = Domain.unit_box(1, target=(-1.0, 1.0))
-    facts = {"mechanism": "l2", "q": 0.99, "regularization": 0.0, "loss": loss}
-    model = DPHuberRegressor(domain=domain, fit_intercept=False, random_state=0, **facts)
+    facts = {"mechanism": "l2", "regularization": 0.0, "loss": loss}
+    kind = with_share(DPHuberRegressor, 0.99)
+    model = kind(domain=domain, fit_intercept=False, random_state=0, **facts)
     model.fit(X, X[:, 0], groups=np.arange(40) // 2)
-    leverage = greatest_leverage(RecordLoss(loss, 1), 0.99, 1.0, "replace_one")
-    rows = greatest_leverage(loss, 0.99, 1.0, "replace_one")
+    leverage = greatest_leverage(RecordLoss(loss, 1), model.q_, 1.0, "replace_one")
+    rows = greatest_leverage(loss, model.q_, 1.0, "replace_one")
     assert 1 / model.ridge_[0] == pytest.approx(leverage, rel=5e-3)
     assert 1 / model.ridge_[0] < 0.99 * rows
 

@@ -206,7 +206,6 @@ def test_with_a_delta_the_losses_of_both_parts_compose_to_epsilon(neighbors, cla
         "epsilon": epsilon,
         "delta": delta,
         "mechanism": "gaussian",
-        "q": 0.8,
         "scaling_share": 0.2,
     }
     model, spent = watched(neighbors, classes, ledger=ledger, **asked)

@@ -309,7 +309,8 @@ def test_a_shorter_difference_has_a_shorter_lower_tail():
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "printed", "least", "boxed"), [(0.3, 108.94, 22.22, 27.99), (3.0, 1.54, 0.2222, 0.2294)]
+    ("epsilon", "printed", "least", "boxed"),
+    [(0.3, 108.94, 22.22, 27.99), (3.0, 1.54, 0.2222, 0.2294)],
 )
 def test_printed_offset_gaussian_variances_are_not_least(epsilon, printed, least, boxed):
     """delta = 1e-6, one number: less is enough, also with offsets of at most 150 as there.

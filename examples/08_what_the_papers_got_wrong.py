@@ -215,7 +215,9 @@ show(
 # For one number of sensitivity 1 and a delta that is not tiny, flipped Huber noise needs three
 # quarters of the variance of the better of Laplace and Gaussian noise. With delta = 1e-6 the gain
 # is below a thousandth. Truncated Laplace noise has even less variance, but it reveals the record
-# with probability delta.
+# with probability delta. The paper prints a variance of 108.94 for offset Gaussian noise at epsilon
+# = 0.3 and delta = 1e-6. The least is 22.22, Laplace noise in the limit of great offsets, and 27.98
+# with the offsets up to 150 of its search.
 
 # %%
 ONE = [(0.1, 0.05), (0.1, 0.01), (0.3, 0.01), (1.0, 0.05), (1.0, 0.01), (0.3, 1e-6), (1.0, 1e-6)]
@@ -307,24 +309,31 @@ print(f"  least delta of variance 7237.09 at epsilon = 0.2: {min(d[1] for d in T
 
 # %% [markdown]
 # ## T noisy steps
-# One number is released T times, with epsilon = 1 and delta = 1e-5 for all releases. For one step
-# the gain over Gaussian noise is that of Laplace noise. For eight steps there is no gain.
+# One number is released T times, with epsilon = 1 and delta = 1e-5 for all releases. Up to five
+# steps Laplace noise is nearly as good as any, from eight on flipped Huber noise has no gain over
+# Gaussian noise. In between flipped Huber noise gains a little, and offset Gaussian noise more. The
+# variance of flipped Huber noise has two minima over its shapes. The calibration by name ends in
+# one of them, so shapes near the other one are compared too.
 
 # %%
-STEPS = [1, 2, 4, 8, 16, 32] if SETTINGS.full else [1, 8]
+STEPS = [*range(1, 9), 16, 32] if SETTINGS.full else [1, 8]
+SHAPES = np.geomspace(2.1, 2.7, 13 if SETTINGS.full else 0)
 
 
 def step_row(steps: int) -> list[Any]:
-    own, *rivals = independent_variances(["flipped_huber", *RIVALS], steps, epsilon=1.0, delta=1e-5)
-    return [f"{steps}", own, *rivals, own / min(rivals), own / rivals[1]]
+    asked = {"epsilon": 1.0, "delta": 1e-5}
+    own, *rivals, offset = independent_variances(
+        ["flipped_huber", *RIVALS, "offset_gaussian"], steps, **asked
+    )
+    shapes = [Independent(FlippedHuber(shape, 1.0)) for shape in SHAPES]
+    own = min([own, *(variance(shape.calibrate(box(steps), **asked)) for shape in shapes)])
+    better = min(rivals)
+    return [f"{steps}", own, *rivals, offset, own / better, offset / better, own / rivals[1]]
 
 
 GAINS = [step_row(steps) for steps in STEPS]
-show(
-    "T steps: variance of each",
-    ["T", "flipped Huber", *RIVALS, "ratio to the better", "to the Gaussian"],
-    GAINS,
-)
+HEAD = ["T", "flipped Huber", *RIVALS, "offset Gaussian", "ratio to the better", "offset to it"]
+show("T steps: variance of each", [*HEAD, "to the Gaussian"], GAINS)
 
 # %% [markdown]
 # ## Pictures

@@ -12,7 +12,14 @@ if TYPE_CHECKING:
         ShearedBall,
         SumBall,
     )
-    from skdp.geometry.comparison import Comparison, compare
+    from skdp.geometry.comparison import (
+        Comparison,
+        compare,
+        conditional_variance,
+        depth,
+        entropy,
+        knorm_covariance,
+    )
     from skdp.geometry.containment import contains, greatest_gauge_over
     from skdp.geometry.encoded_rows import EncodedRowsBall, SimplexBall, rows_ball
     from skdp.geometry.hull import Hull
@@ -24,7 +31,7 @@ else:
         {
             "skdp.trusted.ball": "LpBall NormBall",
             "combined": "MappedBall ProductBall ScaledBall ShearedBall SumBall",
-            "comparison": "Comparison compare",
+            "comparison": "Comparison compare conditional_variance depth entropy knorm_covariance",
             "containment": "contains greatest_gauge_over",
             "encoded_rows": "EncodedRowsBall SimplexBall rows_ball",
             "hull": "Hull",
@@ -49,7 +56,11 @@ __all__ = [
     "SquaresBall",
     "SumBall",
     "compare",
+    "conditional_variance",
     "contains",
+    "depth",
+    "entropy",
     "greatest_gauge_over",
+    "knorm_covariance",
     "rows_ball",
 ]

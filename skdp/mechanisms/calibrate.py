@@ -88,6 +88,9 @@ class OwnNoise(Noise, Protocol):
     def dim(self) -> int:
         """Number of coordinates."""
 
+    def rvs(self, rng: RandomStateLike = None, size: int | None = None) -> FloatArray:
+        """Return one draw, (dim,), or (size, dim)."""
+
     def variance(self) -> FloatArray:
         """Return the variance of each coordinate of a draw, (dim,)."""
 

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
         Subbotin,
         TruncatedLaplace,
     )
-    from skdp.noise.multivariate import multivariate_canonical
+    from skdp.noise.multivariate import (
+        IndependentCanonical,
+        LInfLaplace,
+        UniformBall,
+        multivariate_canonical,
+    )
     from skdp.noise.steps import Staircase, Uniform
 else:
     # No fit imports canonical noise.
@@ -27,7 +32,7 @@ else:
             "law": "Law",
             "laws": "FlippedHuber Gaussian Laplace Logistic OffsetGaussian Subbotin"
             " TruncatedLaplace",
-            "multivariate": "multivariate_canonical",
+            "multivariate": "IndependentCanonical LInfLaplace UniformBall multivariate_canonical",
             "steps": "Staircase Uniform",
         },
     )
@@ -37,6 +42,8 @@ __all__ = [
     "CanonicalNoise",
     "FlippedHuber",
     "Gaussian",
+    "IndependentCanonical",
+    "LInfLaplace",
     "Laplace",
     "Law",
     "Logistic",
@@ -46,6 +53,7 @@ __all__ = [
     "TruncatedLaplace",
     "Tulap",
     "Uniform",
+    "UniformBall",
     "log_concave_canonical",
     "multivariate_canonical",
 ]

@@ -16,7 +16,6 @@ from itertools import count
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import gammainc, roots_legendre
 
@@ -28,6 +27,7 @@ from skdp.privacy.tradeoff import TradeOff, approximate
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_interval, check_positive, fail
 from skdp.trusted.draws import exponentials
+from skdp.trusted.randomness import RandomStateLike, as_generator
 
 _Height = Callable[[FloatArray, FloatArray], FloatArray]
 _LOG_2 = math.log(2)
@@ -350,8 +350,9 @@ class Tulap(CanonicalLaw):
         """The trade-off function of (epsilon, delta)."""
         return approximate(self.epsilon, self.delta)
 
-    def rvs(self, size: Size, rng: Generator) -> FloatArray:
+    def rvs(self, size: Size = None, rng: RandomStateLike = None) -> FloatArray:
         """Return independent draws of shape ``size``, or one number if it is None."""
+        rng = as_generator(rng)
         if self.delta > 0:
             return super().rvs(size, rng)
         # P(floor(E / epsilon) >= j) = e^-(j epsilon): geometric.

@@ -30,7 +30,7 @@ from skdp.trusted.change import Change, greatest_square
 from skdp.trusted.checks import check_choice, check_count, check_numbers, check_positive, fail
 from skdp.trusted.losses import GaussianLoss, Losses
 from skdp.trusted.noise import BaseNoise, Publication, paid_in_full, published
-from skdp.trusted.randomness import Lattice, RandomStateLike, granularity_of
+from skdp.trusted.randomness import Lattice, RandomStateLike, as_generator, granularity_of
 from skdp.trusted.rounding import ROUND_UP
 from skdp.trusted.statement import NEIGHBORS, Public, Spent, up
 
@@ -226,8 +226,7 @@ class IndependentNoise(BaseNoise):
         """Greatest distance of a draw from one of the exact law, in standard deviations."""
         return granularity_of(self.law)
 
-    def rvs(self, rng: Generator) -> FloatArray:
-        """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
+    def _draw(self, rng: Generator) -> FloatArray:
         return np.asarray(self.scale * self.law.rvs(self.dim, rng))
 
     def variance(self) -> FloatArray:
@@ -319,9 +318,9 @@ class RepeatedNoise(BaseNoise):
         """Greatest distance of a draw from one of the exact law, in standard deviations."""
         return granularity_of(self.law)
 
-    def rvs(self, rng: Generator, size: Size = None) -> FloatArray:
+    def rvs(self, rng: RandomStateLike = None, size: Size = None) -> FloatArray:
         """Return independent draws of shape ``size``, (1,) if None, for simulations."""
-        return np.asarray(self.law.rvs(1 if size is None else size, rng))
+        return np.asarray(self.law.rvs(1 if size is None else size, as_generator(rng)))
 
     @cached_property
     def publication(self) -> Publication:

@@ -22,7 +22,13 @@ from numpy.typing import ArrayLike
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_interval, check_positive
 from skdp.trusted.draws import exponentials, signed
-from skdp.trusted.randomness import GRANULARITY, Lattice, RandomStateLike, granularity_of
+from skdp.trusted.randomness import (
+    GRANULARITY,
+    Lattice,
+    RandomStateLike,
+    as_generator,
+    granularity_of,
+)
 
 Size = int | tuple[int, ...] | None
 
@@ -193,11 +199,12 @@ class EvenLaw(ABC):
         """Return the x with P(X <= x) = q; NaN for q outside [0, 1]."""
         return plain(-self.isf(q))
 
-    def rvs(self, size: Size, rng: Generator) -> FloatArray:
+    def rvs(self, size: Size = None, rng: RandomStateLike = None) -> FloatArray:
         """Return independent draws of shape ``size``, or one number if it is None.
 
         Draws are for simulations. Use ``release`` to publish a number.
         """
+        rng = as_generator(rng)
         with np.errstate(all="ignore"):
             x = self._inverse_hazard(exponentials(size, rng))
         return plain(signed(x, rng))

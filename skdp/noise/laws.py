@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.random import Generator
 from scipy.special import erf, erfcx, erfinv, exprel, gammainc, gammaincc, ndtri_exp, roots_legendre
 
 from skdp.noise.law import (
@@ -27,6 +26,7 @@ from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_interval, check_positive
 from skdp.trusted.draws import gammas, normals, signed, uniforms
 from skdp.trusted.normal import mills_ratio
+from skdp.trusted.randomness import RandomStateLike, as_generator
 
 _SHORT = 0.5
 # Of a unit interval; 8 nodes have sixteen digits of 1 / R on one of length _SHORT.
@@ -122,9 +122,9 @@ class Gaussian(ScaleLaw):
     def _distance(self, level: FloatArray, shift: float) -> FloatArray:
         return level * (self.scale / shift) * self.scale
 
-    def rvs(self, size: Size, rng: Generator) -> FloatArray:
+    def rvs(self, size: Size = None, rng: RandomStateLike = None) -> FloatArray:
         """Return independent draws of shape ``size``, or one number if it is None."""
-        return plain(self.scale * normals(size, rng))
+        return plain(self.scale * normals(size, as_generator(rng)))
 
     def _unit_variance(self) -> float:
         return 1.0
@@ -348,8 +348,9 @@ class Subbotin(EvenLaw):
         mean = np.where(part > 0, np.expm1(self.r * np.log1p(-part)) / (-self.r * part), 1.0)
         return (apart / self.scale) * (far / self.scale) ** (self.r - 1) * mean
 
-    def rvs(self, size: Size, rng: Generator) -> FloatArray:
+    def rvs(self, size: Size = None, rng: RandomStateLike = None) -> FloatArray:
         """Return independent draws of shape ``size``, or one number if it is None."""
+        rng = as_generator(rng)
         # |X| is uniform below a power of a Gamma(1 + 1 / r) variable. |X| itself is a power of a
         # Gamma(1 / r) variable, which underflows for great r.
         edge = (self.r * gammas(1 + 1 / self.r, () if size is None else size, rng)) ** (1 / self.r)

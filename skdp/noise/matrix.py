@@ -119,7 +119,7 @@ def _row_square(layout: MomentLayout, change: Any, weights: FloatArray) -> float
 class MatrixNoise(BaseNoise):
     """Base class of noises of moments, whose matrix entries are uncorrelated.
 
-    A subclass adds ``guarantee``, ``rvs`` and ``entry_variance``.
+    A subclass adds ``guarantee``, ``_draw`` and ``entry_variance``.
     """
 
     layout: MomentLayout
@@ -197,8 +197,7 @@ class MatrixGaussianNoise(MatrixNoise):
         distance = math.sqrt(public.records_changed) * square
         return Spent(math.inf, ((GaussianLoss(up(distance / self.deviation)), 1),))
 
-    def rvs(self, rng: Generator) -> FloatArray:
-        """Return one draw, (dim,)."""
+    def _draw(self, rng: Generator) -> FloatArray:
         square = normals((self.layout.n_rows,) * 2, rng)
         return self.layout.statistic(self.deviation / 2 * (square + square.T))
 
@@ -266,8 +265,7 @@ class MatrixLaplaceNoise(MatrixNoise):
             return distance_of_three(loss.losses[-1] / 2)
         return math.exp(float(loss.log_delta(0.0)))
 
-    def rvs(self, rng: Generator) -> FloatArray:
-        """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
+    def _draw(self, rng: Generator) -> FloatArray:
         rows = self.layout.n_rows
         # Rows with covariance S^-1 / 2 make the density exp(-tr S W).
         root = np.sqrt(0.5 / self.precision)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
+from scipy.special import betaincinv
 
 from skdp.noise.canonical import CanonicalNoise, log_concave_canonical
 from skdp.noise.law import Law
@@ -23,6 +25,7 @@ from skdp.privacy import tradeoff as functions
 from skdp.privacy.curves import Approximate, NormalShift, Shifted, StandardLaplace
 from skdp.privacy.tradeoff import TradeOff
 from skdp.trusted.arrays import FloatArray
+from skdp.trusted.ball import LpBall
 from skdp.trusted.checks import (
     check_choice,
     check_count,
@@ -31,15 +34,25 @@ from skdp.trusted.checks import (
     fail,
 )
 from skdp.trusted.draws import gammas
-from skdp.trusted.randomness import Lattice, RandomStateLike
+from skdp.trusted.randomness import Lattice, RandomStateLike, as_generator
 
 NORMS = ("l1", "l2", "linf")
 # More than a few roundings: results are moved to the safe side.
 _UP = 1 + 1e-14
+# More than the relative error of the inverse of an incomplete beta function.
+_UP_INVERSE = 1 + 1e-12
 
 
 class _Publishing:
-    """Base class of the laws of this module, which have ``rvs`` and ``covariance``."""
+    """Base class of the laws of this module, which have ``_draws`` and ``covariance``."""
+
+    def rvs(self, size: int | None = None, rng: RandomStateLike = None) -> FloatArray:
+        """Return draws, (size, dim), or one, (dim,), for simulations; ``release`` publishes."""
+        drawn: FloatArray = self._draws(1 if size is None else size, as_generator(rng))
+        return drawn[0] if size is None else drawn
+
+    def _draws(self, size: int, rng: Generator) -> FloatArray:
+        raise NotImplementedError
 
     def release(self, value: ArrayLike, rng: RandomStateLike = None) -> FloatArray:
         """Return a point, (dim,), plus noise on a public lattice: the only way to publish.
@@ -49,7 +62,7 @@ class _Publishing:
         """
         law: Any = self
         lattice = Lattice.of(np.sqrt(np.diag(law.covariance())))
-        return lattice.publish(value, lambda generator: law.rvs(1, generator)[0], rng, law)
+        return lattice.publish(value, lambda generator: law.rvs(None, generator), rng, law)
 
 
 @dataclass(frozen=True)
@@ -63,6 +76,13 @@ class IndependentCanonical(_Publishing):
         The function for which the noise is canonical.
     norm : {"l1", "l2", "linf"}
         The norm in which the released value changes by at most 1.
+
+    Examples
+    --------
+    >>> from skdp.noise import multivariate_canonical
+    >>> from skdp.privacy import tradeoff
+    >>> multivariate_canonical(tradeoff.gaussian(1.0), dim=2, norm="linf").laws[0]
+    Gaussian(scale=1.4142135623730951)
     """
 
     laws: tuple[Law, ...]
@@ -79,8 +99,7 @@ class IndependentCanonical(_Publishing):
         x = _points(x, self.dim)
         return np.asarray(sum(law.logpdf(x[..., j]) for j, law in enumerate(self.laws)))
 
-    def rvs(self, size: int, rng: Generator) -> FloatArray:
-        """Return independent draws, (size, dim), for simulations; use ``release`` to publish."""
+    def _draws(self, size: int, rng: Generator) -> FloatArray:
         return np.stack([law.rvs(size, rng) for law in self.laws], axis=-1)
 
     def covariance(self) -> FloatArray:
@@ -99,6 +118,12 @@ class LInfLaplace(_Publishing):
     ----------
     epsilon : float in (0, inf)
     dim : int, >= 1
+
+    Examples
+    --------
+    >>> from skdp.noise import LInfLaplace
+    >>> LInfLaplace(1.0, dim=2).covariance().round(9).tolist()
+    [[4.0, 0.0], [0.0, 4.0]]
     """
 
     epsilon: float
@@ -123,8 +148,7 @@ class LInfLaplace(_Publishing):
         log_volume = math.lgamma(self.dim + 1) + self.dim * math.log(2 / self.epsilon)
         return np.asarray(-self.epsilon * np.abs(_points(x, self.dim)).max(axis=-1) - log_volume)
 
-    def rvs(self, size: int, rng: Generator) -> FloatArray:
-        """Return independent draws, (size, dim), for simulations; use ``release`` to publish."""
+    def _draws(self, size: int, rng: Generator) -> FloatArray:
         # The direction is uniform in the cube, not on its boundary: hence dim + 1 and not dim.
         radius = gammas(self.dim + 1, size, rng) / self.epsilon
         return np.asarray(radius[:, None] * rng.uniform(-1, 1, (size, self.dim)))
@@ -132,6 +156,61 @@ class LInfLaplace(_Publishing):
     def covariance(self) -> FloatArray:
         """Return the covariance, (dim, dim)."""
         return np.eye(self.dim) * (self.dim + 1) * (self.dim + 2) / (3 * self.epsilon**2)
+
+
+@dataclass(frozen=True)
+class UniformBall(_Publishing):
+    """Uniform law in a Euclidean ball, canonical for (0, delta) in l_2.
+
+    Of two such balls at distance 1 a share 1 - delta is common. All shifts of length 1 are worst
+    (docs/proofs/canonical_noise.md).
+
+    Parameters
+    ----------
+    delta : float in (0, 1]
+    dim : int, >= 1
+
+    Examples
+    --------
+    >>> from skdp.noise import UniformBall
+    >>> round(UniformBall(0.1, dim=1).ball.radius, 6)  # an interval of length 1 / delta
+    5.0
+    """
+
+    delta: float
+    dim: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", check_interval("delta", self.delta, 0, 1, "right"))
+        object.__setattr__(self, "dim", check_count("dim", self.dim))
+
+    @property
+    def norm(self) -> str:
+        """The norm in which the released value changes by at most 1."""
+        return "l2"
+
+    @property
+    def tradeoff(self) -> TradeOff:
+        """The function for which the noise is canonical."""
+        return functions.total_variation(self.delta)
+
+    @cached_property
+    def ball(self) -> LpBall:
+        """The ball."""
+        square = betaincinv(0.5, (self.dim + 1) / 2, self.delta)
+        return LpBall(self.dim, p=2.0, radius=_UP_INVERSE / (2 * math.sqrt(square)))
+
+    def logpdf(self, x: ArrayLike) -> FloatArray:
+        """Return the log-density at x, (..., dim) to (...)."""
+        inside = self.ball.gauge(_points(x, self.dim)) <= 1
+        return np.where(inside, -self.ball.log_volume(), -np.inf)
+
+    def _draws(self, size: int, rng: Generator) -> FloatArray:
+        return self.ball.sample(size, rng)
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance, (dim, dim)."""
+        return self.ball.covariance()
 
 
 def repeated(tradeoff: TradeOff, dim: int) -> IndependentCanonical:
@@ -172,7 +251,7 @@ def approximate_product(epsilon: float, delta: float, dim: int) -> IndependentCa
 
 def multivariate_canonical(
     tradeoff: TradeOff, dim: int, norm: str = "l1"
-) -> IndependentCanonical | LInfLaplace:
+) -> IndependentCanonical | LInfLaplace | UniformBall:
     """Return canonical noise for a trade-off function in ``dim`` dimensions and a norm.
 
     Parameters
@@ -183,7 +262,7 @@ def multivariate_canonical(
 
     Returns
     -------
-    IndependentCanonical or LInfLaplace
+    IndependentCanonical, LInfLaplace or UniformBall
 
     Raises
     ------
@@ -202,7 +281,7 @@ def multivariate_canonical(
     dim, norm = check_count("dim", dim, least=2), check_choice("norm", norm, NORMS)
     curve: Any = tradeoff.curve
     pure = isinstance(curve, Approximate) and curve.epsilon > 0
-    if pure and curve.delta == 0:
+    if isinstance(curve, Approximate) and curve.delta == 0:
         raise _no_multivariate()
     if isinstance(curve, NormalShift):
         # |v|_2 <= 1 in l_1 and l_2, and <= sqrt(dim) in l_inf, each reached.
@@ -210,6 +289,8 @@ def multivariate_canonical(
         return IndependentCanonical((Gaussian(length / curve.mu),) * dim, tradeoff, norm)
     if norm == "l1" and not pure:
         return repeated(tradeoff, dim)
+    if norm == "l2" and isinstance(curve, Approximate) and not pure:
+        return UniformBall(curve.delta, dim)
     if norm == "linf" and isinstance(curve, Approximate):
         if pure:
             return approximate_product(curve.epsilon, curve.delta, dim)
@@ -218,8 +299,9 @@ def multivariate_canonical(
     if norm == "linf" and laplace:
         return LInfLaplace(curve.shift, dim)
     known = (
-        "be Gaussian, or with l_1 that of a log-concave law, or with l_inf Laplace or approximate"
+        "be Gaussian or (0, delta), or with l_1 that of a log-concave law, or with l_inf Laplace"
     )
+    known += " or approximate"
     raise fail(
         "tradeoff, norm", f"be a pair with known canonical noise ({known})", (tradeoff, norm)
     )

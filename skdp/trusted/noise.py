@@ -27,13 +27,19 @@ from skdp.trusted.ball import (
     uniform_variance,
 )
 from skdp.trusted.change import length_in
-from skdp.trusted.checks import check_numbers, check_positive, fail
+from skdp.trusted.checks import check_count, check_numbers, check_positive, fail
 from skdp.trusted.draws import gamma, normals
 from skdp.trusted.identity import is_ours
 from skdp.trusted.losses import GaussianLoss, Losses
 from skdp.trusted.publish import publish
 from skdp.trusted.radial import MOST_SHIFT, RadialLoss
-from skdp.trusted.randomness import GRANULARITY, Lattice, RandomStateLike, granularity_of
+from skdp.trusted.randomness import (
+    GRANULARITY,
+    Lattice,
+    RandomStateLike,
+    as_generator,
+    granularity_of,
+)
 from skdp.trusted.statement import NotPrivate, Public, Spent, up
 
 # The noise is stretched by no more than this share; below the first one the dither is not widened.
@@ -59,7 +65,7 @@ class Publication(NamedTuple):
 class BaseNoise:
     """Base class of the noises of this package.
 
-    A subclass adds ``guarantee``, ``dim``, ``rvs`` and ``variance``. It overrides ``covariance``
+    A subclass adds ``guarantee``, ``dim``, ``_draw`` and ``variance``. It overrides ``covariance``
     if its coordinates are correlated, and ``_draws`` if it draws many vectors together.
     """
 
@@ -78,8 +84,14 @@ class BaseNoise:
         """Return the privacy loss of the noise for a body of changes."""
         raise NotImplementedError
 
-    def rvs(self, rng: Generator) -> FloatArray:
-        """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
+    def rvs(self, rng: RandomStateLike = None, size: int | None = None) -> FloatArray:
+        """Return a draw, (dim,), or (size, dim), for simulations; ``release`` publishes a value."""
+        generator = as_generator(rng)
+        if size is None:
+            return self._draw(generator)
+        return self._draws(check_count("size", size), generator)
+
+    def _draw(self, rng: Generator) -> FloatArray:
         raise NotImplementedError
 
     def variance(self) -> FloatArray:
@@ -101,8 +113,8 @@ class BaseNoise:
         return float(np.mean(ball.gauge(self._draws(draws, np.random.default_rng(0)))))
 
     def _draws(self, n: int, rng: Generator) -> FloatArray:
-        """Return n draws, (n, dim), for `expected_norm`."""
-        return np.array([self.rvs(rng) for _ in range(n)])
+        """Return n draws, (n, dim)."""
+        return np.array([self._draw(rng) for _ in range(n)])
 
     @cached_property
     def publication(self) -> Publication:
@@ -323,8 +335,7 @@ class GaussianNoise(BaseNoise):
             raise NotPrivate("the factor of Gaussian noise is not invertible in 53 bits")
         return Spent(math.inf, ((GaussianLoss(up(length)), 1),))
 
-    def rvs(self, rng: Generator) -> FloatArray:
-        """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
+    def _draw(self, rng: Generator) -> FloatArray:
         return self._spread(normals(self.dim, rng))
 
     def variance(self) -> FloatArray:
@@ -346,7 +357,7 @@ class GaussianNoise(BaseNoise):
         return np.append(self.variance()[:1], np.zeros(self.dim - 1))
 
     def _draws(self, n: int, rng: Generator) -> FloatArray:
-        return self._spread(rng.standard_normal((n, self.dim)))
+        return self._spread(normals((n, self.dim), rng))
 
     def _spread(self, z: FloatArray) -> FloatArray:
         """Return A z for z of shape (..., dim)."""
@@ -414,8 +425,7 @@ class KNormNoise(BaseNoise):
         shift = up(float(change.radius_in(self.ball)) / self.scale)
         return Spent(shift, losses_of(self.ball, shift))
 
-    def rvs(self, rng: Generator) -> FloatArray:
-        """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
+    def _draw(self, rng: Generator) -> FloatArray:
         # The direction is uniform in K, not on its boundary, hence dim + 1 and not dim.
         radius = self.scale * gamma(self.dim + 1, rng)
         return np.asarray(radius * self.ball.sample(1, rng)[0])

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from mpmath import mp
 from scipy.stats import kstest
 
 from skdp.geometry import LpBall
@@ -11,6 +12,7 @@ from skdp.noise.laws import Gaussian, Laplace, Logistic
 from skdp.noise.multivariate import (
     IndependentCanonical,
     LInfLaplace,
+    UniformBall,
     approximate_product,
     multivariate_canonical,
     repeated,
@@ -24,6 +26,7 @@ ASKED = {
     "approximate": (tradeoff.approximate(0.8, 0.1), 3, "linf"),
     "box l1": (tradeoff.total_variation(0.3), 2, "l1"),
     "box linf": (tradeoff.total_variation(0.4), 2, "linf"),
+    "round l2": (tradeoff.total_variation(0.3), 3, "l2"),
     "gaussian l1": (tradeoff.gaussian(0.7), 3, "l1"),
     "gaussian l2": (tradeoff.gaussian(0.7), 3, "l2"),
     "gaussian linf": (tradeoff.gaussian(0.7), 3, "linf"),
@@ -135,10 +138,26 @@ def test_the_laws_are_those_of_the_paper():
     assert multivariate_canonical(tradeoff.total_variation(1.0), 2, "linf").laws[0] == Uniform(1.0)
 
 
+@pytest.mark.parametrize("dim", [1, 2, 10])
+@pytest.mark.parametrize("delta", [1e-8, 0.01, 0.9])
+def test_two_uniform_balls_at_distance_one_share_the_rest(dim, delta):
+    """delta is the share of a ball outside of the other, by mpmath; the radius is rounded up.
+
+    In one dimension that is the interval of length 1 / delta.
+    """
+    radius = mp.mpf(UniformBall(delta, dim).ball.radius)
+    with mp.workdps(30):
+        own = mp.betainc(0.5, mp.mpf(dim + 1) / 2, 0, 1 / (4 * radius**2), regularized=True)
+        assert delta * (1 - 1e-11) <= own <= delta
+    if dim == 1:
+        assert radius == pytest.approx(1 / (2 * delta), rel=1e-11)
+
+
 PURE = tradeoff.approximate(1.0)
 BAD = [
     (lambda: multivariate_canonical(PURE, 2), "Theorem 4.8.*Take delta > 0"),
     (lambda: multivariate_canonical(PURE, 2, "linf"), "Theorem 4.8"),
+    (lambda: multivariate_canonical(tradeoff.approximate(0.0), 2, "linf"), "Take delta > 0"),
     (lambda: approximate_product(1.0, 0.0, 2), "Theorem 4.8"),
     (lambda: repeated(PURE, 2), "Proposition 3.6"),
     (lambda: multivariate_canonical(tradeoff.approximate(1.0, 0.1), 2), "known canonical noise"),

@@ -58,7 +58,9 @@ def main(argv: list[str] | None = None) -> int:
         arguments.output.write_text(content, encoding="utf-8")
         print(f"Saved {arguments.output}.")
         return 0
-    print(f"{arguments.file}\nSHA-256 {digest(arguments.file)}\n\n{proof}")
+    # A file cannot move the cursor or hide a line.
+    shown = (c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in str(proof))
+    print(f"{arguments.file}\nSHA-256 {digest(arguments.file)}\n\n{''.join(shown)}")
     if not proof.guarantee.holds:
         print(f"\n{arguments.file}: THE GUARANTEE DOES NOT HOLD, see VOID.", file=sys.stderr)
         return 1

@@ -9,6 +9,7 @@ import html
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -73,13 +74,22 @@ def report(model: Any, proof: Proof, path: Path) -> str:
         The model's file.
     """
     name, hashed = html.escape(path.name), digest(path)
-    verify = f"pip install skdp\npython -m skdp certify {path.name}\nsha256sum {path.name}"
+    verify = (
+        f"pip install skdp\npython -m skdp certify {quote(path.name)}\nsha256sum {quote(path.name)}"
+    )
     extra = [own for own in proof.assumptions if own not in proof.guarantee.assumptions]
     is_model = hasattr(model, "coef_")
     domain = model._records.domain if is_model else model.records
     what = f"{type(model).__name__}: report on a private model"
     if not is_model:
         what = f"{model.model}: report on a private regression table"
+    beside = "Nothing else of the records was used."
+    if (fit := getattr(model, "fit", None)) is not None and not is_model:
+        beside = (
+            f"The table also depends on the model, whose fit has a guarantee of its own, epsilon ="
+            f" {fit.epsilon:g} and delta = {fit.delta:g}: it adds to this one, and is not proved by"
+            " this file. Nothing else of the records was used."
+        )
     parts = [
         f"<h1>{html.escape(what)}</h1>",
         f'<p class="small">File <code>{name}</code>, SHA-256 <code>{hashed}</code></p>',
@@ -87,8 +97,8 @@ def report(model: Any, proof: Proof, path: Path) -> str:
         "<h2>The guarantee</h2>",
         proof.guarantee.to_html(),
         "<h2>What was released</h2>",
-        "<p>Nothing else of the records was used. A part of epsilon is a bound on what one release"
-        " tells about one record; the parts add up."
+        f"<p>{beside} A part of epsilon is a bound on what one release tells about one record; the"
+        " parts add up."
         " Where there is a delta, some releases are composed together and have no part.</p>",
         _releases(proof.lines),
         "<h2>What was declared, and not learned from the records</h2>",

@@ -263,9 +263,7 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
         super()._store(plan, solution, attributes, design)
         self.moments_ = replace(solution.attributes["moments_"], noise=self.noise_)
 
-    def _released_inference(self, epsilon: Any) -> Inference:
-        if epsilon is not None:
-            raise fail("X", "be given where epsilon is", remedy="Write infer(X, y, epsilon=1.0).")
+    def _released_inference(self) -> Inference:
         moments = getattr(self, "moments_", None)
         return replace(
             inference_of(moments, self._design, self.guarantee_),
@@ -307,7 +305,7 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
             raise fail("from_moments", rule, remedy=remedy)
         last = whole.n_encoded + 1
         chosen = [p + 1 for p in places]
-        model: DPLinearRegression = clone(self).set_params(domain=domain, ledger=None)
+        model: DPLinearRegression = clone(self).set_params(domain=domain, ledger=self.ledger)
         kept = "guarantee_", "public_", "releases_", "_records", "noise_", "n_iter_", "converged_"
         for name in kept:
             setattr(model, name, getattr(self, name))

@@ -77,7 +77,7 @@ _CLASSES = {
     "skdp.linear_model._moments.theorem": "FirstChange",
     "skdp.linear_model._objective.clipping": "ClippingBounds",
     "skdp.linear_model._objective.profiles": "JointProfile RecordLoss SoftmaxRecord",
-    "skdp.linear_model._objective.theorem": "NoisyMinimiser",
+    "skdp.linear_model._objective.theorem": "NoisyMinimiser OutputNoise Perturbation",
     "skdp.linear_model._shared.design": "Design Group Roughness",
     "skdp.linear_model._shared.task": "Progress",
     "skdp.linear_model._standardize.theorem": "ColumnSums",
@@ -400,6 +400,7 @@ def _inference(content: Any) -> Inference:
     return replace(
         Inference.of(whole, rows, constants, domain, sums.notes),
         guarantee=sums.guarantee,
+        fit=sums.fit,
         releases=_with_design(sums.releases, design),
         public=_public(sums.public, sums.guarantee),
         records=records,

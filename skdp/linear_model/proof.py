@@ -29,20 +29,22 @@ from skdp.linear_model._moments.theorem import (
 from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._standardize.theorem import ColumnSums
-from skdp.noise.matrix import RowsWithin
+from skdp.noise.matrix import MatrixNoise, RowsWithin
 from skdp.privacy import Guarantee
 from skdp.trusted.certify import certify
 from skdp.trusted.change import Change
-from skdp.trusted.checks import check_interval, check_positive
+from skdp.trusted.checks import check_interval, check_positive, fail
 from skdp.trusted.identity import others_in
 from skdp.trusted.losses import PairLoss
 from skdp.trusted.releases import Line, Listed, NoisySum, PrivateChoice, described, overview
 from skdp.trusted.statement import NotPrivate, Public, Spent
 
 _WIDTH = 78
+# What the guarantee of ``infer`` assumes.
+PUBLIC_MODEL = "the model is public, or its fit has a guarantee of its own, which adds to this one"
 ASSUMED = (
-    "What the file has was computed from the releases that are listed, and from nothing else of the"
-    " data."
+    "What the file has was computed from the releases that are listed, a table also from its model,"
+    " and from nothing else of the data."
     " Each sum was that of the encoded records, and its noise was drawn once, from the law that is"
     " stated. Nothing in the file proves this, or who wrote it.",
     "The random numbers were secret, and nothing else was computed from them.",
@@ -73,6 +75,8 @@ class Claim:
 
     def __post_init__(self) -> None:
         check_interval("deviation", self.deviation, 0.0, math.inf)
+        if not self.relies_on:
+            raise fail("relies_on", "name the parts that are not of this package")
         if self.epsilon is not None:
             check_positive("epsilon", self.epsilon)
 
@@ -243,6 +247,10 @@ def _proof(model: Any) -> Proof:
     whole = certify([own for own in releases if own not in open_claims], public)
     if not open_claims and (public.epsilon, public.delta) == stated:
         guarantee = replace(guarantee, losses=whole.losses)
+    if check_parts is _check_inference:
+        assumptions += [] if model.fit is None else [PUBLIC_MODEL]
+        if public.unit == "person" and not public.in_two_steps:
+            assumptions.append("The weights of the rows of each person add up to at most 1.")
     for release in releases:
         assumptions += _unproved(release, design, public)
     others = [own for own in releases if own not in open_claims]
@@ -272,12 +280,21 @@ def _check_model(model: Any) -> None:
 
 
 def _check_inference(model: Any) -> None:
-    """Raise `NotPrivate` if the inference has sums that no release gives."""
-    names = {release.name for release in model.releases}
-    needed = {"moments"} if "moments" in names else {"scores", "curvatures", "squares"}
-    missing = sorted(needed - names)
-    if model.records.n_encoded < model.domain.n_encoded:
+    """Raise `NotPrivate` if the inference has numbers that no release gives."""
+    domain, public = model.records, model.public
+    sums = {own.name: own for own in model.releases if isinstance(own, NoisySum | Claim)}
+    moments = sums.get("moments")
+    needed = {"moments"} if moments is not None else {"scores", "curvatures", "squares"}
+    is_regression = domain.target_bounds is not None
+    if moments is None and (domain.n_numbers or is_regression):
+        needed |= {"scales", "limits"} if is_regression or not domain.is_ball else {"scales"}
+    missing = sorted(needed - {*sums})
+    if isinstance(moments, NoisySum) and not isinstance(moments.noise, MatrixNoise):
+        missing.append("products of columns")
+    if domain.n_encoded < model.domain.n_encoded:
         missing.append("its columns")
+    if model.n_records is not None and public.relation == "add_remove":
+        missing.append("the number of records")
     _refuse_missing("inference", missing)
 
 

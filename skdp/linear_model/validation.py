@@ -81,7 +81,7 @@ def check_table(
         )
     if shape[0] > _MOST_RECORDS:
         raise fail("X", f"have at most {_MOST_RECORDS} records")
-    if reset and isinstance(domain, Domain):
+    if (reset or neighbors is not None) and isinstance(domain, Domain):
         refuse_encoded(given, X, domain)
     names = getattr(domain, "names", None)
     if reset and names is not None and hasattr(X, "columns"):
@@ -258,8 +258,8 @@ def refuse_unsupported(unsupported: dict[str, Any]) -> None:
     if unsupported:
         names = ", ".join(sorted(unsupported))
         raise TypeError(
-            f"fit does not support {names}: the proof gives every record the same influence."
-            " Leave it out."
+            f"fit and infer do not support {names}: the proof gives every record the same"
+            " influence. Leave it out."
         )
 
 
@@ -347,9 +347,10 @@ def spent_note() -> Iterator[list[Guarantee]]:
         yield spent
     except BaseException as error:
         if spent:
+            delta = f", delta = {spent[0].delta:g}" if spent[0].delta else ""
             error.add_note(
-                f"The budget was spent: epsilon = {spent[0].epsilon:g}. Noise may have been drawn;"
-                " nothing was released."
+                f"The budget was spent: epsilon = {spent[0].epsilon:g}{delta}. Noise may have been"
+                " drawn; nothing was released."
             )
         else:
             error.add_note("No budget was spent and no noise was drawn.")

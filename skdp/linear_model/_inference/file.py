@@ -25,6 +25,7 @@ class InferenceFile:
 
     skdp: str
     guarantee: Guarantee
+    fit: Guarantee | None
     public: Public
     releases: tuple[NoisySum | NoisyMinimiser | PrivateChoice | Claim, ...]
     model: str
@@ -49,6 +50,7 @@ class InferenceFile:
         return cls(
             package_version(),
             found.guarantee,
+            found.fit,
             found.public,
             written(found.releases, found.public),  # type: ignore[arg-type]
             found.model,

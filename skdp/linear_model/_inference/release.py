@@ -428,7 +428,6 @@ def with_ratios(found: NoisyEstimate, ratios: FloatArray, deviation: float) -> N
 
 
 _NOTES = (
-    "The fit of the model has a guarantee of its own, which adds to this one.",
     "Method: one step of Newton's method from the model, with sums of scores and of curvatures. The"
     " coefficients are not shrunk.",
     "Standard errors are robust: they assume neither equal variances of the errors nor independent"

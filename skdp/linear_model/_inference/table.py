@@ -86,8 +86,10 @@ class Inference:
     domain : Domain
         The domain of the coefficients.
     guarantee : Guarantee or None
-        The guarantee of the releases. It does not cover the fit of the model, unless the table was
-        computed from the same releases.
+        The guarantee of the releases.
+    fit : Guarantee or None
+        The guarantee of the fit of the model, which adds to this one, because coefficients of the
+        model are in the table. None if the table was computed from the releases of the fit.
     releases, public : tuple of releases, :class:`~skdp.trusted.Public`
         What was released, and the public facts for which ``certify`` proves the guarantee.
     records : Domain
@@ -125,6 +127,7 @@ class Inference:
     notes: tuple[str, ...]
     domain: Domain
     guarantee: Guarantee | None = None
+    fit: Guarantee | None = None
     releases: tuple[Listed, ...] = ()
     public: Public | None = None
     records: Domain | None = None
@@ -389,6 +392,10 @@ _GUARANTEE = (
     "Guarantee: differential privacy with epsilon = {0.epsilon:g} and delta = {0.delta:g}. The"
     " attribute guarantee tells all of it."
 )
+_FIT = (
+    "The fit of the model has a guarantee of its own, which adds to this one: epsilon ="
+    " {0.epsilon:g} and delta = {0.delta:g}."
+)
 # Browsers do not pass colours on to tables in pages without a doctype.
 _TABLE = "border-collapse:collapse;font-variant-numeric:tabular-nums;color:inherit"
 _CELL = "padding:0.15em 0.6em;text-align:right;border:none"
@@ -536,6 +543,8 @@ class CoefficientTable:
         if own is not None:
             found += [_VOID.format(why) for why in own.void_because]
             found += [_GUARANTEE.format(own)]
+        if (fit := self.inference.fit) is not None:
+            found += [_FIT.format(fit)]
         return [*found, *self.inference.notes]
 
     def _cells(self, found: dict[str, Any]) -> tuple[list[str], list[list[str]]]:

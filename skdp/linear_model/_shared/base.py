@@ -8,7 +8,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import wraps
-from inspect import cleandoc, signature
+from inspect import Parameter, cleandoc, signature
 from types import SimpleNamespace
 from typing import Any, ClassVar, Protocol, Self, TypeVar, dataclass_transform
 
@@ -43,6 +43,7 @@ from skdp.linear_model._shared.sources import (
 from skdp.linear_model._shared.task import Records, Task, removed_and_added
 from skdp.linear_model.export import Exportable
 from skdp.linear_model.losses import Softmax
+from skdp.linear_model.proof import PUBLIC_MODEL
 from skdp.linear_model.validation import (
     RECORDS,
     UNSEEN,
@@ -175,10 +176,6 @@ def _documented(cls: type, section: str) -> dict[str, str]:
     found = re.search(rf"(?ms)^{section}\n-+\n(.*?)(?=^\w+ ?\w*\n---|\Z)", text)
     entries = re.split(r"\n(?=\S)", found[1].rstrip()) if found else []
     return {entry.split()[0]: entry.rstrip() for entry in entries}
-
-
-# What the guarantee of `PrivateLinearModel.infer` assumes.
-_PUBLIC_MODEL = "the model is public, or its fit has a guarantee of its own, which adds to this one"
 
 
 class FittedModel:
@@ -340,6 +337,7 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         groups: Any = None,
         ledger: Ledger | None = None,
         random_state: RandomStateLike = None,
+        **others: Any,
     ) -> Inference:
         """Return estimates with standard errors, confidence intervals and tests.
 
@@ -374,15 +372,20 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         BudgetExceeded
             If the budget does not fit the ledger. Then no noise was drawn and nothing was spent.
         ValueError
-            If a parameter or the data are not valid, or if the model has ``class_weight`` or more
-            than two labels. A note on each error says whether the budget was spent.
+            If a parameter or the data are not valid, if the model has ``class_weight`` or more than
+            two labels, or if its fit had another relation or unit. A note on each error says
+            whether the budget was spent.
         """
         with np.errstate(all="ignore"), shared_threads(), spent_note() as spent:
             check_is_fitted(self)
+            refuse_unsupported(others)
+            remedy = "Write infer(X, y, epsilon=1.0)."
             if X is None:
-                return self._released_inference(epsilon)
+                if any(given is not None for given in (y, target, groups, epsilon, ledger)):
+                    raise fail("X", "be given where another argument is", remedy=remedy)
+                return self._released_inference()
             if epsilon is None:
-                raise fail("epsilon", "be given", None, "Write infer(X, y, epsilon=1.0).")
+                raise fail("epsilon", "be given", None, remedy)
             # The model with the parameters of this call, which reads the records as a fit does.
             own, design = copy(self), self._design
             given = {"epsilon": epsilon, "delta": delta, "random_state": random_state}
@@ -390,15 +393,13 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             if ledger is not None:
                 own.ledger = ledger
             own._check_call(groups)
-            own._check_inference()
-            if groups is None and self.guarantee_.unit == "person":
-                rule = "be given: the fit protects persons, and without them only rows would be"
-                raise fail("groups", rule)
-            warn_without(self.domain)
+            own._check_inference(groups)
             records = own._read(X, y, target, groups, design)
+            if len(records.models) > 1:
+                raise fail("classes", "be the two labels of the fit", len(records.models))
             task = own._task(design, records.n, 1, records.unit)
             plan = plan_inference(task, with_residuals=not records.labels)
-            public = own._public(records, _PUBLIC_MODEL)
+            public = own._public(records, PUBLIC_MODEL)
             void = dict.fromkeys((*public.void_because, *self.guarantee_.void_because))
             public = replace(public, void_because=(*void,))
             guarantee = _certified(plan.releases, public)
@@ -413,6 +414,7 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         return replace(
             found,
             guarantee=guarantee,
+            fit=self.guarantee_,
             releases=plan.releases,
             public=replace(public, delta=guarantee.delta),
             records=design.domain,
@@ -424,13 +426,19 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         """Return the parameters that say what records are, as the fit used them."""
         return {"domain": self._design.domain}
 
-    def _released_inference(self, epsilon: Any) -> Inference:
+    def _released_inference(self) -> Inference:
         """Return an inference from what the fit released, or raise an error."""
         remedy = "Write infer(X, y, epsilon=1.0)."
         raise fail("X", "be given: the fit released no sums for standard errors", remedy=remedy)
 
-    def _check_inference(self) -> None:
-        """Raise an error unless ``infer`` is possible for the model."""
+    def _check_inference(self, groups: Any) -> None:
+        """Raise an error unless ``infer`` is possible for the model, and adds to its guarantee."""
+        fit = self.guarantee_
+        if self.neighbors != fit.neighbors:
+            raise fail("neighbors", f"be {fit.neighbors!r}, as in the fit", self.neighbors)
+        if (groups is None) == (fit.unit == "person"):
+            rule = "be given, as in the fit: otherwise only rows would be protected"
+            raise fail("groups", rule if groups is None else "be None, as in the fit")
         if getattr(self, "class_weight", None) is not None:
             remedy = "Weights of labels change the coefficients that are estimated."
             raise fail("class_weight", "be None for infer", self.class_weight, remedy)
@@ -542,6 +550,12 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             remedy = 'Write domain=Domain({"age": (17, 90), "sex": ["Female", "Male"]}).'
             raise fail("domain", "be a Domain or None", type(self.domain), remedy)
         check_ledger("ledger", self.ledger)
+        kinds = {own.kind for own in signature(type(self).__init__).parameters.values()}
+        if Parameter.VAR_KEYWORD in kinds:
+            rule = (
+                "name every parameter: a clone would lose those that **kwargs takes, and the ledger"
+            )
+            raise fail(f"{type(self).__name__}.__init__", rule)
 
     def _check_call(self, groups: Any) -> None:
         """Raise an error unless the parameters that ``fit`` and ``infer`` share are valid."""

@@ -116,7 +116,7 @@ def test_moments_that_give_no_standard_errors_are_refused():
             own.infer()
         assert "Give the records: infer(X, y, epsilon=1.0)." in str(error.value)
         assert error.value.__notes__ == ["No budget was spent and no noise was drawn."]
-    with pytest.raises(ValueError, match="X must be given where epsilon is"):
+    with pytest.raises(ValueError, match="X must be given where another argument is"):
         matrix.infer(epsilon=1.0)
 
 
@@ -467,6 +467,7 @@ EDITS = {
     "model": lambda old: 3,
     "domain": lambda old: Domain({"age": (20, 60)}).to_dict(),
     "guarantee": lambda old: old | {"epsilon": -1.0},
+    "fit": lambda old: 1.0,
     "public": lambda old: old | {"unit": "table"},
     "releases": lambda old: [],
     "records": lambda old: [],

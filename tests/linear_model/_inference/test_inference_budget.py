@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from contextlib import nullcontext
 from copy import copy
 from functools import cache
 
@@ -90,10 +89,10 @@ def test_the_guarantee_is_the_budget_of_the_call_and_exactly_that(
 
     The last budget has Gaussian noise, of which 3 % less is.
     """
-    model = made(kind, neighbors=neighbors, epsilon=7.0).fit(table(kind), target="y")
-    model.set_params(rows_per_person=cap or 1)
-    groups = "person" if cap else None
-    found = inferred(model, table(kind, persons=bool(cap)), groups, epsilon=epsilon, delta=delta)
+    groups, frame = "person" if cap else None, table(kind, persons=bool(cap))
+    model = made(kind, neighbors=neighbors, epsilon=7.0, rows_per_person=cap or 1)
+    model = model.fit(frame, target="y", groups=groups)
+    found = inferred(model, frame, groups, epsilon=epsilon, delta=delta)
     public, is_gaussian = found.public, epsilon < 1
     assert [own.name for own in found.releases] == RELEASES
     assert found.guarantee.epsilon == public.epsilon == epsilon
@@ -261,15 +260,55 @@ def test_the_ledger_of_the_model_is_charged_where_none_is_given():
     assert again.infer(table(kind), target="y", epsilon=1.0, ledger=Ledger(1.0))
 
 
-def test_persons_of_the_fit_are_persons_of_the_table():
-    """Otherwise the table would protect rows, and the model persons."""
+def test_the_relation_and_the_unit_are_those_of_the_fit():
+    """Otherwise the guarantees of both could not be added."""
     kind, ledger = DPHuberRegressor, Ledger(epsilon=9.0)
     frame = table(kind, persons=True)
-    model = made(kind).fit(frame, target="y", groups="person")
-    with pytest.raises(ValueError, match="groups must be given"):
-        inferred(model, frame.drop(columns="person"), ledger=ledger)
+    rows, columns = made(kind).fit(table(kind), target="y"), frame.drop(columns="person")
+    persons = made(kind).fit(frame, target="y", groups="person")
+    other = clone_of(rows, neighbors="add_remove")
+    for model, given, message in (
+        (persons, (columns,), "groups must be given, as in the fit"),
+        (rows, (frame, "person"), "groups must be None, as in the fit"),
+        (other, (columns,), "neighbors must be 'replace_one', as in the fit"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            inferred(model, *given, ledger=ledger)
     assert ledger.spent.epsilon == 0
-    assert inferred(model, frame, "person").guarantee.unit == "person"
+    found = inferred(persons, frame, "person")
+    assert found.guarantee.unit == "person"
+    assert found.fit == persons.guarantee_ == from_json(found.to_json()).fit
+    assert "adds to this one: epsilon = 1" in " ".join(str(found.summary()).split())
+
+
+def test_a_regression_of_other_columns_keeps_the_ledger():
+    kind, ledger = DPLinearRegression, Ledger(epsilon=2.5)
+    model = made(kind, ledger=ledger, mechanism="matrix").fit(table(kind), target="y")
+    inferred(model.from_moments(["b"]), table(kind)[["b", "y"]])
+    assert ledger.spent.epsilon == 2.0
+
+
+def test_encoded_columns_are_refused_as_in_a_fit():
+    domain, ledger = Domain({"a": (0, 3), "b": (-1, 1)}, target=(-1, 1)), Ledger(epsilon=9.0)
+    frame = table(DPHuberRegressor)[["a", "b", "y"]]
+    model = made(DPHuberRegressor, domain=domain).fit(frame, target="y")
+    encoded = domain.encoder().fit_transform(frame[["a", "b"]])
+    with pytest.raises(ValueError, match="encode"):
+        model.infer(encoded, frame["y"], epsilon=1.0, ledger=ledger)
+    assert ledger.spent.epsilon == 0
+
+
+def test_a_class_whose_clones_would_lose_the_ledger_is_refused():
+    class Loose(DPHuberRegressor):
+        def __init__(self, C=1.0, **others):
+            super().__init__(**others)
+            self.C = C
+
+    ledger = Ledger(epsilon=9.0)
+    model = Loose(domain=Domain(COLUMNS, target=(-1, 1)), ledger=ledger)
+    with pytest.raises(ValueError, match="name every parameter"):
+        model.fit(table(DPHuberRegressor), target="y")
+    assert ledger.spent.epsilon == 0
 
 
 @ALL
@@ -304,8 +343,7 @@ def test_records_are_read_as_the_fit_read_them(kind):
     found = inferred(model, table(kind))
     wide = {"a": (0, 9), "b": (-5, 5), "job": ["z", "y", "x"]}
     for other in (Domain(wide, target=["yes", "other"] if kind in CLASSIFIERS else (-9, 9)), None):
-        with pytest.warns(match="No domain") if other is None else nullcontext():
-            assert_same(inferred(clone_of(model, domain=other), table(kind)), found)
+        assert_same(inferred(clone_of(model, domain=other), table(kind)), found)
 
 
 def clone_of(model, **parameters):
@@ -471,10 +509,10 @@ def test_squared_influences_are_those_of_persons_where_rows_have_persons(monkeyp
         return exact(rows, influences, are_persons)
 
     monkeypatch.setattr(release_module, "exact_squares", kept)
-    model = made(DPLinearRegression).fit(table(DPLinearRegression), target="y")
     for cap, groups in [(1, "person"), (2, "person"), (1, None)]:
         rows = table(DPLinearRegression, persons=bool(groups))
-        inferred(clone_of(model, rows_per_person=cap), rows, groups)
+        model = made(DPLinearRegression, rows_per_person=cap)
+        inferred(model.fit(rows, target="y", groups=groups), rows, groups)
         assert seen[-1] is (groups is not None)
 
 

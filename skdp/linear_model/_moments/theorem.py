@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 from skdp.linear_model._shared.gram import NUMBER_BITS, row_unit
+from skdp.linear_model._standardize.stage import Scaler
 from skdp.linear_model._standardize.theorem import ColumnSums, number_square
 from skdp.mechanisms.sensitivity import Sensitivity
+from skdp.trusted.arrays import FloatArray, squared_lengths
 from skdp.trusted.rounding import ROUND_UP
 from skdp.trusted.statement import records_changed
 
@@ -115,6 +118,36 @@ def layout_of(domain: Domain) -> MomentLayout:
     return MomentLayout.of(
         domain, target_square=True, neighbors="add_remove", shifted=False, with_curves=True
     )
+
+
+@dataclass(frozen=True, eq=False)
+class RowScaler:
+    """A map that scales and bounds rows (1, x, y), each row by itself."""
+
+    columns: Scaler
+    factor: FloatArray  # (n_encoded + 2,); scaled rows are multiplied by it, and then bounded
+    clips: bool = False  # entries to [-1, 1]; otherwise rows are shrunk to length 1
+
+    @cached_property
+    def centre(self) -> FloatArray:
+        """Centres of the columns of (1, x, y)."""
+        return np.append(0.0, self.columns.centre)
+
+    @cached_property
+    def scale(self) -> FloatArray:
+        """Scales of the columns of (1, x, y)."""
+        return np.append(1.0, self.columns.scale)
+
+    def place(self, rows: FloatArray) -> None:
+        """Scale and bound rows (1, x, y), in place."""
+        rows *= self.factor / self.scale
+        rows -= self.factor * self.centre / self.scale
+        if self.clips:
+            np.clip(rows, -1.0, 1.0, out=rows)
+            return
+        length = np.sqrt(squared_lengths(rows))
+        outside = np.flatnonzero(length > 1)
+        rows[outside] /= length[outside, None]
 
 
 def greatest_square(layout: MomentLayout) -> float:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from numbers import Real
 from typing import Any
 
@@ -25,7 +24,7 @@ from skdp.linear_model._shared.gram import release_exact
 from skdp.linear_model._standardize.theorem import ColumnSums, Estimates, Shifts, sizes_of
 from skdp.linear_model.validation import is_auto
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, Sensitivity
-from skdp.trusted.arrays import FloatArray, squared_lengths
+from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_interval
 from skdp.trusted.noise import variances
 from skdp.trusted.releases import NoisySum
@@ -148,11 +147,6 @@ def check_scaling_share(share: Any) -> None:
         check_interval("scaling_share", share, 1e-6, 1.0, "left", remedy)
 
 
-def rest_of(share: float) -> float:
-    """Return the share of the shift that is left for the other part."""
-    return math.sqrt(1 - share**2)
-
-
 # Centres and scales of encoded columns, from noisy means and squares. The rules use only released
 # and public numbers, and the privacy proof does not depend on them. The origin of the constants:
 # docs/mathematics/automatic_choices.md.
@@ -227,33 +221,3 @@ class Scaler:
         step = np.diag(np.concatenate([[self.scale[-1]], slopes]))
         step[0, 1:] = -slopes * self.centre[:-1]
         return np.asarray(step @ covariance @ step.T)
-
-
-@dataclass(frozen=True, eq=False)
-class RowScaler:
-    """A map that scales and bounds rows (1, x, y), each row by itself."""
-
-    columns: Scaler
-    factor: FloatArray  # (n_encoded + 2,); scaled rows are multiplied by it, and then bounded
-    clips: bool = False  # entries to [-1, 1]; otherwise rows are shrunk to length 1
-
-    @cached_property
-    def centre(self) -> FloatArray:
-        """Centres of the columns of (1, x, y)."""
-        return np.append(0.0, self.columns.centre)
-
-    @cached_property
-    def scale(self) -> FloatArray:
-        """Scales of the columns of (1, x, y)."""
-        return np.append(1.0, self.columns.scale)
-
-    def place(self, rows: FloatArray) -> None:
-        """Scale and bound rows (1, x, y), in place."""
-        rows *= self.factor / self.scale
-        rows -= self.factor * self.centre / self.scale
-        if self.clips:
-            np.clip(rows, -1.0, 1.0, out=rows)
-            return
-        length = np.sqrt(squared_lengths(rows))
-        outside = np.flatnonzero(length > 1)
-        rows[outside] /= length[outside, None]

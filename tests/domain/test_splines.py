@@ -10,7 +10,7 @@ import pytest
 from declared import SPLINES, whole
 from exact_gradient import LOSSES, distance, exact_gradient, penalised, problem
 from inner_descent import Blocks, RowBound, keep_scaled, plain_scaling
-from inner_descent import plan_module as descent_rules
+from inner_descent import solve_module as descent_rules
 from inner_fits import Design, Task, exact_cross, exact_sums
 from inner_moments import RowScaler, ScaledMoments, Scaler, posterior
 from inner_moments import solve_module as moments

@@ -24,7 +24,6 @@ from skdp.linear_model._standardize.stage import (
     CLIPPING,
     DESCENT,
     Scaler,
-    independent,
     sums_deviation,
     sums_noise,
 )

@@ -2,9 +2,9 @@
 
 # ruff: noqa: F401
 from skdp.linear_model import linear as linear_module
-from skdp.linear_model._descent.algorithm import Descent
+from skdp.linear_model._descent.advice import DescentPlan
 from skdp.linear_model._descent.gradients import ScaledRows
-from skdp.linear_model._descent.plan import DescentPlan
+from skdp.linear_model._descent.solve import Descent
 from skdp.linear_model._inference.plan import InferencePlan
 from skdp.linear_model._inference.release import InferenceRelease
 from skdp.linear_model._moments import advice as moments_module

@@ -29,12 +29,13 @@ EXCLUDED = {
 # rules of accuracy, or say how long or how finely is searched from a safe end. Shares of a budget
 # are not excluded: other parts rely on the rest.
 NAMES = {
-    "linear_model/_descent/plan.py": "USUAL_INFORMATION PASSES PASSES_POWER PASSES_RANGE"
+    "linear_model/_descent/advice.py": "USUAL_INFORMATION PASSES PASSES_POWER PASSES_RANGE"
     " STEPS_RANGE PURE_PASSES PURE_POWER PURE_RANGE PURE_STAGE_SHARE STAGE_SHARE"
     " MOST_STAGE_NOISE STEEP SCARCE SHARE_OF_SQUARE INTERCEPT_PRECISION LEVEL_PRECISION"
     " MOST_PRECISE MOST_RADIUS AVERAGED averaged strength information passes more row_lengths"
-    " _radius joint_kind curvatures _mean_weight penalties roughness residual_bound",
-    "linear_model/_descent/gradients.py": "USUAL_TARGET CAUTION usual_square",
+    " _radius usual_square",
+    "linear_model/_descent/solve.py": "USUAL_TARGET CAUTION joint_kind curvatures _mean_weight"
+    " penalties roughness residual_bound",
     "linear_model/_moments/advice.py": "SIGNAL SIGNAL_AT LEAST_SIGNAL MOST_SIGNAL CENTRE UNUSED"
     " MOST_NOISE LEAST_NOISE MUCH_WORK WORTH_WORK USUAL_STRENGTH plan_moments strength importance"
     " feature_noise named_noise GOOD_NOISE SINGLE_NOISE SCALED_SIGNAL SCALED_AT SCALED_POWER"

@@ -11,7 +11,7 @@ nothing. Statements and proofs: ``docs/proofs/objective_perturbation.md``, Theor
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp.geometry import LpBall, NormBall, SquaresBall, SumBall
 from skdp.linear_model._shared.gram import release_exact
-from skdp.linear_model._standardize.theorem import ColumnSums, Estimates, Shifts, sizes_of
+from skdp.linear_model._standardize.theorem import ColumnSums, Estimates
 from skdp.linear_model.validation import is_auto
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, Sensitivity
 from skdp.trusted.arrays import FloatArray
@@ -29,44 +29,8 @@ from skdp.trusted.checks import check_interval
 from skdp.trusted.noise import variances
 from skdp.trusted.releases import NoisySum
 
-# Weights of squares: Gaussian noise if a record is replaced (at most sqrt((11 + 5 sqrt 5) / 8)) and
-# with x^2 - 2/3 if it is added, and noise of any law.
-REPLACED_WEIGHT, ADDED_WEIGHT, ANY_WEIGHT = math.sqrt(11 / 4), math.sqrt(3), 1.5
-
-
-@dataclass(frozen=True, eq=False)
-class StageSums:
-    """The sums of a scaling stage, whose noise is that of a step times public factors.
-
-    In these units the changes by one record are weakly majorised by the sizes in ``shifts`` or, for
-    Gaussian noise, have at most their sum of squares.
-    """
-
-    sums: ColumnSums
-    units: FloatArray  # the factors on the noise of the sums, (dim,)
-    shifts: Shifts  # sizes and counts; empty if the noise has a guarantee of its own
-
-
-def independent(sums: ColumnSums, gaussian: bool, in_ball: int = 0) -> StageSums:
-    """Return the units and changes of sums with one square for each column.
-
-    The factor of the sums is replaced. Noise that is not ``gaussian`` may have any even log-concave
-    law. The rows of the first ``in_ball`` columns have a length of at most 1.
-    """
-    in_ball = in_ball if in_ball > 1 else 0
-    added, k = sums.is_counted, len(sums.columns)
-    sums = replace(sums, factor=3 if added and not in_ball else 1)
-    weights = np.full(k, (ADDED_WEIGHT if added else REPLACED_WEIGHT) if gaussian else ANY_WEIGHT)
-    if in_ball:
-        weights[:in_ball] = in_ball ** (0.25 if gaussian else 0.5)
-        weights[in_ball:] = 1.0 if added else weights[in_ball:]
-    units = np.ones(sums.dim)
-    units[added + k : added + 2 * k] = sums.factor / weights
-    if added:  # the count corrects every mean and every square
-        units[0] = 1 / math.sqrt(math.sqrt(max(1, k) / 2))
-    return StageSums(sums, units, sizes_of(sums, units, gaussian, in_ball))
-
-
+# Weight of squares for Gaussian noise if a record is replaced; at most sqrt((11 + 5 sqrt 5) / 8).
+REPLACED_WEIGHT = math.sqrt(11 / 4)
 # The share of epsilon is chosen for noise of GOOD_NOISE in the means, within these limits.
 LEAST_SHARE, MOST_SHARE, GOOD_NOISE = 0.05, 0.2, 0.01
 

@@ -155,12 +155,13 @@ class CoordinateDescent:
         if kept is None:
             kept = keep_scaled(records.rows, blocks, scaling)
         descent, slope = self._descent(plan, scaling)
+        clips = descent.unit if isinstance(self.params.clip, Real) else None
         releases = {release.name: release for release in plan.releases}
         models: list[Model] = []
         history: list[Progress] = []
         for k, label in enumerate((None,) if task.joint else records.models):
             watch = partial(self._watch, task, scaling, history, k)
-            facts = label, slope, descent.clips, records.label_weights, task.classes
+            facts = label, slope, clips, records.label_weights, task.classes
             gradients = Gradients(kept, blocks, *facts)
             theta = descent.run(gradients, self._start(task, scaling, k), releases, rng, watch)
             models.append(_encoded_model(blocks, scaling, theta))
@@ -182,12 +183,12 @@ class CoordinateDescent:
         task, blocks, joint, params = plan.task, plan.task.blocks, plan.task.joint, self.params
         kind = joint_kind(joint) if joint else self.kind
         curvature = curvatures(blocks, scaling, kind)
-        unit, clips = np.ones(blocks.dim), None
+        unit = np.ones(blocks.dim)
         slope: Any = joint or logistic_slope
         if isinstance(params.clip, Real):
             # Muthukrishnan & Kalyani 2023, appendix D: C_j = C sqrt(M_j / sum M).
             clip = self._clip(blocks.domain)
-            unit = clips = clip * np.sqrt(curvature / curvature[blocks.free].sum())
+            unit = clip * np.sqrt(curvature / curvature[blocks.free].sum())
             slope = residual if kind.is_regression else logistic_slope
         elif kind.is_regression:
             bound = residual_bound(plan, scaling) if is_auto(params.clip) else WHOLE_RANGE
@@ -202,20 +203,12 @@ class CoordinateDescent:
         step = np.where(blocks.free, size / curvature, 0.0)
         shape = (blocks.dim, *(1 for _ in task.classes))
         descent = Descent(
-            blocks=blocks,
+            plan,
             unit=unit.reshape(shape),
-            clips=clips,
-            noise_factor=1 / plan.rows.precision,
             step=step.reshape(shape),
             l1=l1.reshape(shape),
             ridge=ridge.reshape(shape),
-            n_passes=task.passes,
-            order=task.order,
             average=bool(params.average),
-            published=plan.published(),
-            together=plan.rows.bound is not None,
-            choice=plan.choice,
-            classes=task.classes,
             rough=rough,
         )
         return descent, slope

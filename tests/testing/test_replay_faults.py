@@ -387,7 +387,8 @@ def the_number_of_passes_depends_on_the_data(patch):
 
     def shorter(self, gradients, *given):
         count = 1 + int(gradients.of_block(0)[0]) // 2**20 % 7
-        return run(replace(self, n_passes=count), gradients, *given)
+        task = replace(self.plan.task, n_passes=count)
+        return run(replace(self, plan=replace(self.plan, task=task)), gradients, *given)
 
     patch.setattr(Descent, "run", shorter)
 

@@ -24,7 +24,6 @@ from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units, release_exact
 from skdp.linear_model._standardize.stage import DESCENT
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.draws import gumbels
-from skdp.trusted.noise import Publication
 from skdp.trusted.publish import ahead, publish
 from skdp.trusted.releases import NoisySum, PrivateChoice
 
@@ -238,49 +237,31 @@ _MORE_BITS = 34
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """The parameters of the descent of one model; public or already released.
+    """The descent of one model, with parameters that are public or already released.
 
     Attributes
     ----------
+    plan : DescentPlan
+        A greedy pass is one step, which uses all gradients. The classes of a joint model are the
+        last axis of coordinates and gradients. Then arrays of shape (dim,) have the shape (dim, 1).
     unit, step : ndarray of shape (dim,)
         The unit of the gradient of each coordinate, and the step per unit of the summed gradient; 0
         for coordinates that do not move.
-    clips : ndarray of shape (dim,) or None
-        As for `Gradients`.
-    noise_factor : ndarray of shape (blocks,)
-        Factors on the noise of each block.
     l1, ridge : ndarray of shape (dim,)
         The penalty sum_j l1_j |t_j| + ridge_j t_j^2 / 2 on the summed loss.
-    order : {"cyclic", "random", "greedy"}
-        A greedy pass is one step, which uses all gradients.
     average : bool
         Whether to average over the second half of the passes.
-    together : bool
-        Whether one change bounds those of all blocks of a pass: rows have a bounded length.
-    choice : float or None
-        Scale of the Gumbel noise by which greedy coordinates are chosen.
-    classes : tuple of int
-        The number of classes of a joint model, which are the last axis of coordinates and
-        gradients, or nothing. Then arrays of shape (dim,) have the shape (dim, 1).
     rough : dict of int to ndarray
         For some blocks, whose l1 is 0, a matrix Q of shape (size, size) of the further penalty
         t'Q t / 2.
     """
 
-    blocks: Blocks
+    plan: DescentPlan
     unit: FloatArray
-    clips: FloatArray | None
-    noise_factor: FloatArray
     step: FloatArray
     l1: FloatArray
     ridge: FloatArray
-    n_passes: int
-    order: str
     average: bool
-    published: Publication
-    together: bool = False
-    choice: float | None = None
-    classes: tuple[int, ...] = ()
     rough: dict[int, FloatArray] = field(default_factory=dict)
 
     def run(
@@ -292,31 +273,31 @@ class Descent:
         watch: Watch,
     ) -> FloatArray:
         """Return the coordinates after all passes, (dim, *classes)."""
+        task, places = self.plan.task, self.plan.task.blocks.places
         theta = start.clip(-FARTHEST, FARTHEST)
-        for block, place in enumerate(self.blocks.places):
+        for block, place in enumerate(places):
             gradients.move(block, theta[place])
         tail: list[FloatArray] = []
-        release = _Release(self, releases["gradients"], rng)
-        count = len(self.blocks)
-        for done in range(1, self.n_passes + 1):
-            if self.order == "greedy":
+        release, n_passes = _Release(self.plan, releases["gradients"], rng), task.passes
+        for done in range(1, n_passes + 1):
+            if task.order == "greedy":
                 exact = gradients.of_all()
                 j = self._steepest(theta, exact, releases["choices"], rng)
-                stops = [place.stop for place in self.blocks.places]
+                stops = [place.stop for place in places]
                 block, place = int(np.searchsorted(stops, j, side="right")), slice(j, j + 1)
                 release.renew()
-                change = np.zeros(self.blocks.sizes[block])
-                at = j - self.blocks.places[block].start
-                change[at] = self._move(theta, block, place, release(place, exact[place]))[0]
+                change = np.zeros(task.blocks.sizes[block])
+                gradient = release(place, exact[place])
+                change[j - places[block].start] = self._move(theta, block, place, gradient)[0]
                 gradients.move(block, change)
             else:
                 release.renew()  # once per pass, in which each block occurs once
-                is_random = self.order == "random"
-                for block in rng.permutation(count).tolist() if is_random else range(count):
-                    place = self.blocks.places[block]
-                    gradient = release(place, gradients.of_block(block))
-                    gradients.move(block, self._move(theta, block, place, gradient))
-            if 2 * done > self.n_passes:
+                order = range(len(places))
+                is_random = task.order == "random"
+                for block in rng.permutation(len(places)).tolist() if is_random else order:
+                    gradient = release(places[block], gradients.of_block(block))
+                    gradients.move(block, self._move(theta, block, places[block], gradient))
+            if 2 * done > n_passes:
                 tail.append(theta.copy())
             if watch(done, theta.copy()):
                 break
@@ -331,11 +312,11 @@ class Descent:
         self, theta: FloatArray, exact: NDArray[Any], release: PrivateChoice, rng: Generator
     ) -> int:
         """Draw a coordinate by the exponential mechanism; the score is the least subgradient."""
-        scale = self.choice
+        scale, blocks = self.plan.choice, self.plan.task.blocks
         assert scale is not None
         slope = np.where(theta != 0, np.sign(theta) * self.l1 + self.ridge * theta, 0.0)
         for block, rough in self.rough.items():
-            slope[self.blocks.places[block]] += rough @ theta[self.blocks.places[block]]
+            slope[blocks.places[block]] += rough @ theta[blocks.places[block]]
         slack = np.where(theta == 0, self.l1, 0.0)
         # Integers: rounding errors would depend on the sums. The noise has additional bits.
         sums, units = in_sum_units(exact).tolist(), self.unit
@@ -344,7 +325,7 @@ class Descent:
             for values in (slope, slack)
         ]
         scores = [max(abs(g + k) - s, 0) for g, k, s in zip(sums, *public, strict=True)]
-        free = np.flatnonzero(self.blocks.free).tolist()
+        free = np.flatnonzero(blocks.free).tolist()
 
         def draw(generator: Generator) -> int:
             noise = np.ldexp(scale * gumbels(len(theta), generator), SUM_BITS + _MORE_BITS)
@@ -358,7 +339,7 @@ class Descent:
     def _move(
         self, theta: FloatArray, block: int, place: slice, gradient: FloatArray
     ) -> FloatArray:
-        if self.classes:
+        if self.plan.task.classes:
             # A common move of all classes would change no prediction.
             gradient = gradient - gradient.mean(axis=-1, keepdims=True)
         step, old = self.step[place], theta[place].copy()
@@ -366,7 +347,7 @@ class Descent:
         shrunk = np.sign(target) * np.maximum(np.abs(target) - step * self.l1[place], 0)
         kept = 1 + step * self.ridge[place]
         if block in self.rough:  # the minimiser of the model of a step with the penalty Q
-            whole = self.blocks.places[block]
+            whole = self.plan.task.blocks.places[block]
             part = slice(place.start - whole.start, place.stop - whole.start)
             rough = self.rough[block][part]
             others = rough @ theta[whole] - rough[:, part] @ old
@@ -382,12 +363,13 @@ class Descent:
 class _Release:
     """Releases of the gradients of one model; the noise of some passes is drawn at once."""
 
-    def __init__(self, descent: Descent, release: NoisySum, rng: Generator) -> None:
-        self._release, self._rng, self._n_passes = release, rng, descent.n_passes
-        self._parts = len(descent.blocks) if descent.together else 1
-        self._width = math.prod(descent.classes)
-        factors = np.repeat(descent.noise_factor, descent.blocks.sizes).repeat(self._width)
-        self._lattice, stretch = descent.published
+    def __init__(self, plan: DescentPlan, release: NoisySum, rng: Generator) -> None:
+        self._release, self._rng, self._n_passes = release, rng, plan.task.passes
+        # With bounded rows one change bounds those of all blocks of a pass.
+        self._parts = 1 if plan.rows.bound is None else len(plan.task.blocks)
+        self._width = math.prod(plan.task.classes)
+        factors = np.repeat(1 / plan.rows.precision, plan.task.blocks.sizes).repeat(self._width)
+        self._lattice, stretch = plan.published()
         self._scale = stretch * factors
         self._add = self._lattice.adder(-SUM_BITS)
         self._passes = self._drawn()

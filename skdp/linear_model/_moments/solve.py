@@ -172,7 +172,13 @@ class Moments:
         r = np.ones(len(d))
         r[0] = sigma / max(_root_mean_square(d[0, x], sigma), 1e-300)
         r[-1] = sigma / max(_root_mean_square(d[x, -1], sigma), 1e-300)
-        r[1:-1] = _row_sizes(inner, sigma)
+        off = np.where(np.eye(len(inner), dtype=bool), 0.0, inner)
+        weight, inside = off > 0, np.ones(len(inner))
+        for _ in range(20 * (len(inner) > 1)):
+            fit = (weight * (sigma / np.where(weight, off, 1.0)) / inside).sum(axis=1)
+            mean = fit / np.maximum(weight.sum(axis=1), 1)
+            inside = np.sqrt(inside * np.where(weight.any(axis=1), mean, inside))
+        r[1:-1] = inside
         if np.isnan(matrix[-1, -1]):
             matrix[-1, -1] = 1.0  # not released: its upper bound
         scaled = d if self.is_scaled and intercept else None
@@ -181,17 +187,6 @@ class Moments:
 
 def _root_mean_square(values: FloatArray, otherwise: float) -> float:
     return float(np.sqrt(np.mean(values**2))) if values.size else otherwise
-
-
-def _row_sizes(d: FloatArray, sigma: float) -> FloatArray:
-    """Return r with d_ij about sigma / (r_i r_j) off the diagonal."""
-    r = np.ones(len(d))
-    off = np.where(np.eye(len(d), dtype=bool), 0.0, d)
-    for _ in range(20 * (len(d) > 1)):
-        weight = off > 0
-        fit = (weight * (sigma / np.where(weight, off, 1.0)) / r).sum(axis=1)
-        r = np.sqrt(r * np.where(weight.any(axis=1), fit / np.maximum(weight.sum(axis=1), 1), r))
-    return r
 
 
 # Moments of scaled columns

@@ -76,27 +76,20 @@ def sums_noise(
     need alone. If ``apart`` > 0, the last of several columns and the count have this share of
     epsilon, and noise of their own.
     """
+    k, counted = len(sums.columns), sums.is_counted
+    ball: NormBall = SquaresBall(k, counted)
     if apart:
-        split = _last_apart(len(sums.columns), sums.is_counted, apart)
-        return KNorm().calibrate(Sensitivity(split, moved, neighbors), epsilon=epsilon)
-    ball: NormBall = SquaresBall(len(sums.columns), sums.is_counted)
-    if sums.blocks:
+        last = *range(counted), counted + k - 1, counted + 2 * k - 1
+        others = tuple(np.delete(np.arange(counted + 2 * k), last).tolist())
+        # The records (z, 2 z^2 - 1) of a number, with both signs, span a square.
+        rest = LpBall(len(others), p=math.inf) if counted else SquaresBall(k - 1)
+        ball = SumBall((SquaresBall(1, counted), rest), (apart, 1 - apart), (last, others))
+    elif sums.blocks:
         needed = sums_deviation(sums, 1.0)
         share = needed / (needed + math.sqrt(2) * len(sums.blocks))
         parts = ball, LpBall(sums.n_levels, p=1.0)
         ball = SumBall(parts, (share, (1 - share) / len(sums.blocks)))
     return KNorm().calibrate(Sensitivity(ball, moved, neighbors), epsilon=epsilon)
-
-
-def _last_apart(columns: int, counted: bool, share: float) -> SumBall:
-    """Return a ball for the sums of several columns and their squares, the last one by itself."""
-    every, last = np.arange(counted + 2 * columns), counted + columns - 1
-    own = [*range(counted), last, len(every) - 1]
-    others = np.delete(every, own)
-    # The records (z, 2 z^2 - 1) of a number, with both signs, span a square.
-    rest = LpBall(len(others), p=math.inf) if counted else SquaresBall(columns - 1)
-    index = tuple(own), tuple(others.tolist())
-    return SumBall((SquaresBall(1, counted), rest), (share, 1 - share), index)
 
 
 def usual_share(needed: float) -> float:

@@ -189,7 +189,7 @@ class CoordinateDescent:
             # Muthukrishnan & Kalyani 2023, appendix D: C_j = C sqrt(M_j / sum M).
             clip = self._clip(blocks.domain)
             unit = clip * np.sqrt(curvature / curvature[blocks.free].sum())
-            slope = residual if kind.is_regression else logistic_slope
+            slope = residual if kind.is_regression else slope
         elif kind.is_regression:
             bound = residual_bound(plan, scaling) if is_auto(params.clip) else WHOLE_RANGE
             unit, slope = np.full(blocks.dim, bound), clipped_residual(bound)

@@ -116,7 +116,7 @@ class DescentTask(Task):
 
     @property
     def classes(self) -> tuple[int, ...]:
-        """The last axis of the coordinates: the classes of a joint model, or nothing."""
+        """The last axis of the coordinates: the classes of a joint model, if it is one."""
         return (self.n_classes,) if self.joint else ()
 
     @property

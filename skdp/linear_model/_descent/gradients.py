@@ -261,16 +261,11 @@ _FINE_ROUNDER = 1.5 * 2.0 ** (52 - GRAM_BITS)
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """All moves of the coordinates of one model so far, in their order.
+    """All moves of the coordinates of one model so far, in their order."""
 
-    ``model`` is a number that other models do not have. ``changes`` holds blocks of coordinates and
-    the changes of these, (size, *classes). ``classes`` is the number of classes of a joint model,
-    or nothing.
-    """
-
-    model: int
-    changes: list[tuple[int, FloatArray]]
-    classes: tuple[int, ...] = ()
+    model: int  # a number that other models do not have
+    changes: list[tuple[int, FloatArray]]  # blocks, and the changes of their coordinates
+    classes: tuple[int, ...] = ()  # the number of classes of a joint model
 
     def __reduce__(self) -> tuple[Any, ...]:
         # One long array is sent to workers faster than many short ones.
@@ -392,20 +387,18 @@ class ScaledRows:
 
     def along(self, block: int, change: FloatArray) -> FloatArray:
         """Return the change of predictors for a change of a block's coordinates."""
-        if block >= self.blocks.first_levels:
-            terms, (levels, table) = change.T, self._levels(block)
-            if table is not None:  # a matrix product does not define the last bits
-                terms = row_products(table, np.atleast_2d(terms)).T.reshape(*terms.shape[:-1], -1)
-            return terms.take(levels, axis=-1)
-        column = self._column(block)
-        return np.asarray(np.multiply.outer(change[0], column, dtype=np.float64))
+        if block < self.blocks.first_levels:
+            column = self._column(block)
+            return np.asarray(np.multiply.outer(change[0], column, dtype=np.float64))
+        terms, (levels, table) = change.T, self._levels(block)
+        if table is not None:  # a matrix product does not define the last bits
+            terms = row_products(table, np.atleast_2d(terms)).T.reshape(*terms.shape[:-1], -1)
+        return terms.take(levels, axis=-1)
 
     def _column(self, block: int) -> NDArray[np.float32]:
-        """Return the numbers of a block, or ones for the intercept, (n,)."""
         if block < self.blocks.intercept:
             return np.broadcast_to(np.float32(1.0), len(self.target))
-        column: NDArray[np.float32] = self.numbers[block - self.blocks.intercept]
-        return column
+        return np.asarray(self.numbers[block - self.blocks.intercept])
 
     def _levels(self, block: int) -> tuple[NDArray[Any], FloatArray | None]:
         column = block - self.blocks.first_levels
@@ -536,8 +529,7 @@ class Gradients:
             each = [in_units(sums(state, rows, slopes[..., rows])) for rows in slices]
             return np.asarray(np.sum(each, axis=0))
 
-        total: Exact = exact_sum(self.kept, part)
-        return total
+        return np.asarray(exact_sum(self.kept, part))
 
 
 def _truncate(slopes: FloatArray) -> None:

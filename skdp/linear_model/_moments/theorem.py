@@ -47,11 +47,11 @@ class FirstChange:
         squares = [*range(target + 2, sums.dim), target + 1]
         if groups == numbers:
             ball: NormBall = SquaresBall(numbers + 1, sums.is_counted)
-            found = [(ball, (*means, *squares))]
+            parts = [(ball, (*means, *squares))]
         else:  # one sum of the squares of several numbers
             large = LpBall(groups, p=math.inf, radius=numbers / groups)
             pair: NormBall = LpBall(2, p=math.inf) if sums.is_counted else SquaresBall(1)
-            found = [
+            parts = [
                 (LpBall(len(means) - 1, p=math.inf), tuple(means[:-1])),
                 (large, tuple(squares[:-1])),
                 (pair, (target, target + 1)),
@@ -61,8 +61,8 @@ class FirstChange:
             # one falls and one rises.
             radius = 1 / records_changed(self.neighbors) if len(columns) == 1 else 1.0
             places = tuple((columns + head - 1).tolist())
-            found.append((LpBall(len(columns), p=1, radius=radius), places))
-        return found
+            parts.append((LpBall(len(columns), p=1, radius=radius), places))
+        return parts
 
     def radius_in(self, ball: NormBall) -> float:
         """Return a bound on the gauge of any change."""
@@ -103,7 +103,7 @@ def cross_parts(layout: MomentLayout) -> list[tuple[NormBall, tuple[int, ...]]]:
     l1 ball those of a column of levels, which has one indicator.
     """
     numbers = (0, *layout.numbers.tolist())
-    blocks = [(LpBall(len(own), p=1), tuple(own.tolist())) for own in layout.block_columns]
+    blocks = [(LpBall(len(at), p=1), tuple(at.tolist())) for at in layout.block_columns]
     return [(LpBall(len(numbers), p=math.inf), numbers), *blocks]
 
 
@@ -169,5 +169,5 @@ def moment_ball(domain: Domain, neighbors: str) -> MomentBall | RadialMomentBall
     columns = tuple(range(q))
     layout = MomentLayout(q, columns, target_square=True, neighbors=neighbors, shifted=False)
     # Rounding to the grid may move a row out of the domain by up to this.
-    moved = math.sqrt(q) * 2.0 ** -(NUMBER_BITS + 1)
-    return RadialMomentBall(layout, float(domain.radius or 0.0) / row_unit(domain) + moved)
+    rounding = math.sqrt(q) * 2.0 ** -(NUMBER_BITS + 1)
+    return RadialMomentBall(layout, float(domain.radius or 0.0) / row_unit(domain) + rounding)

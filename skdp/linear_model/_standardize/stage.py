@@ -62,8 +62,8 @@ def sums_deviation(sums: ColumnSums, moved: float) -> float:
     The counts of levels are left out.
     """
     ball = SquaresBall(len(sums.columns), sums.is_counted)
-    own = float(ball.variance()[int(sums.is_counted)])
-    return moved * math.sqrt((ball.dim + 1) * (ball.dim + 2) * own)
+    variance = float(ball.variance()[int(sums.is_counted)])
+    return moved * math.sqrt((ball.dim + 1) * (ball.dim + 2) * variance)
 
 
 def sums_noise(
@@ -125,8 +125,9 @@ class SpreadRule:
 
     def centre(self, mean: FloatArray, noise: FloatArray | float) -> FloatArray:
         """Return shrunk means (James & Stein's shrinkage)."""
-        own = np.square(noise)
-        return mean if math.isinf(self.prior) else mean * (self.prior / (self.prior + own))
+        if math.isinf(self.prior):
+            return mean
+        return mean * (self.prior / (self.prior + np.square(noise)))
 
     def variance(self, variance: FloatArray, noise: FloatArray | float) -> FloatArray:
         """Return noisy variances within the limits of the rule."""

@@ -2,17 +2,306 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Real
 from typing import Any, ClassVar
 
-from skdp.linear_model._descent.algorithm import CoordinateDescent, FittedDescent
-from skdp.linear_model._descent.plan import LOGISTIC, SQUARED
+import numpy as np
+from numpy.random import Generator
+
+from skdp.domain import Domain
+from skdp.linear_model._descent.advice import (
+    DescentPlan,
+    DescentTask,
+    may_be_joint,
+    plan_descent,
+    stage_sums,
+)
+from skdp.linear_model._descent.gradients import (
+    Blocks,
+    Gradients,
+    Scaling,
+    clipped_residual,
+    keep_scaled,
+    logistic_slope,
+    residual,
+)
+from skdp.linear_model._descent.solve import (
+    FARTHEST,
+    LOGISTIC,
+    SQUARED,
+    WHOLE_RANGE,
+    Descent,
+    Kind,
+    curvatures,
+    joint_kind,
+    penalties,
+    release_stage,
+    residual_bound,
+    roughness,
+    scaling_of,
+)
 from skdp.linear_model._shared.base import (
     Algorithm,
     PrivateClassifier,
     PrivateLinearModel,
     PrivateRegressor,
+    Solution,
     with_parameters,
 )
+from skdp.linear_model._shared.gram import exact_sums, row_unit
+from skdp.linear_model._shared.task import Progress, Records, Task
+from skdp.linear_model._standardize.stage import check_scaling_share
+from skdp.linear_model.validation import is_auto
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_choice, check_count, check_flag, check_interval, fail
+
+Model = tuple[FloatArray, FloatArray]  # coefficients and intercepts
+
+PENALTIES = ("auto", "l1", "l2", "elasticnet", "none")
+ORDERS = ("cyclic", "random", "greedy")
+# Each pass keeps a model in history_, and has its share of the budget.
+_MOST_PASSES = 10**6
+_AUTO = 'Or give "auto".'
+# Range of parameters whose products stay within the range of floats.
+_MOST, _LEAST = 1e30, 1e-30
+# Outside of these, units of gradients and their squares could be 0 or infinite.
+_LEAST_UNIT, _MOST_UNIT = 1e-60, 1e60
+
+
+class FittedDescent:
+    """Attributes that coordinate descent adds."""
+
+    history_: list[Progress]
+
+
+@dataclass(frozen=True, eq=False)
+class CoordinateDescent:
+    """Noisy coordinate descent of a kind of loss with the parameters of an estimator."""
+
+    kind: Kind
+    params: Any
+
+    def check(self, delta: float) -> None:
+        """Raise an error unless the parameters are valid."""
+        params, limits = self.params, (_LEAST, _MOST, "both")
+
+        def check_unless_auto(check: Callable[..., object], name: str, *rules: Any) -> None:
+            if not is_auto(getattr(params, name)):
+                check(name, getattr(params, name), *rules)
+
+        if params.penalty is not None:
+            check_choice("penalty", params.penalty, PENALTIES, "None stands for no penalty.")
+        check_unless_auto(check_interval, "alpha", 0.0, _MOST, "both", _AUTO)
+        check_interval("l1_ratio", params.l1_ratio, 0.0, 1.0)
+        check_unless_auto(check_count, "n_passes", 1, _AUTO, _MOST_PASSES)
+        check_unless_auto(check_interval, "step_size", *limits, _AUTO)
+        if params.clip is not None:
+            check_unless_auto(check_interval, "clip", *limits, "None clips least. " + _AUTO)
+        check_choice("order", params.order, ORDERS)
+        check_scaling_share(params.scaling_share)
+        check_flag("average", params.average)
+        if not isinstance(params.verbose, bool):
+            check_count("verbose", params.verbose, 0)
+        if params.callback is not None and not callable(params.callback):
+            raise fail("callback", "be None or a function of a Progress", type(params.callback))
+
+    def plan(self, task: Task) -> DescentPlan:
+        """Choose the releases and calibrate their noise, from public information only."""
+        params, clip, share = self.params, self.params.clip, self.params.scaling_share
+        # Other penalties are defined on the encoded columns, which leave out first levels.
+        all_levels = is_auto(params.penalty) and task.design.intercept
+        blocks = Blocks(task.design.domain, task.design.intercept, all_levels)
+        if isinstance(clip, Real) and any(table is not None for table in blocks.tables):
+            rule = 'be "auto" or None for a domain with splines'
+            raise fail("clip", rule, clip, "A record changes several of their coefficients.")
+        if isinstance(clip, Real) and not _LEAST_UNIT <= self._clip(blocks.domain) <= _MOST_UNIT:
+            rule = f"be {_LEAST_UNIT:g} to {_MOST_UNIT:g} times half the width of the target"
+            raise fail("clip", rule, clip, "It is in units of the target. " + _AUTO)
+        descent = DescentTask(
+            **vars(task),
+            blocks=blocks,
+            mechanism=params.mechanism,
+            share=None if is_auto(share) else float(share),
+            n_passes=None if is_auto(params.n_passes) else int(params.n_passes),
+            order=params.order,
+            clips=not is_auto(clip),
+        )
+        is_joint = may_be_joint(params.order, params.mechanism, task.delta)
+        if task.n_models > 1 and is_joint and not isinstance(clip, Real):
+            descent = replace(descent, n_models=1, n_classes=task.n_models)
+        if params.start is not None:
+            self._starts(descent)  # raises an error before anything is spent
+        sums = None if share == 0 else stage_sums(blocks, self.kind.is_regression, task.n)
+        plan = plan_descent(descent, sums)
+        # These raise an error if 53-bit floats cannot keep the guarantee.
+        plan.published()
+        if plan.stage is not None:
+            plan.stage_published()
+        return plan
+
+    def sums(self, plan: DescentPlan, records: Records) -> Any:
+        """Return the records, the sums of a scaling stage or None, and scaled rows or None."""
+        if plan.stage is not None:
+            return records, plan.stage.sums.exact(*exact_sums(records.rows)), None
+        return records, None, keep_scaled(records.rows, plan.task.blocks, scaling_of(plan, None))
+
+    def release(self, plan: DescentPlan, sums: Any, rng: Generator) -> Solution:
+        """Release the scaling stage, and the gradients of every model."""
+        (records, exact, kept), task, blocks = sums, plan.task, plan.task.blocks
+        scaling = scaling_of(plan, None if exact is None else release_stage(plan, exact, rng))
+        if kept is None:
+            kept = keep_scaled(records.rows, blocks, scaling)
+        descent, slope = self._descent(plan, scaling)
+        clips = descent.unit if isinstance(self.params.clip, Real) else None
+        releases = {release.name: release for release in plan.releases}
+        models: list[Model] = []
+        history: list[Progress] = []
+        for k, label in enumerate((None,) if task.joint else records.models):
+            watch = partial(self._watch, task, scaling, history, k)
+            facts = label, slope, clips, records.label_weights, task.classes
+            gradients = Gradients(kept, blocks, *facts)
+            theta = descent.run(gradients, self._start(task, scaling, k), releases, rng, watch)
+            models.append(_encoded_model(blocks, scaling, theta))
+        passes = [progress.n_pass for progress in history]
+        attributes: dict[str, Any] = {
+            "history_": history,
+            "n_iter_": max(passes),
+            # Only a callback can end a descent before all planned passes.
+            "converged_": sum(n == task.passes for n in passes) == task.n_models,
+        }
+        if task.joint:
+            attributes["normalizer_"] = task.joint.normalizer
+        coef, intercept = (np.concatenate(part) for part in zip(*models, strict=True))
+        return Solution(coef, intercept, attributes)
+
+    @np.errstate(all="ignore")  # penalties and steps may overflow
+    def _descent(self, plan: DescentPlan, scaling: Scaling) -> tuple[Descent, Any]:
+        """Return the descent, and the derivative of the loss in units of its bound."""
+        task, blocks, joint, params = plan.task, plan.task.blocks, plan.task.joint, self.params
+        kind = joint_kind(joint) if joint else self.kind
+        curvature = curvatures(blocks, scaling, kind)
+        unit = np.ones(blocks.dim)
+        slope: Any = joint or logistic_slope
+        if isinstance(params.clip, Real):
+            # Muthukrishnan & Kalyani 2023, appendix D: C_j = C sqrt(M_j / sum M).
+            clip = self._clip(blocks.domain)
+            unit = clip * np.sqrt(curvature / curvature[blocks.free].sum())
+            slope = residual if kind.is_regression else slope
+        elif kind.is_regression:
+            bound = residual_bound(plan, scaling) if is_auto(params.clip) else WHOLE_RANGE
+            unit, slope = np.full(blocks.dim, bound), clipped_residual(bound)
+        alpha = None if is_auto(params.alpha) else float(params.alpha)
+        penalty, l1_ratio = params.penalty or "none", float(params.l1_ratio)
+        l1, ridge = penalties(plan, scaling, kind, unit, penalty, alpha, l1_ratio)
+        rough = roughness(blocks, scaling, ridge) if penalty == "auto" else {}
+        for block in rough:
+            ridge[blocks.places[block]] = 0.0
+        size = kind.step if is_auto(params.step_size) else float(params.step_size)
+        step = np.where(blocks.free, size / curvature, 0.0)
+        shape = (blocks.dim, *(1 for _ in task.classes))
+        descent = Descent(
+            plan,
+            unit=unit.reshape(shape),
+            step=step.reshape(shape),
+            l1=l1.reshape(shape),
+            ridge=ridge.reshape(shape),
+            average=bool(params.average),
+            rough=rough,
+        )
+        return descent, slope
+
+    def _clip(self, domain: Domain) -> float:
+        """Return the number ``clip`` in units of the gradients, for targets in [-1, 1]."""
+        clip = float(self.params.clip)
+        if not self.kind.is_regression:
+            return clip
+        low, high = domain.decode_target([-1.0, 1.0]).tolist()
+        return clip / float(high / 2 - low / 2)
+
+    def _watch(
+        self,
+        task: DescentTask,
+        scaling: Scaling,
+        history: list[Progress],
+        model: int,
+        done: int,
+        theta: FloatArray,
+    ) -> bool:
+        """Add a pass to the history; return whether the callback ends the descent."""
+        encoded = _encoded_model(task.blocks, scaling, theta)
+        coef, intercept = self._decoded(task.blocks.domain, *encoded)
+        one = (coef, intercept) if task.joint else (coef[0], float(intercept[0]))
+        progress = Progress(model, task.n_models, done, task.passes, *one)
+        history.append(progress)
+        if self.params.verbose:
+            progress.show()
+        callback = self.params.callback
+        try:
+            return callback is not None and bool(callback(progress))
+        except BaseException as error:
+            note = "The callback had seen the coefficients after every pass up to this one."
+            error.add_note(note)
+            raise
+
+    def _start(self, task: DescentTask, scaling: Scaling, model: int) -> FloatArray:
+        """Return the coordinates at which the descent of a model begins."""
+        blocks = task.blocks
+        shape = (blocks.dim, *task.classes)
+        if self.params.start is None:
+            theta = np.zeros(shape)
+            theta[: blocks.intercept] = scaling.target_centre
+            return theta
+        coef, intercept = self._starts(task)[model]
+        coef[:, list(blocks.numbers)] *= row_unit(blocks.domain)
+        coef, intercept = scaling.scaler(blocks).apply(coef, intercept)
+        return blocks.of_model(coef.T, intercept).reshape(shape)
+
+    def _starts(self, task: DescentTask) -> list[Model]:
+        """Return the user's ``start`` as models of the encoded columns."""
+        domain, each = task.blocks.domain, (task.n_models, task.n_classes)
+        rule = (
+            "be None or a pair of coefficients and intercept of coef_'s shape, at most 2^20 in"
+            " the units of numbers and targets scaled to [-1, 1]"
+        )
+        remedy = "Give one row per model or class, such as (coef_, intercept_) of a public model."
+        try:
+            coef, intercept = (np.asarray(part, dtype=float) for part in self.params.start)
+            coef = coef.reshape(*each, domain.n_encoded)
+            intercept = intercept.reshape(each)
+        except (TypeError, ValueError):
+            raise fail("start", rule, None, remedy) from None
+        with np.errstate(all="ignore"):
+            pairs = zip(coef, intercept, strict=True)
+            models = [self._encoded(domain, *pair) for pair in pairs]
+        # The comparison also rejects NaN.
+        if not all(np.abs(np.append(*model)).max() <= FARTHEST for model in models):
+            raise fail("start", rule, None, remedy)
+        return models
+
+    def _decoded(self, domain: Domain, coef: FloatArray, intercept: FloatArray) -> Model:
+        return domain.decode_coef(coef, intercept, regression=self.kind.is_regression)
+
+    def _encoded(self, domain: Domain, coef: FloatArray, intercept: FloatArray) -> Model:
+        """Invert `_decoded`, which is affine."""
+        zeros, none, one = np.zeros_like(coef), np.zeros(len(coef)), np.ones(len(coef))
+        zero, constant = self._decoded(domain, zeros, none)
+        slopes, _ = self._decoded(domain, zeros + 1, none)
+        _, unit = self._decoded(domain, zeros, one)
+        coef = (coef - zero) / (slopes - zero)
+        rest = intercept - self._decoded(domain, coef, none)[1]
+        return coef, rest / (unit - constant)
+
+
+def _encoded_model(blocks: Blocks, scaling: Scaling, theta: FloatArray) -> Model:
+    """Return coefficients (classes, n_encoded) and intercepts (classes,) of the encoded columns."""
+    coef, intercept = blocks.of_columns(theta)
+    models = np.atleast_2d(coef.T), np.atleast_1d(intercept)
+    encoded, rest = scaling.scaler(blocks).undo(*models)
+    encoded[:, list(blocks.numbers)] /= row_unit(blocks.domain)
+    return encoded, rest
 
 
 @with_parameters

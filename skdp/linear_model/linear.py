@@ -14,26 +14,27 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.domain.domain import Domain, subset
 from skdp.linear_model._inference.estimate import NoisyEquations, estimate, user_units
 from skdp.linear_model._inference.table import Inference
-from skdp.linear_model._moments.moments import Moments
-from skdp.linear_model._moments.postprocess import (
+from skdp.linear_model._moments.advice import NAMES, MomentPlan, ScaledMoments, plan_moments
+from skdp.linear_model._moments.solve import (
     RECIPES,
     SHRINK,
     SHRINK_IN_BALL,
+    Moments,
     coefficient_covariance,
+    pooled,
+    prior_of,
+    scalers,
     solve,
 )
-from skdp.linear_model._moments.rules import check_mechanism, plan_moments
 from skdp.linear_model._shared.base import Algorithm, PrivateRegressor, Solution, with_parameters
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import row_unit
+from skdp.linear_model._shared.gram import exact_both, release_exact, row_unit
 from skdp.linear_model._shared.task import Records, Task
+from skdp.linear_model._standardize.stage import Scaler
 from skdp.noise.matrix import MatrixNoise
-from skdp.privacy import Guarantee
 from skdp.trusted.arrays import FloatArray
+from skdp.trusted.ball import NormBall
 from skdp.trusted.checks import check_choice, fail
-
-# The penalty on differences of neighbouring coefficients of a spline, in units of the domain's.
-SMOOTH = 0.05
 
 
 class FittedMoments:
@@ -49,30 +50,50 @@ class FittedMoments:
 class FunctionalMechanism:
     """The functional mechanism with the parameters of :class:`DPLinearRegression`."""
 
-    asked: Any
+    params: Any
 
     def check(self, delta: float) -> None:
         """Raise an error unless the parameters are valid."""
-        check_mechanism(self.asked.mechanism)
-        if isinstance(self.asked.postprocess, str):
-            check_choice("postprocess", self.asked.postprocess, RECIPES)
-        elif not callable(self.asked.postprocess):
-            rule = f"be one of {sorted(RECIPES)} or a function"
-            raise fail("postprocess", rule, self.asked.postprocess)
+        mechanism, postprocess = self.params.mechanism, self.params.postprocess
+        if isinstance(mechanism, str):
+            check_choice("mechanism", mechanism, NAMES)
+        elif isinstance(mechanism, type) or not (
+            isinstance(mechanism, NormBall) or hasattr(mechanism, "calibrate")
+        ):
+            remedy = "Or a norm ball, or an object with calibrate(sensitivity, *, epsilon, delta)."
+            raise fail("mechanism", f"be one of {sorted(NAMES)}", mechanism, remedy)
+        if isinstance(postprocess, str):
+            check_choice("postprocess", postprocess, RECIPES)
+        elif not callable(postprocess):
+            raise fail("postprocess", f"be one of {sorted(RECIPES)} or a function", postprocess)
 
-    def plan(self, task: Task) -> Any:
-        """Choose the moments, and calibrate their noise, from public information only."""
-        return plan_moments(task, self.asked.mechanism)
+    def plan(self, task: Task) -> MomentPlan:
+        """Choose the moments and their noise, from public information only."""
+        return plan_moments(task, self.params.mechanism)
 
-    def sums(self, plan: Any, records: Records) -> Any:
-        """Return the exact sums of the first stage, and the rows for a second stage."""
-        return plan.sums(records.rows), records
+    def sums(self, plan: MomentPlan, records: Records) -> Any:
+        """Return the records, and the exact sums of the first release."""
+        return records, plan.sums(records.rows)
 
-    def release(self, plan: Any, sums: Any, rng: Generator) -> Solution:
+    def release(self, plan: MomentPlan, sums: Any, rng: Generator) -> Solution:
         """Release the moments, and return the coefficients that they give."""
-        exact, records = sums
+        records, exact = sums
+        rows, design = records.rows, records.design
+        names = ("1", *design.domain.encoded_names(), "target")
+        if isinstance(plan, ScaledMoments):
+            scaling, products, every = plan.releases
+            seen = plan.first.release(scaling, exact, rng)
+            box, scaler = scalers(plan, seen)
+            cross, statistic = exact_both(rows, box.place, plan.layout, scaler.place)
+            crossed = release_exact(products, cross, rng)
+            released = release_exact(every, statistic, rng)
+            moments = pooled(plan, seen, box, scaler, crossed, released, names)
+        else:
+            released = release_exact(plan.releases[0], exact, rng)
+            has_features = plan.layout.n_rows > 2
+            moments = Moments.of(plan, released, names if has_features else ("1", "target"))
         # The solver may call a function of the user. Its errors get the note on the budget.
-        return self.solve(records.design, plan.release(exact, records.rows, rng))
+        return self.solve(design, moments)
 
     def solve(self, design: Design, moments: Moments) -> Solution:
         """Return the coefficients that moments give; 0 for columns without moments."""
@@ -80,36 +101,22 @@ class FunctionalMechanism:
         shrink = SHRINK_IN_BALL if domain.is_ball else SHRINK
         noisy = moments.noisy(design.intercept or len(moments.names) == 2, shrink)
         if noisy.deviation is not None:
-            noisy = replace(noisy, prior=_prior(design))
-        found = solve(self.asked.postprocess, noisy)
+            noisy = replace(noisy, prior=prior_of(design))
+        solution, inverse = solve(self.params.postprocess, noisy)
         deviation = moments.deviation / moments.n_records
-        spread = coefficient_covariance(noisy, deviation, moments.own_square, found)
-        encoded, spread = moments.to_encoded(found.theta, spread)
-        theta = np.zeros(domain.n_encoded + 1)
-        theta[: len(encoded)] = encoded
-        theta[1:] /= row_unit(domain)
-        deviations, correlations = _deviations(domain, spread)
+        spread = coefficient_covariance(noisy, deviation, moments.own_square, solution, inverse)
+        scaler = Scaler(moments.centre[1:], moments.scale[1:])
+        coef, intercept = scaler.undo(solution[None, 1:], solution[:1])
+        theta = np.zeros(domain.n_encoded)
+        theta[: coef.shape[1]] = coef[0]
+        deviations, correlations = _deviations(domain, scaler.undo_covariance(spread))
         attributes = {
             "moments_": moments,
             "intercept_std_": float(deviations[0]),
             "coef_std_": deviations[1:] / row_unit(domain),
             "coef_corr_": correlations[1:, 1:],
         }
-        return Solution(theta[None, 1:], theta[:1], attributes)
-
-
-def _prior(design: Design) -> FloatArray | None:
-    """Return the covariance of coefficients before the release; None for the unit matrix.
-
-    Neighbouring coefficients of a spline are similar. Their mean variance is 1.
-    """
-    found, shift = np.eye(design.domain.n_encoded), int(design.intercept)
-    for block, penalty in zip(design.blocks, design.penalties, strict=True):
-        if penalty is not None:
-            own = np.linalg.inv((1 - SMOOTH) * np.eye(len(penalty)) + SMOOTH * penalty)
-            at = slice(block.start - shift, block.stop - shift)
-            found[at, at] = own * (len(own) / np.trace(own))
-    return found if any(penalty is not None for penalty in design.penalties) else None
+        return Solution(theta[None] / row_unit(domain), intercept, attributes)
 
 
 def _deviations(domain: Domain, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -127,11 +134,11 @@ def _deviations(domain: Domain, spread: FloatArray) -> tuple[FloatArray, FloatAr
     greatest = np.abs(rows).max(axis=0)
     rows = rows / np.where(greatest > 0, greatest, 1.0)
     covariance = rows.T @ spread @ rows
-    own = np.sqrt(np.diag(covariance))
-    unit = np.where(own > 0, own, 1.0)
+    deviations = np.sqrt(np.diag(covariance))
+    unit = np.where(deviations > 0, deviations, 1.0)
     correlations = covariance / unit / unit[:, None]
     np.fill_diagonal(correlations, 1.0)
-    return greatest * own, correlations
+    return greatest * deviations, correlations
 
 
 NOTES = (
@@ -139,37 +146,6 @@ NOTES = (
     "The intervals contain the sampling error and the noise. They assume that the errors have one"
     " variance, that rows are independent and that the bounds of the domain clip hardly any value.",
 )
-
-
-def inference_of(moments: Moments | None, design: Design, guarantee: Guarantee) -> Inference:
-    """Return the inference that follows from released moments.
-
-    Raises
-    ------
-    ValueError
-        If the moments are scaled, their noise is correlated or rows are not independent.
-    """
-    remedy = "Give the records: infer(X, y, epsilon=1.0)."
-    if guarantee.unit == "person":
-        rule = "be given: standard errors follow from moments of rows only, not of persons"
-        raise fail("X", rule, remedy=remedy)
-    if moments is None or moments.is_scaled or not isinstance(moments.noise, MatrixNoise):
-        rule = (
-            "be given: standard errors follow only from moments in the units of the domain, with"
-            " uncorrelated noise"
-        )
-        remedy += ' Or fit with mechanism="matrix", which is for models of from_moments, too.'
-        raise fail("X", rule, remedy=remedy)
-    n, own = moments.n_records, moments.own_square
-    matrix, deviation = moments.gram / n, moments.deviation / n
-    if not design.intercept:
-        matrix, deviation, own = matrix[1:, 1:], deviation[1:, 1:], np.zeros_like(own[1:])
-    # Of w'Nu for the difference of two Wishart matrices, which have d + 1 degrees of freedom.
-    excess = 6 / (moments.layout.n_rows + 1)
-    found = estimate(NoisyEquations(matrix, deviation**2, own, n, excess))
-    units = user_units(design.domain, design.intercept)
-    known = None if moments.layout.adds else round(moments.n_records)
-    return replace(Inference.of(found, *units, design.domain, NOTES), n_records=known)
 
 
 @with_parameters
@@ -245,7 +221,7 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
     >>> bool(model.score(X, y) > 0.95)
     True
     >>> from skdp.trusted import overview
-    >>> [(own.name, round(own.epsilon, 2)) for own in overview(model.releases_, model.public_)]
+    >>> [(line.name, round(line.epsilon, 2)) for line in overview(model.releases_, model.public_)]
     [('scaling', 0.05), ('cross', 0.24), ('moments', 0.71)]
     >>> other = model.from_moments(["x0"], target="x1")  # costs nothing
     >>> other.guarantee_ is model.guarantee_
@@ -264,9 +240,37 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
         self.moments_ = replace(solution.attributes["moments_"], noise=self.noise_)
 
     def _released_inference(self) -> Inference:
-        moments = getattr(self, "moments_", None)
+        """Return the inference that follows from the released moments.
+
+        Raises
+        ------
+        ValueError
+            If the moments are scaled, their noise is correlated or rows are not independent.
+        """
+        remedy = "Give the records: infer(X, y, epsilon=1.0)."
+        if self.guarantee_.unit == "person":
+            rule = "be given: standard errors follow from moments of rows only, not of persons"
+            raise fail("X", rule, remedy=remedy)
+        moments: Moments | None = getattr(self, "moments_", None)
+        if moments is None or moments.is_scaled or not isinstance(moments.noise, MatrixNoise):
+            rule = (
+                "be given: standard errors follow only from moments in the units of the domain,"
+                " with uncorrelated noise"
+            )
+            remedy += ' Or fit with mechanism="matrix", which is for models of from_moments, too.'
+            raise fail("X", rule, remedy=remedy)
+        n, design, own_square = moments.n_records, self._design, moments.own_square
+        matrix, deviation = moments.gram / n, moments.deviation / n
+        if not design.intercept:
+            matrix, deviation = matrix[1:, 1:], deviation[1:, 1:]
+            own_square = np.zeros_like(own_square[1:])
+        # Of w'Nu for the difference of two Wishart matrices, which have d + 1 degrees of freedom.
+        excess = 6 / (moments.layout.n_rows + 1)
+        estimates = estimate(NoisyEquations(matrix, deviation**2, own_square, n, excess))
+        units = user_units(design.domain, design.intercept)
         return replace(
-            inference_of(moments, self._design, self.guarantee_),
+            Inference.of(estimates, *units, design.domain, NOTES),
+            n_records=None if moments.layout.adds else round(n),
             guarantee=self.guarantee_,
             releases=self.releases_,
             public=self.public_,

@@ -73,7 +73,7 @@ _CLASSES = {
     "skdp.geometry.encoded_rows": "EncodedRowsBall SimplexBall",
     "skdp.geometry.moment_layout": "MomentLayout Sorts",
     "skdp.geometry.moments": "MomentBall NumbersBall RadialMomentBall SquaresBall",
-    "skdp.linear_model._moments.moments": "Moments",
+    "skdp.linear_model._moments.solve": "Moments",
     "skdp.linear_model._moments.theorem": "FirstChange",
     "skdp.linear_model._objective.clipping": "ClippingBounds",
     "skdp.linear_model._objective.profiles": "JointProfile RecordLoss SoftmaxRecord",

@@ -9,8 +9,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 from inner_descent import BOX_RADIUS, RADIUS
-from inner_descent import algorithm_module as _descent
 from inner_descent import gradients_module as _gradients
+from inner_descent import solve_module as _descent
 from inner_fits import GRAM_BITS, NUMBER_BITS, Design, Task, row_unit, whole_rows
 from inner_fits import gram_module as _gram
 from inner_moments import DESCENT, RowScaler, Scaler, moment_ball

@@ -10,9 +10,10 @@ import pytest
 from declared import SPLINES, whole
 from exact_gradient import LOSSES, distance, exact_gradient, penalised, problem
 from inner_descent import Blocks, RowBound, keep_scaled, plain_scaling
-from inner_descent import plan_module as descent_rules
+from inner_descent import solve_module as descent_rules
 from inner_fits import Design, Task, exact_cross, exact_sums
 from inner_moments import RowScaler, ScaledMoments, Scaler, posterior
+from inner_moments import solve_module as moments
 from inner_objective import certified_gradient
 from inner_objective import problem_module as hessian
 from scipy.interpolate import BSpline
@@ -32,7 +33,6 @@ from skdp import (
 )
 from skdp.domain.splines import GRID, STEPS
 from skdp.geometry.moments import MomentBall, MomentLayout
-from skdp.linear_model import linear as moments
 from skdp.mechanisms import Sensitivity
 from skdp.rows.memory import MemoryRows
 

@@ -1,41 +1,46 @@
 """Inner parts of coordinate descent that tests look at: a move changes a line here."""
 
 # ruff: noqa: F401
-from skdp.linear_model._descent import algorithm as algorithm_module
+from skdp.linear_model import coordinate_descent as algorithm_module
+from skdp.linear_model._descent import advice as plan_module
 from skdp.linear_model._descent import gradients as gradients_module
-from skdp.linear_model._descent import plan as plan_module
-from skdp.linear_model._descent.algorithm import FARTHEST, Descent
+from skdp.linear_model._descent import solve as solve_module
+from skdp.linear_model._descent.advice import (
+    BOX_RADIUS,
+    DescentPlan,
+    DescentStage,
+    DescentTask,
+    blocks_apart,
+    independent,
+    joint_slope,
+    may_be_joint,
+    plan_descent,
+    row_lengths,
+    stage_sums,
+    usual_square,
+)
 from skdp.linear_model._descent.gradients import (
-    RADIUS,
     SLOPE_BLOCKS,
     Blocks,
-    DescentStage,
     Gradients,
     Moves,
-    RowBound,
     Scaling,
     SoftmaxSlope,
     clipped_residual,
     keep_scaled,
     logistic_slope,
-    plain_scaling,
     residual,
-    usual_square,
 )
-from skdp.linear_model._descent.plan import (
-    BOX_RADIUS,
+from skdp.linear_model._descent.solve import (
+    FARTHEST,
     LOGISTIC,
     SQUARED,
-    DescentPlan,
-    DescentTask,
-    blocks_apart,
+    Descent,
     curvatures,
-    joint_slope,
-    may_be_joint,
     penalties,
-    plan_descent,
+    plain_scaling,
     residual_bound,
     roughness,
-    row_lengths,
     scaling_of,
 )
+from skdp.linear_model._descent.theorem import RADIUS, RowBound

@@ -1,13 +1,14 @@
 """Inner parts in which faults are planted for replay: a move changes a line here."""
 
 # ruff: noqa: F401
-from skdp.linear_model._descent.algorithm import Descent
+from skdp.linear_model import linear as linear_module
+from skdp.linear_model._descent.advice import DescentPlan
 from skdp.linear_model._descent.gradients import ScaledRows
-from skdp.linear_model._descent.plan import DescentPlan
+from skdp.linear_model._descent.solve import Descent
 from skdp.linear_model._inference.plan import InferencePlan
 from skdp.linear_model._inference.release import InferenceRelease
-from skdp.linear_model._moments import moments as moments_module
-from skdp.linear_model._moments.moments import ScaledMoments
+from skdp.linear_model._moments import advice as moments_module
+from skdp.linear_model._moments.advice import ScaledMoments
 from skdp.linear_model._objective import theorem as theorem_module
 from skdp.linear_model._objective.advice import KNormFamily
 from skdp.linear_model._objective.algorithm import ObjectivePerturbation

@@ -26,6 +26,7 @@ from inner_replay import (
     exact_gram,
     exact_sum,
     gram_module,
+    linear_module,
     moments_module,
     publish,
     theorem_module,
@@ -365,7 +366,7 @@ def the_noise_of_another_release_is_used(patch):
 
 @fault("flow", lambda: linear(n_public=10**6), "add_remove")
 def the_order_of_releases_depends_on_the_data(patch):
-    release, sums, held = moments_module.release_exact, ScaledMoments.sums, []
+    release, sums, held = linear_module.release_exact, ScaledMoments.sums, []
 
     def ordered(named, exact, rng):
         if named.name == "cross" and len(X) < held[0]:
@@ -376,7 +377,7 @@ def the_order_of_releases_depends_on_the_data(patch):
         held[:] = [rows.n]
         return sums(self, rows)
 
-    patch.setattr(moments_module, "release_exact", ordered)
+    patch.setattr(linear_module, "release_exact", ordered)
     patch.setattr(ScaledMoments, "sums", counted)
 
 
@@ -386,7 +387,8 @@ def the_number_of_passes_depends_on_the_data(patch):
 
     def shorter(self, gradients, *given):
         count = 1 + int(gradients.of_block(0)[0]) // 2**20 % 7
-        return run(replace(self, n_passes=count), gradients, *given)
+        task = replace(self.plan.task, n_passes=count)
+        return run(replace(self, plan=replace(self.plan, task=task)), gradients, *given)
 
     patch.setattr(Descent, "run", shorter)
 

@@ -25,7 +25,7 @@ from examples.benchmarks.shared import report
 from examples.benchmarks.shared.data import read
 from examples.benchmarks.shared.report import FloatArray
 from skdp import Domain
-from skdp.linear_model._moments.moments import MomentPlan
+from skdp.linear_model._moments.advice import MomentPlan
 from skdp.linear_model._shared.gram import exact_gram
 from skdp.rows import MemoryRows
 

@@ -27,8 +27,8 @@ from sklearn.model_selection import train_test_split
 from examples.benchmarks.shared import report
 from examples.benchmarks.shared.report import FloatArray
 from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression
-from skdp.linear_model._descent import algorithm as _algorithm
-from skdp.linear_model._descent import plan as _plan
+from skdp.linear_model import coordinate_descent as _algorithm
+from skdp.linear_model._descent import advice as _plan
 from skdp.linear_model.losses import Softmax
 
 SETS: dict[str, Callable[..., Any]] = {"digits": load_digits, "wine": load_wine, "iris": load_iris}

@@ -23,9 +23,10 @@ from examples.benchmarks.attacks.attack_report import (
     zeros,
 )
 from skdp import Domain, DPLinearRegression
-from skdp.linear_model._moments.moments import ScaledMoments
+from skdp.linear_model._moments.advice import ScaledMoments
+from skdp.linear_model._moments.theorem import RowScaler
 from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram
-from skdp.linear_model._standardize.stage import RowScaler, Scaler
+from skdp.linear_model._standardize.stage import Scaler
 from skdp.rows import MemoryRows
 
 

@@ -193,7 +193,7 @@ SCRIPT = """
 import time
 import numpy as np
 from skdp import Domain
-from skdp.linear_model._moments.rules import plan_moments
+from skdp.linear_model._moments.advice import plan_moments
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import Task
 columns, n, options = {what}

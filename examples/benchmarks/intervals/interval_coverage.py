@@ -25,9 +25,8 @@ from examples.benchmarks.shared.report import FloatArray
 from skdp import Domain
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentBall, MomentLayout
-from skdp.linear_model._moments.moments import MomentPlan, Moments
-from skdp.linear_model._moments.postprocess import solve
-from skdp.linear_model._moments.rules import plan_moments
+from skdp.linear_model._moments.advice import MomentPlan, plan_moments
+from skdp.linear_model._moments.solve import Moments, solve
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import GRAM_BITS, exact_statistic, release_exact
 from skdp.linear_model._shared.task import Task
@@ -77,7 +76,7 @@ class Method:
         names = tuple(map(str, range(plan.layout.n_rows)))
         released = release_exact(plan.releases[0], exact_statistic(plan.layout, gram), rng)
         moments = Moments.of(plan, released, names)
-        return solve("pinv", moments.noisy(intercept=True)).theta
+        return solve("pinv", moments.noisy(intercept=True))[0]
 
 
 def our_coefficients(

@@ -34,15 +34,13 @@ from skdp.linear_model import (
     DPHuberRegressor,
     DPLogisticRegression,
 )
-from skdp.linear_model._descent import gradients as _descent_gradients
-from skdp.linear_model._descent import plan as _descent_plan
-from skdp.linear_model._descent import plan as _descent_rules
+from skdp.linear_model._descent import advice as _descent_advice
+from skdp.linear_model._descent import solve as _descent_solve
 from skdp.linear_model._objective import advice as _rules
 from skdp.linear_model._objective import clipping as _clipping
-from skdp.linear_model._objective import families as _task
 
 FloatArray = NDArray[np.float64]
-MODULES = (_descent_plan, _descent_rules, _descent_gradients, _clipping, _rules, _task)
+MODULES = (_descent_advice, _descent_solve, _clipping, _rules)
 KINDS: dict[str, Any] = {
     "classification": DPCoordinateDescentClassifier,
     "regression": DPCoordinateDescentRegressor,

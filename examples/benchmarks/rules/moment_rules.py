@@ -19,9 +19,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp import Domain
-from skdp.linear_model._moments import postprocess as post
-from skdp.linear_model._moments import rules
-from skdp.linear_model._moments.moments import MomentPlan, Moments
+from skdp.linear_model._moments import advice as rules
+from skdp.linear_model._moments import solve as post
+from skdp.linear_model._moments.advice import MomentPlan
+from skdp.linear_model._moments.solve import Moments
 from skdp.linear_model._shared.gram import GRAM_BITS, exact_statistic, release_exact
 from skdp.mechanisms import Sensitivity
 
@@ -77,7 +78,7 @@ def plans(p: int, n: int, signals: tuple[float, ...]) -> Iterator[MomentPlan]:
     """Yield a plan for epsilon = 1 for each signal."""
     ball = rules.moment_ball(Domain.unit_box(p, target=(-1, 1)), "replace_one")
     for signal in signals:
-        noise = rules._named_noise(ball, "matrix", signal, True, 1.0, 0.0)
+        noise = rules.named_noise(ball, "matrix", signal, True, 1.0, 0.0)
         yield MomentPlan(ball.layout, noise, n, Sensitivity(ball))
 
 
@@ -87,7 +88,7 @@ def losses(
     repeats: int,
     seed: int,
     plan: MomentPlan,
-    solve: Callable[..., post.Coefficients],
+    solve: Callable[..., tuple[FloatArray, FloatArray]],
 ) -> float:
     """Return the mean loss over problems."""
     names = ("1", *map(str, range(p)), "y")
@@ -96,7 +97,7 @@ def losses(
         problem = Problem.draw(p, np.random.default_rng([seed, p, k]))
         sums = exact_statistic(plan.layout, exact(problem, n))
         released = release_exact(plan.releases[0], sums, np.random.default_rng([seed, p, n, k]))
-        found.append(problem.loss(solve(Moments.of(plan, released, names).noisy(True)).theta))
+        found.append(problem.loss(solve(Moments.of(plan, released, names).noisy(True))[0]))
     return float(np.mean(found))
 
 

@@ -20,8 +20,7 @@ MARKED = "marked"
 
 # Modules on which no guarantee depends, and why.
 EXCLUDED = {
-    "linear_model/_moments/postprocess.py": "works on what is released, with rules",
-    "linear_model/_moments/rules.py": "rules: accuracy, not privacy",
+    "linear_model/_moments/solve.py": "works on what is released, with rules",
     "linear_model/_objective/advice.py": "rules: accuracy, not privacy",
     "linear_model/_objective/solve.py": "a search; the certificate bounds the end",
     "model_selection/curve.py": "scores for the user, which no guarantee covers",
@@ -30,15 +29,18 @@ EXCLUDED = {
 # rules of accuracy, or say how long or how finely is searched from a safe end. Shares of a budget
 # are not excluded: other parts rely on the rest.
 NAMES = {
-    "linear_model/_descent/plan.py": "USUAL_INFORMATION PASSES PASSES_POWER PASSES_RANGE"
+    "linear_model/_descent/advice.py": "USUAL_INFORMATION PASSES PASSES_POWER PASSES_RANGE"
     " STEPS_RANGE PURE_PASSES PURE_POWER PURE_RANGE PURE_STAGE_SHARE STAGE_SHARE"
     " MOST_STAGE_NOISE STEEP SCARCE SHARE_OF_SQUARE INTERCEPT_PRECISION LEVEL_PRECISION"
     " MOST_PRECISE MOST_RADIUS AVERAGED averaged strength information passes more row_lengths"
-    " _radius joint_kind curvatures _mean_weight penalties roughness residual_bound",
-    "linear_model/_descent/gradients.py": "USUAL_TARGET CAUTION usual_square",
-    "linear_model/_moments/moments.py": "GOOD_NOISE SINGLE_NOISE SIGNAL SIGNAL_AT SIGNAL_POWER"
-    " MOST_SIGNAL NOISES MOST_CROSS_NOISE RADIUS ROW_RADIUS TARGET_RADIUS RADIUS_FROM RADIUS_POWER"
-    " _radii cross_noise MOST_VARIANCE WEIGHT_VARIANCE LEAST_WEIGHT _mean_weight",
+    " _radius usual_square",
+    "linear_model/_descent/solve.py": "USUAL_TARGET CAUTION joint_kind curvatures _mean_weight"
+    " penalties roughness residual_bound",
+    "linear_model/_moments/advice.py": "SIGNAL SIGNAL_AT LEAST_SIGNAL MOST_SIGNAL CENTRE UNUSED"
+    " MOST_NOISE LEAST_NOISE MUCH_WORK WORTH_WORK USUAL_STRENGTH plan_moments strength importance"
+    " feature_noise named_noise GOOD_NOISE SINGLE_NOISE SCALED_SIGNAL SCALED_AT SCALED_POWER"
+    " MOST_SCALED NOISES MOST_CROSS_NOISE RADIUS ROW_RADIUS TARGET_RADIUS RADIUS_FROM RADIUS_POWER"
+    " _radii cross_noise",
     "linear_model/_objective/algorithm.py": "LEAST_RIDGE APART_Q",
     "linear_model/_objective/clipping.py": "MOST_NOISE MOST_POOLED MAINLY"
     " TARGET_SHARE TARGET_NOISE TARGET_ALONE FARTHER",
@@ -50,7 +52,8 @@ NAMES = {
     " curvature_sums pairs_of assembled _assembled _core_columns _centred"
     " _core _gram",
     "linear_model/_standardize/stage.py": "LEAST_SHARE MOST_SHARE GOOD_NOISE usual_share SpreadRule"
-    " Scaler RowScaler",
+    " Scaler",
+    "linear_model/_moments/theorem.py": "RowScaler",
     "linear_model/huber.py": "SMALL POWER MANY MANY_POWER GREATEST LEAST",
     "mechanisms/calibrate.py": "TIE _error",
     "mechanisms/ellipsoid.py": "TOLERANCE COARSE MOST_ROUNDS _SHRINK _BESIDE _STEP",

@@ -5,12 +5,6 @@ column, so that it contributes to one coordinate of the gradient of the block. A
 have the privacy cost of one number. So have all B-splines of one column: the sizes of a record's
 contributions to their coordinates add up to at most 1.
 
-A share of the budget is spent on the sums and squares of the numbers, on the number of records
-with each level and, for a regression, on the sum and the square of the target. The centres and
-scales that are computed from them are public. Statement and proof:
-``docs/proofs/coordinate_descent.md``, Theorem 2. The origin of the constants:
-``docs/mathematics/automatic_choices.md``.
-
 The contribution of a record to the gradient of a coordinate is a multiple of 2^-40 of size at most
 1. Sums over 2^13 contributions are exact in floats in any order, and are added as integers. So no
 rounding error depends on other records. The predictors of all records are kept: a step along a
@@ -26,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import count
 from typing import Any
@@ -34,21 +28,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.linear_model._descent.theorem import RowBound
 from skdp.linear_model._shared.design import RowLayout
 from skdp.linear_model._shared.gram import (
     GRAM_BITS,
     NUMBER_BITS,
     exact_sum,
-    exact_sums,
     in_units,
     on_grid,
     row_unit,
 )
 from skdp.linear_model._shared.predict import row_products
 from skdp.linear_model._shared.task import target_of
-from skdp.linear_model._standardize.stage import DESCENT, Scaler, StageSums, independent, sums_noise
-from skdp.linear_model._standardize.theorem import ColumnSums
-from skdp.mechanisms import KNormNoise
+from skdp.linear_model._standardize.stage import Scaler
 from skdp.rows import Block, Kept, Rows
 from skdp.rows.block import CELLS, MOST_ROWS
 from skdp.trusted.arrays import FloatArray, size_of_arrays
@@ -90,14 +82,14 @@ class Blocks(RowLayout):
 
         It is that of the domain for coefficients minus the first one.
         """
-        found = {}
+        matrices = {}
         for block, penalty in enumerate(self.penalties, start=self.first_levels):
             size = 0 if penalty is None else len(penalty)
             if penalty is not None and (penalty != np.eye(size)).any():
-                moved = np.eye(size, size + 1, k=1)
-                moved[:, 0] = -1.0
-                found[block] = moved.T @ (penalty - np.eye(size)) @ moved
-        return found
+                minus_first = np.eye(size, size + 1, k=1)
+                minus_first[:, 0] = -1.0
+                matrices[block] = minus_first.T @ (penalty - np.eye(size)) @ minus_first
+        return matrices
 
     @property
     def first_levels(self) -> int:
@@ -147,32 +139,6 @@ class Blocks(RowLayout):
         return theta
 
 
-# Standard deviations of a number that are scaled to 1. Records beyond have smaller weights.
-RADIUS = 3.0
-# The assumed variance of an encoded target, without a scaling stage.
-USUAL_TARGET = 0.2
-# Mean squares and shares of levels are increased by this many deviations of their noise: steps that
-# are too long diverge, and shorter steps lose little.
-CAUTION = 1.5
-
-
-@dataclass(frozen=True, eq=False)
-class RowBound:
-    """A public bound on the length of scaled rows, fixed before the scaling stage.
-
-    The noise of a block is divided by its factor a, the ``precision``, (blocks,). Records are
-    weighted such that sum_g |a_g z_g|^power <= bound, with scaled rows z. Without a bound each
-    block spends its own budget. The power is 2 for Gaussian noise, whose squared shifts add up, and
-    1 for delta = 0, whose shifts add up. After a scaling stage ``radius`` standard deviations of a
-    number are scaled to 1.
-    """
-
-    precision: FloatArray
-    bound: float | None = None
-    radius: float = RADIUS
-    power: int = 2
-
-
 @dataclass(frozen=True, eq=False)
 class Scaling:
     """Public information on the columns at the start of the descent.
@@ -194,108 +160,6 @@ class Scaling:
     def scaler(self, blocks: Blocks) -> Scaler:
         """Return the map of the columns; the target is not scaled."""
         return Scaler.of(blocks.domain.n_encoded, list(blocks.numbers), self.centre, self.scale)
-
-
-def usual_square(blocks: Blocks) -> float:
-    # The squared numbers of a ball have a sum of at most 1.
-    usual = DESCENT.usual
-    return min(usual, 0.3 / len(blocks.numbers)) if blocks.domain.is_ball else usual
-
-
-def plain_scaling(blocks: Blocks, n: float, rows: RowBound) -> Scaling:
-    """Return the centres and scales of the domain, for a descent without a scaling stage."""
-    zeros = np.zeros(len(blocks.numbers))
-    # Rows of a ball were divided by a power of two.
-    scale = np.full(len(zeros), float(blocks.domain.radius or 1.0) / row_unit(blocks.domain))
-    ones = np.ones(blocks.dim)
-    return Scaling(n, zeros, scale, ones, 0.0, math.sqrt(USUAL_TARGET), False, rows)
-
-
-@dataclass(frozen=True)
-class DescentStage:
-    """The sums that are released before the descent.
-
-    With ``with_target`` the target is scaled too. If the number ``n`` of records is private, it is
-    None, and a noisy count is released. If the noise is ``gaussian``, only the length of a change
-    matters. ``norm`` is the noise of the sums, if the stage has an epsilon of its own.
-    """
-
-    blocks: Blocks
-    with_target: bool
-    n: int | None
-    gaussian: bool = False
-    norm: KNormNoise | None = None
-
-    def with_norm(self, epsilon: float, moved: float, neighbors: str) -> DescentStage:
-        """Return the stage with K-norm noise, or this one for rows in a ball or without numbers."""
-        if self.blocks.domain.is_ball or not self._columns.columns:
-            return self
-        return replace(self, norm=sums_noise(self._columns, moved, neighbors, epsilon))
-
-    @property
-    def spent(self) -> float:
-        """The epsilon of the stage's own noise, or 0 if it has the noise of the steps."""
-        return 0.0 if self.norm is None else float(self.norm.guarantee.epsilon)
-
-    @cached_property
-    def planned(self) -> StageSums:
-        """The sums in their order, with the factors of their noise and their changes."""
-        if self.norm is not None:
-            spread = np.sqrt(self.norm.variance())
-            return StageSums(self._columns, spread / spread[int(self._columns.is_counted)], ())
-        return independent(self._columns, self.gaussian, self.numbers_in_ball)
-
-    @property
-    def numbers_in_ball(self) -> int:
-        """How many numbers have squares that add up to at most 1."""
-        return self.blocks.domain.is_ball * len(self.blocks.numbers)
-
-    @cached_property
-    def _columns(self) -> ColumnSums:
-        columns = (*self.blocks.numbers, *(self.blocks.domain.n_encoded,) * self.with_target)
-        squares = tuple((j,) for j in columns)
-        return ColumnSums(columns, self.n, squares, blocks=self.blocks.level_columns)
-
-    @property
-    def sums(self) -> ColumnSums:
-        return self.planned.sums
-
-    @property
-    def dim(self) -> int:
-        return self.sums.dim
-
-    @property
-    def shifts(self) -> tuple[tuple[float, int], ...]:
-        """Sizes and counts that bound the changes by one record, in units of the noise."""
-        return self.planned.shifts
-
-    def exact(self, rows: Rows) -> NDArray[Any]:
-        """Return the exact sums in units of 2^-40, (dim,)."""
-        return self.sums.exact(*exact_sums(rows))
-
-    def scaling(self, released: FloatArray, deviation: float, rows: RowBound) -> Scaling:
-        """Return the scaling from sums; ``deviation`` is that of the noise of a number's sum."""
-        blocks, q = self.blocks, len(self.blocks.numbers)
-        # A count is at least one standard deviation of its noise.
-        own = deviation * self.planned.units[0] if self.sums.is_counted else 1.0
-        seen = self.sums.estimates(released, least=max(1.0, own))
-        mean, square, noise = seen.mean.clip(-1, 1), seen.square.clip(0, 1), deviation / seen.n
-        shifted = np.ones(len(mean), dtype=np.bool_)
-        shifted[:q] = blocks.intercept  # without an intercept numbers are not centred
-        centre = np.where(shifted, DESCENT.centre(mean, noise), 0.0)
-        variance = DESCENT.variance(square - np.where(shifted, mean, 0.0) ** 2, noise)
-        # High estimates of the mean squares about the centres.
-        about = square - 2 * centre * mean + centre**2 + CAUTION * noise
-        most = np.maximum(variance, np.minimum(about, (1 + np.abs(centre)) ** 2))
-        squares = np.ones(blocks.dim)
-        squares[blocks.number_places] = (most / variance)[:q] / rows.radius**2
-        levels = seen.levels.clip(0) + CAUTION * noise
-        squares[blocks.first_levels :] = levels.clip(1 / seen.n, 1.0)
-        deviations = np.sqrt(variance)
-        middle, spread = (centre[-1], deviations[-1]) if self.with_target else (0.0, 1.0)
-        scale = rows.radius * deviations[:q]
-        target = float(middle), float(spread)
-        return Scaling(seen.n, centre[:q], scale, squares, *target, True, rows)
 
 
 # Gradients
@@ -374,7 +238,7 @@ def _decay(u: FloatArray) -> FloatArray:
 
 
 def residual(predictor: FloatArray, target: FloatArray) -> FloatArray:
-    """Return the derivative of the squared loss, which is unbounded, (n,)."""
+    """Return the derivative of the squared loss, which is unbounded."""
     return np.asarray(predictor - target)
 
 
@@ -397,16 +261,11 @@ _FINE_ROUNDER = 1.5 * 2.0 ** (52 - GRAM_BITS)
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """All moves of the coordinates of one model so far, in their order.
+    """All moves of the coordinates of one model so far, in their order."""
 
-    ``model`` is a number that other models do not have. ``changes`` holds blocks of coordinates and
-    the changes of these, (size, *classes). ``classes`` is the number of classes of a joint model,
-    or nothing.
-    """
-
-    model: int
-    changes: list[tuple[int, FloatArray]]
-    classes: tuple[int, ...] = ()
+    model: int  # a number that other models do not have
+    changes: list[tuple[int, FloatArray]]  # blocks, and the changes of their coordinates
+    classes: tuple[int, ...] = ()  # the number of classes of a joint model
 
     def __reduce__(self) -> tuple[Any, ...]:
         # One long array is sent to workers faster than many short ones.
@@ -444,7 +303,13 @@ class ScaledRows:
         self.numbers = np.empty((len(blocks.numbers), len(rows)), dtype=np.float32)
         at = 0
         for part in rows.parts(2 * len(blocks.numbers)):
-            self.numbers[:, at : at + len(part)] = _scaled(part.numbers, blocks, scaling).T
+            # On the grid before and after they are scaled.
+            numbers = part.numbers / row_unit(blocks.domain)
+            on_grid(numbers)
+            numbers -= scaling.centre
+            numbers /= scaling.scale
+            on_grid(numbers)
+            self.numbers[:, at : at + len(part)] = numbers.T
             at += len(part)
         self.weight = self._weights(scaling).astype(np.float32)
         # The model of the predictors, the number of moves that they contain, and the predictors.
@@ -470,9 +335,9 @@ class ScaledRows:
         unit = scaling.rows.precision**power
         total = np.full(len(self.target), unit[:first].sum())
         total += unit[self.blocks.first_levels :].sum()
-        for own, numbers in zip(unit[first:], self.numbers, strict=False):
+        for factor, numbers in zip(unit[first:], self.numbers, strict=False):
             sizes = np.abs(numbers.astype(np.float64))
-            total += own * (sizes * sizes if power == 2 else sizes)
+            total += factor * (sizes * sizes if power == 2 else sizes)
         return total
 
     def predictors(self, moves: Moves) -> FloatArray:
@@ -500,17 +365,16 @@ class ScaledRows:
                 return column.astype(np.float64) @ slopes.T
             # The product first: it is finite, and a quotient may not be.
             return _clipped(column * slopes / bounds[0]).sum()
-        levels, size = self._levels(block)[rows], self.blocks.sizes[block]
-        table = self.blocks.whole_tables[block - self.blocks.first_levels]
-        size = size if table is None else len(table)
+        levels, table = self._levels(block)
+        levels, size = levels[rows], self.blocks.sizes[block] if table is None else len(table)
         shares = slopes if bounds is None else _clipped(slopes / bounds.take(levels))
         if shares.ndim == 1:
-            found = np.bincount(levels, weights=shares, minlength=size)
+            counts = np.bincount(levels, weights=shares, minlength=size)
         else:
             each = [np.bincount(levels, weights=share, minlength=size) for share in shares]
-            found = np.array(each).T
+            counts = np.array(each).T
         # Products of multiples of 2^-20, whose sums are exact in any order.
-        return found if table is None else table.T @ found
+        return counts if table is None else table.T @ counts
 
     def all_sums(self, rows: slice, slopes: FloatArray) -> FloatArray:
         some = max(1, CELLS // max(1, len(slopes)))
@@ -523,34 +387,22 @@ class ScaledRows:
 
     def along(self, block: int, change: FloatArray) -> FloatArray:
         """Return the change of predictors for a change of a block's coordinates."""
-        if block >= self.blocks.first_levels:
-            table = self.blocks.whole_tables[block - self.blocks.first_levels]
-            terms = change.T
-            if table is not None:  # a matrix product does not define the last bits
-                terms = row_products(table, np.atleast_2d(terms)).T.reshape(*terms.shape[:-1], -1)
-            return terms.take(self._levels(block), axis=-1)
-        column = self._column(block)
-        return np.asarray(np.multiply.outer(change[0], column, dtype=np.float64))
+        if block < self.blocks.first_levels:
+            column = self._column(block)
+            return np.asarray(np.multiply.outer(change[0], column, dtype=np.float64))
+        terms, (levels, table) = change.T, self._levels(block)
+        if table is not None:  # a matrix product does not define the last bits
+            terms = row_products(table, np.atleast_2d(terms)).T.reshape(*terms.shape[:-1], -1)
+        return terms.take(levels, axis=-1)
 
     def _column(self, block: int) -> NDArray[np.float32]:
-        """Return the numbers of a block, or ones for the intercept, (n,)."""
         if block < self.blocks.intercept:
             return np.broadcast_to(np.float32(1.0), len(self.target))
-        column: NDArray[np.float32] = self.numbers[block - self.blocks.intercept]
-        return column
+        return np.asarray(self.numbers[block - self.blocks.intercept])
 
-    def _levels(self, block: int) -> NDArray[Any]:
-        return self.levels[block - self.blocks.first_levels]
-
-
-def _scaled(numbers: FloatArray, blocks: Blocks, scaling: Scaling) -> FloatArray:
-    """Return numbers on the grid, before and after they are scaled."""
-    found = numbers / row_unit(blocks.domain)
-    on_grid(found)
-    found -= scaling.centre
-    found /= scaling.scale
-    on_grid(found)
-    return found
+    def _levels(self, block: int) -> tuple[NDArray[Any], FloatArray | None]:
+        column = block - self.blocks.first_levels
+        return self.levels[column], self.blocks.whole_tables[column]
 
 
 def _clipped(shares: FloatArray) -> FloatArray:
@@ -638,8 +490,7 @@ class Gradients:
         clips, size = self._clips_of(block), self.blocks.sizes[block]
 
         def sums(state: ScaledRows, rows: slice, slopes: FloatArray) -> FloatArray:
-            found = state.sums(block, clips, rows, slopes)
-            return np.reshape(found, (size, *slopes.shape[:-1]))
+            return np.reshape(state.sums(block, clips, rows, slopes), (size, *slopes.shape[:-1]))
 
         return self._sum(sums)
 
@@ -647,11 +498,10 @@ class Gradients:
         """Return the sums for all coordinates of one class, (dim,), by reading rows once."""
         if self.clips is None:
             return self._sum(ScaledRows.all_sums)
-        clips = [self._clips_of(block) for block in range(len(self.blocks))]
+        clips = [*enumerate(map(self._clips_of, range(len(self.blocks))))]
 
         def sums(state: ScaledRows, rows: slice, slopes: FloatArray) -> FloatArray:
-            each = enumerate(clips)
-            return np.hstack([state.sums(block, own, rows, slopes) for block, own in each])
+            return np.hstack([state.sums(block, clip, rows, slopes) for block, clip in clips])
 
         return self._sum(sums)
 
@@ -674,13 +524,12 @@ class Gradients:
                 to_grid = on_grid if slopes.ndim == 1 else _truncate
                 to_grid(slopes)
             # Sums over more rows would not be exact in floats.
-            n = slopes.shape[-1]
-            slices = [slice(at, min(at + MOST_ROWS, n)) for at in range(0, max(n, 1), MOST_ROWS)]
-            found = [in_units(sums(state, rows, slopes[..., rows])) for rows in slices]
-            return np.asarray(np.sum(found, axis=0))
+            starts = range(0, max(slopes.shape[-1], 1), MOST_ROWS)
+            slices = [slice(at, at + MOST_ROWS) for at in starts]
+            each = [in_units(sums(state, rows, slopes[..., rows])) for rows in slices]
+            return np.asarray(np.sum(each, axis=0))
 
-        total: Exact = exact_sum(self.kept, part)
-        return total
+        return np.asarray(exact_sum(self.kept, part))
 
 
 def _truncate(slopes: FloatArray) -> None:

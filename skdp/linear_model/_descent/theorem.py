@@ -5,18 +5,38 @@ Statements and proofs: ``docs/proofs/coordinate_descent.md``; joint models: Theo
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from skdp.linear_model._descent.gradients import RowBound
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize.theorem import sizes_of
 from skdp.noise.independent import Releases
 from skdp.noise.laws import Gaussian
+from skdp.trusted.arrays import FloatArray
 from skdp.trusted.releases import NoisySum, PrivateChoice, Release
 from skdp.trusted.statement import NotPrivate
 
 # docs/proofs/lattice_release.md, "Other releases".
 CHOICE_COST = 2.0**-40
+# Standard deviations of a number that are scaled to 1. Records beyond have smaller weights.
+RADIUS = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class RowBound:
+    """A public bound on the length of scaled rows, fixed before the scaling stage.
+
+    The noise of a block is divided by its factor a, the ``precision``, (blocks,). Records are
+    weighted such that sum_g |a_g z_g|^power <= bound, with scaled rows z. Without a bound each
+    block spends its own budget. The power is 2 for Gaussian noise, whose squared shifts add up, and
+    1 for delta = 0, whose shifts add up. After a scaling stage ``radius`` standard deviations of a
+    number are scaled to 1.
+    """
+
+    precision: FloatArray
+    bound: float | None = None
+    radius: float = RADIUS
+    power: int = 2
 
 
 def gradient_size(task: Task, rows: RowBound) -> float:
@@ -34,29 +54,29 @@ def gradient_size(task: Task, rows: RowBound) -> float:
 
 def releases_of(plan: Any) -> tuple[Release, ...]:
     """Return the scaling stage, the gradients of all passes, and the choices of a `DescentPlan`."""
-    task, page = plan.task, "coordinate_descent.md"
-    found: list[Release] = []
-    if (stage := plan.stage) is not None and stage.norm is not None:
+    task, stage, page = plan.task, plan.stage, "coordinate_descent.md"
+    is_gaussian, releases = type(plan.noise.law) is Gaussian, []
+    if stage is not None and stage.norm is not None:
         change = stage.sums.change(task.neighbors)
-        found.append(NoisySum("scaling", change, stage.norm, f"{page}, Theorem 2"))
+        releases.append(NoisySum("scaling", change, stage.norm, f"{page}, Theorem 2"))
     elif stage is not None:
         # Independent noise of the law of a step, times the ratio and the unit of a sum.
         stage.sums.require(task.neighbors)
-        gaussian, in_ball = type(plan.noise.law) is Gaussian, stage.numbers_in_ball
-        sizes = sizes_of(stage.sums, plan.ratio * stage.planned.units, gaussian, in_ball)
+        sizes = sizes_of(stage.sums, plan.ratio * stage.units, is_gaussian, stage.in_ball)
         sums = Releases(sizes, task.neighbors)
-        found.append(NoisySum("scaling", sums, plan.noise, f"{page}, Theorem 2"))
+        releases.append(NoisySum("scaling", sums, plan.noise, f"{page}, Theorem 2"))
     is_length = plan.rows.bound is not None and plan.rows.power == 2
     is_length |= task.joint is not None and task.joint.power == 2
-    if is_length and type(plan.noise.law) is not Gaussian:
+    if is_length and not is_gaussian:
         raise NotPrivate("gradients: only Gaussian noise depends on the l2 length of a change")
-    size, count = gradient_size(task, plan.rows), task.n_models * task.passes
+    count = task.n_models * task.passes
     if plan.rows.bound is None and not plan.choice:
         count *= len(task.blocks)
-    steps = Releases([(size, count)], task.neighbors)
+    steps = Releases([(gradient_size(task, plan.rows), count)], task.neighbors)
     theorem = f"{page}, Theorems 1 and 6"
-    found.append(NoisySum("gradients", steps, plan.noise, theorem, plan.steps))
-    if plan.choice:
-        width = 2 * task.moved / plan.choice + CHOICE_COST
-        found.append(PrivateChoice("choices", width, plan.steps, f"{page}, Theorem 4"))
-    return tuple(found)
+    gradients = NoisySum("gradients", steps, plan.noise, theorem, plan.steps)
+    if not plan.choice:
+        return *releases, gradients
+    width = 2 * task.moved / plan.choice + CHOICE_COST
+    choices = PrivateChoice("choices", width, plan.steps, f"{page}, Theorem 4")
+    return *releases, gradients, choices

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 from skdp.linear_model._shared.gram import NUMBER_BITS, row_unit
+from skdp.linear_model._standardize.stage import Scaler
 from skdp.linear_model._standardize.theorem import ColumnSums, number_square
 from skdp.mechanisms.sensitivity import Sensitivity
+from skdp.trusted.arrays import FloatArray, squared_lengths
 from skdp.trusted.rounding import ROUND_UP
 from skdp.trusted.statement import records_changed
 
@@ -44,11 +47,11 @@ class FirstChange:
         squares = [*range(target + 2, sums.dim), target + 1]
         if groups == numbers:
             ball: NormBall = SquaresBall(numbers + 1, sums.is_counted)
-            found = [(ball, (*means, *squares))]
+            parts = [(ball, (*means, *squares))]
         else:  # one sum of the squares of several numbers
             large = LpBall(groups, p=math.inf, radius=numbers / groups)
             pair: NormBall = LpBall(2, p=math.inf) if sums.is_counted else SquaresBall(1)
-            found = [
+            parts = [
                 (LpBall(len(means) - 1, p=math.inf), tuple(means[:-1])),
                 (large, tuple(squares[:-1])),
                 (pair, (target, target + 1)),
@@ -58,8 +61,8 @@ class FirstChange:
             # one falls and one rises.
             radius = 1 / records_changed(self.neighbors) if len(columns) == 1 else 1.0
             places = tuple((columns + head - 1).tolist())
-            found.append((LpBall(len(columns), p=1, radius=radius), places))
-        return found
+            parts.append((LpBall(len(columns), p=1, radius=radius), places))
+        return parts
 
     def radius_in(self, ball: NormBall) -> float:
         """Return a bound on the gauge of any change."""
@@ -100,7 +103,7 @@ def cross_parts(layout: MomentLayout) -> list[tuple[NormBall, tuple[int, ...]]]:
     l1 ball those of a column of levels, which has one indicator.
     """
     numbers = (0, *layout.numbers.tolist())
-    blocks = [(LpBall(len(own), p=1), tuple(own.tolist())) for own in layout.block_columns]
+    blocks = [(LpBall(len(at), p=1), tuple(at.tolist())) for at in layout.block_columns]
     return [(LpBall(len(numbers), p=math.inf), numbers), *blocks]
 
 
@@ -115,6 +118,36 @@ def layout_of(domain: Domain) -> MomentLayout:
     return MomentLayout.of(
         domain, target_square=True, neighbors="add_remove", shifted=False, with_curves=True
     )
+
+
+@dataclass(frozen=True, eq=False)
+class RowScaler:
+    """A map that scales and bounds rows (1, x, y), each row by itself."""
+
+    columns: Scaler
+    factor: FloatArray  # (n_encoded + 2,); scaled rows are multiplied by it, and then bounded
+    clips: bool = False  # entries to [-1, 1]; otherwise rows are shrunk to length 1
+
+    @cached_property
+    def centre(self) -> FloatArray:
+        """Centres of the columns of (1, x, y)."""
+        return np.append(0.0, self.columns.centre)
+
+    @cached_property
+    def scale(self) -> FloatArray:
+        """Scales of the columns of (1, x, y)."""
+        return np.append(1.0, self.columns.scale)
+
+    def place(self, rows: FloatArray) -> None:
+        """Scale and bound rows (1, x, y), in place."""
+        rows *= self.factor / self.scale
+        rows -= self.factor * self.centre / self.scale
+        if self.clips:
+            np.clip(rows, -1.0, 1.0, out=rows)
+            return
+        length = np.sqrt(squared_lengths(rows))
+        outside = np.flatnonzero(length > 1)
+        rows[outside] /= length[outside, None]
 
 
 def greatest_square(layout: MomentLayout) -> float:
@@ -136,5 +169,5 @@ def moment_ball(domain: Domain, neighbors: str) -> MomentBall | RadialMomentBall
     columns = tuple(range(q))
     layout = MomentLayout(q, columns, target_square=True, neighbors=neighbors, shifted=False)
     # Rounding to the grid may move a row out of the domain by up to this.
-    moved = math.sqrt(q) * 2.0 ** -(NUMBER_BITS + 1)
-    return RadialMomentBall(layout, float(domain.radius or 0.0) / row_unit(domain) + moved)
+    rounding = math.sqrt(q) * 2.0 ** -(NUMBER_BITS + 1)
+    return RadialMomentBall(layout, float(domain.radius or 0.0) / row_unit(domain) + rounding)

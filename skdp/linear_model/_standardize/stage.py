@@ -11,8 +11,7 @@ nothing. Statements and proofs: ``docs/proofs/objective_perturbation.md``, Theor
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -22,52 +21,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp.geometry import LpBall, NormBall, SquaresBall, SumBall
 from skdp.linear_model._shared.gram import release_exact
-from skdp.linear_model._standardize.theorem import ColumnSums, Estimates, Shifts, sizes_of
+from skdp.linear_model._standardize.theorem import ColumnSums, Estimates
 from skdp.linear_model.validation import is_auto
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, Sensitivity
-from skdp.trusted.arrays import FloatArray, squared_lengths
+from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_interval
 from skdp.trusted.noise import variances
 from skdp.trusted.releases import NoisySum
 
-# Weights of squares: Gaussian noise if a record is replaced (at most sqrt((11 + 5 sqrt 5) / 8)) and
-# with x^2 - 2/3 if it is added, and noise of any law.
-REPLACED_WEIGHT, ADDED_WEIGHT, ANY_WEIGHT = math.sqrt(11 / 4), math.sqrt(3), 1.5
-
-
-@dataclass(frozen=True, eq=False)
-class StageSums:
-    """The sums of a scaling stage, whose noise is that of a step times public factors.
-
-    In these units the changes by one record are weakly majorised by the sizes in ``shifts`` or, for
-    Gaussian noise, have at most their sum of squares.
-    """
-
-    sums: ColumnSums
-    units: FloatArray  # the factors on the noise of the sums, (dim,)
-    shifts: Shifts  # sizes and counts; empty if the noise has a guarantee of its own
-
-
-def independent(sums: ColumnSums, gaussian: bool, in_ball: int = 0) -> StageSums:
-    """Return the units and changes of sums with one square for each column.
-
-    The factor of the sums is replaced. Noise that is not ``gaussian`` may have any even log-concave
-    law. The rows of the first ``in_ball`` columns have a length of at most 1.
-    """
-    in_ball = in_ball if in_ball > 1 else 0
-    added, k = sums.is_counted, len(sums.columns)
-    sums = replace(sums, factor=3 if added and not in_ball else 1)
-    weights = np.full(k, (ADDED_WEIGHT if added else REPLACED_WEIGHT) if gaussian else ANY_WEIGHT)
-    if in_ball:
-        weights[:in_ball] = in_ball ** (0.25 if gaussian else 0.5)
-        weights[in_ball:] = 1.0 if added else weights[in_ball:]
-    units = np.ones(sums.dim)
-    units[added + k : added + 2 * k] = sums.factor / weights
-    if added:  # the count corrects every mean and every square
-        units[0] = 1 / math.sqrt(math.sqrt(max(1, k) / 2))
-    return StageSums(sums, units, sizes_of(sums, units, gaussian, in_ball))
-
-
+# Weight of squares for Gaussian noise if a record is replaced; at most sqrt((11 + 5 sqrt 5) / 8).
+REPLACED_WEIGHT = math.sqrt(11 / 4)
 # The share of epsilon is chosen for noise of GOOD_NOISE in the means, within these limits.
 LEAST_SHARE, MOST_SHARE, GOOD_NOISE = 0.05, 0.2, 0.01
 
@@ -99,8 +62,8 @@ def sums_deviation(sums: ColumnSums, moved: float) -> float:
     The counts of levels are left out.
     """
     ball = SquaresBall(len(sums.columns), sums.is_counted)
-    own = float(ball.variance()[int(sums.is_counted)])
-    return moved * math.sqrt((ball.dim + 1) * (ball.dim + 2) * own)
+    variance = float(ball.variance()[int(sums.is_counted)])
+    return moved * math.sqrt((ball.dim + 1) * (ball.dim + 2) * variance)
 
 
 def sums_noise(
@@ -113,27 +76,20 @@ def sums_noise(
     need alone. If ``apart`` > 0, the last of several columns and the count have this share of
     epsilon, and noise of their own.
     """
+    k, counted = len(sums.columns), sums.is_counted
+    ball: NormBall = SquaresBall(k, counted)
     if apart:
-        split = _last_apart(len(sums.columns), sums.is_counted, apart)
-        return KNorm().calibrate(Sensitivity(split, moved, neighbors), epsilon=epsilon)
-    ball: NormBall = SquaresBall(len(sums.columns), sums.is_counted)
-    if sums.blocks:
+        last = *range(counted), counted + k - 1, counted + 2 * k - 1
+        others = tuple(np.delete(np.arange(counted + 2 * k), last).tolist())
+        # The records (z, 2 z^2 - 1) of a number, with both signs, span a square.
+        rest = LpBall(len(others), p=math.inf) if counted else SquaresBall(k - 1)
+        ball = SumBall((SquaresBall(1, counted), rest), (apart, 1 - apart), (last, others))
+    elif sums.blocks:
         needed = sums_deviation(sums, 1.0)
         share = needed / (needed + math.sqrt(2) * len(sums.blocks))
         parts = ball, LpBall(sums.n_levels, p=1.0)
         ball = SumBall(parts, (share, (1 - share) / len(sums.blocks)))
     return KNorm().calibrate(Sensitivity(ball, moved, neighbors), epsilon=epsilon)
-
-
-def _last_apart(columns: int, counted: bool, share: float) -> SumBall:
-    """Return a ball for the sums of several columns and their squares, the last one by itself."""
-    every, last = np.arange(counted + 2 * columns), counted + columns - 1
-    own = [*range(counted), last, len(every) - 1]
-    others = np.delete(every, own)
-    # The records (z, 2 z^2 - 1) of a number, with both signs, span a square.
-    rest = LpBall(len(others), p=math.inf) if counted else SquaresBall(columns - 1)
-    index = tuple(own), tuple(others.tolist())
-    return SumBall((SquaresBall(1, counted), rest), (share, 1 - share), index)
 
 
 def usual_share(needed: float) -> float:
@@ -146,11 +102,6 @@ def check_scaling_share(share: Any) -> None:
     if not is_auto(share) and not (isinstance(share, Real) and share == 0):
         remedy = '0 uses the bounds of the domain. Or give "auto".'
         check_interval("scaling_share", share, 1e-6, 1.0, "left", remedy)
-
-
-def rest_of(share: float) -> float:
-    """Return the share of the shift that is left for the other part."""
-    return math.sqrt(1 - share**2)
 
 
 # Centres and scales of encoded columns, from noisy means and squares. The rules use only released
@@ -174,8 +125,9 @@ class SpreadRule:
 
     def centre(self, mean: FloatArray, noise: FloatArray | float) -> FloatArray:
         """Return shrunk means (James & Stein's shrinkage)."""
-        own = np.square(noise)
-        return mean if math.isinf(self.prior) else mean * (self.prior / (self.prior + own))
+        if math.isinf(self.prior):
+            return mean
+        return mean * (self.prior / (self.prior + np.square(noise)))
 
     def variance(self, variance: FloatArray, noise: FloatArray | float) -> FloatArray:
         """Return noisy variances within the limits of the rule."""
@@ -227,33 +179,3 @@ class Scaler:
         step = np.diag(np.concatenate([[self.scale[-1]], slopes]))
         step[0, 1:] = -slopes * self.centre[:-1]
         return np.asarray(step @ covariance @ step.T)
-
-
-@dataclass(frozen=True, eq=False)
-class RowScaler:
-    """A map that scales and bounds rows (1, x, y), each row by itself."""
-
-    columns: Scaler
-    factor: FloatArray  # (n_encoded + 2,); scaled rows are multiplied by it, and then bounded
-    clips: bool = False  # entries to [-1, 1]; otherwise rows are shrunk to length 1
-
-    @cached_property
-    def centre(self) -> FloatArray:
-        """Centres of the columns of (1, x, y)."""
-        return np.append(0.0, self.columns.centre)
-
-    @cached_property
-    def scale(self) -> FloatArray:
-        """Scales of the columns of (1, x, y)."""
-        return np.append(1.0, self.columns.scale)
-
-    def place(self, rows: FloatArray) -> None:
-        """Scale and bound rows (1, x, y), in place."""
-        rows *= self.factor / self.scale
-        rows -= self.factor * self.centre / self.scale
-        if self.clips:
-            np.clip(rows, -1.0, 1.0, out=rows)
-            return
-        length = np.sqrt(squared_lengths(rows))
-        outside = np.flatnonzero(length > 1)
-        rows[outside] /= length[outside, None]

@@ -89,9 +89,9 @@ class ColumnSums:
         self.require(neighbors)
         if self.factor != 2 or self.squares != tuple((column,) for column in self.columns):
             raise NotPrivate("the hull of changes is that of each column and twice its square")
-        own = SquaresBall(len(self.columns), self.is_counted)
+        numbers = SquaresBall(len(self.columns), self.is_counted)
         levels = [LpBall(block.stop - block.start + 1, p=1.0) for block in self.blocks]
-        ball = ProductBall((own, *levels)) if levels else own
+        ball = ProductBall((numbers, *levels)) if levels else numbers
         return Sensitivity(ball, records_changed(neighbors), neighbors)
 
     def exact(self, sums: NDArray[Any], squares: NDArray[Any], n: Any) -> NDArray[Any]:
@@ -100,7 +100,7 @@ class ColumnSums:
         They are computed from the results of `skdp.linear_model._shared.gram.exact_sums`.
         """
         count = n * 2**GRAM_BITS
-        own = [
+        of_groups = [
             self.factor * sum(squares[list(group)]) - len(group) * self._shift * count
             for group in self.squares
         ]
@@ -108,7 +108,7 @@ class ColumnSums:
         for block in self.blocks:
             levels += [count - sum(sums[block]), *sums[block]]
         head = [count] if self.is_counted else []
-        return np.array([*head, *sums[list(self.columns)], *own, *levels], dtype=object)
+        return np.array([*head, *sums[list(self.columns)], *of_groups, *levels], dtype=object)
 
     def estimates(self, released: FloatArray, least: float = 1.0) -> Estimates:
         """Return the estimates; a noisy number of records is at least ``least``."""
@@ -146,12 +146,12 @@ def sizes_of(sums: ColumnSums, units: FloatArray, gaussian: bool, in_ball: int =
     shifts: list[tuple[float, int]] = []
     if in_ball > 1:
         # The greatest factors bound those of every column.
-        a, b = (max(own) for own in zip(*pairs[:in_ball], strict=True))
+        a, b = (max(factors) for factors in zip(*pairs[:in_ball], strict=True))
         shifts += _in_ball(in_ball, a, b, added, gaussian)
         pairs = pairs[in_ball:]
     for pair in sorted(set(pairs)):
-        own = _number(*pair, left_out, added, gaussian)
-        shifts += [(size, pairs.count(pair) * count) for size, count in own]
+        sizes = _number(*pair, left_out, added, gaussian)
+        shifts += [(size, pairs.count(pair) * count) for size, count in sizes]
     if len(of_levels):  # with another level one count falls and one rises
         shifts.append((float(of_levels.max()), len(sums.blocks) * (1 if added else 2)))
     if added:
@@ -200,7 +200,7 @@ def _in_ball(k: int, a: float, b: float, added: bool, gaussian: bool) -> list[tu
         return [(math.sqrt(u * (a**2 + b**2 * (4 - u) / 2)) * longer, 1)]
     # The m greatest of k changes add up to at most 2 sqrt(m), or sqrt(m). Sizes from one power of
     # two to the next are counted as the first of them.
-    moved = a * longer * (1 if added else 2)
+    greatest = a * longer * (1 if added else 2)
     starts = [2**j for j in range(k.bit_length())]
-    shifts = [(moved * (math.sqrt(m) - math.sqrt(m - 1)), min(2 * m, k + 1) - m) for m in starts]
+    shifts = [(greatest * (math.sqrt(m) - math.sqrt(m - 1)), min(2 * m, k + 1) - m) for m in starts]
     return [*shifts, (b * longer, 1 if added else 2)]

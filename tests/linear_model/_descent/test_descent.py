@@ -1,10 +1,12 @@
 """The descent itself, on quadratics whose gradients are known: steps, penalties, box, averages."""
 
+import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from inner_descent import FARTHEST, Blocks, Descent
+from inner_descent import FARTHEST, Blocks, Descent, RowBound
 from inner_fits import GRAM_BITS
 from scipy.stats import chisquare
 
@@ -50,18 +52,18 @@ class Noise:
         return self.size * rng.standard_normal(size)
 
 
-def descent_of(**changed):
+def descent_of(
+    *, blocks=BLOCKS, precision=(1.0, 1.0, 1.0), order="cyclic", n_passes=60, choice=None, **changed
+):
+    published = Publication(Lattice(np.full(5, -40), np.full(5, -80), 1), 1.0)
+    task = SimpleNamespace(blocks=blocks, order=order, passes=n_passes, classes=())
+    facts = {"rows": RowBound(np.array(precision)), "choice": choice}
     free = Descent(
-        blocks=BLOCKS,
+        plan=SimpleNamespace(task=task, published=lambda: published, **facts),
         unit=np.ones(5),
-        clips=None,
-        noise_factor=np.ones(len(BLOCKS)),
-        published=Publication(Lattice(np.full(5, -40), np.full(5, -80), 1), 1.0),
         step=np.where(BLOCKS.free, 1 / CURVATURE, 0.0),
         l1=np.zeros(5),
         ridge=np.zeros(5),
-        n_passes=60,
-        order="cyclic",
         average=False,
     )
     return replace(free, **changed)
@@ -107,8 +109,8 @@ def test_a_penalty_on_differences_is_that_of_the_dense_problem(order, first):
     free = BLOCKS.free | first
     step = np.where(free, 1 / (CURVATURE + 0.8), 0.0)  # the sums of rows of the data's matrix
     facts = {"order": order, "choice": 1e-6, "n_passes": 300, "rough": {2: matrix}}
+    facts["blocks"] = replace(BLOCKS, all_levels=first)
     descent = descent_of(step=step, ridge=np.array([0, 1.0, 0, 0, 0]), **facts)
-    descent = replace(descent, blocks=replace(BLOCKS, all_levels=first))
     whole, seen = np.diag([0, 1.0, 0, 0, 0]), []
     whole[2:, 2:] = matrix
     theta, data = run(descent, watch=lambda _, theta: seen.append(theta))
@@ -214,11 +216,9 @@ def test_every_block_is_released_as_often_as_it_was_paid_for():
 
 
 def test_the_noise_of_a_block_may_be_quieter():
-    """Its draws are multiplied by the factor of the block, and by no other's."""
-    quiet = np.array([0.5, 1.0, 0.0])
-    descent = descent_of(noise_factor=quiet, n_passes=1)
-    exact, _ = run(replace(descent, noise_factor=np.zeros(3)))
-    theta, _ = run(replace(descent, l1=np.zeros(5)), noise=Noise(1.0))
+    """Its draws are divided by the precision of the block, and by no other's."""
+    exact, _ = run(descent_of(n_passes=1))
+    theta, _ = run(descent_of(precision=(2.0, 1.0, math.inf), n_passes=1), noise=Noise(1.0))
     draws = np.random.default_rng(0).standard_normal((1, 5))[0]
     assert theta[0] - exact[0] == pytest.approx(-0.5 * draws[0] / CURVATURE[0], rel=1e-9)
     moved = theta[1] - exact[1] + 0.2 * (theta[0] - exact[0]) / CURVATURE[1]

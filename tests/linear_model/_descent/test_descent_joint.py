@@ -21,8 +21,8 @@ from inner_descent import (
     keep_scaled,
 )
 from inner_descent import algorithm_module as _algorithm
-from inner_descent import algorithm_module as _descent
 from inner_descent import gradients_module as _gradients
+from inner_descent import solve_module as _descent
 from inner_fits import SUM_BITS, Design, in_sum_units
 from scipy.special import softmax
 from scipy.stats import norm

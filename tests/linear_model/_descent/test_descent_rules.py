@@ -14,7 +14,6 @@ from inner_descent import (
     LOGISTIC,
     SQUARED,
     Blocks,
-    DescentStage,
     DescentTask,
     RowBound,
     curvatures,
@@ -25,8 +24,10 @@ from inner_descent import (
     roughness,
     row_lengths,
     scaling_of,
+    stage_sums,
 )
 from inner_descent import plan_module as rules
+from inner_descent import solve_module as solving
 from inner_fits import Design
 
 from skdp import Domain, Spline
@@ -52,8 +53,8 @@ def planned(domain=MIXED, *, n=1000.0, stage=True, mechanism="auto", with_target
     """A plan as an estimator asks for it."""
     asked = task(domain, n=n, mechanism=mechanism, all_levels=True, **facts)
     counted = None if n is None else int(n)
-    seen = DescentStage(asked.blocks, with_target, counted)
-    return plan_descent(asked, seen if stage else None)
+    sums = stage_sums(asked.blocks, with_target, counted)
+    return plan_descent(asked, sums if stage else None)
 
 
 # Every corner
@@ -76,7 +77,7 @@ def test_plans_and_penalties_are_finite_and_positive(n, epsilon, delta, d, neigh
     assert (plan.rows.precision > 0).all()
     assert np.isfinite(plan.rows.precision).all()
     assert plan.rows.bound is None or 0 < plan.rows.bound < math.inf
-    seen = None if plan.stage is None else np.full(plan.stage.dim, -1e9)
+    seen = None if plan.stage is None else np.full(plan.stage.sums.dim, -1e9)
     check_choices(plan, scaling_of(plan, seen))
 
 
@@ -108,7 +109,7 @@ def test_choices_are_safe_whatever_the_stage_says(seen, known):
     n, neighbors = (1000.0, "replace_one") if known else (None, "add_remove")
     plan = planned(n=n, neighbors=neighbors)
     assert plan.stage is not None
-    check_choices(plan, scaling_of(plan, np.array(seen[: plan.stage.dim])))
+    check_choices(plan, scaling_of(plan, np.array(seen[: plan.stage.sums.dim])))
 
 
 def test_nothing_known_of_the_number_of_records_is_the_usual_information():
@@ -133,8 +134,9 @@ def test_the_stage_has_its_share_of_the_budget(delta, neighbors, share):
     plan = planned(n=1e5, delta=delta, neighbors=neighbors, share=share)
     power, usual = (2, rules.STAGE_SHARE) if delta > 0 else (1, rules.PURE_STAGE_SHARE)
     if delta == 0:
-        whole = plan.stage.spent + plan.noise.guarantee.epsilon
-        assert plan.stage.spent == pytest.approx((share or usual) * USUAL["epsilon"])
+        of_stage = plan.stage.norm.guarantee.epsilon
+        whole = of_stage + plan.noise.guarantee.epsilon
+        assert of_stage == pytest.approx((share or usual) * USUAL["epsilon"])
         assert whole == pytest.approx(USUAL["epsilon"])
         return
     spent = sum(c * (s / plan.ratio) ** power for s, c in plan.stage.shifts)
@@ -269,7 +271,7 @@ def test_residuals_are_clipped_less_the_more_is_known():
 @pytest.mark.parametrize("strength", [0.5, 30.0])
 def test_neighbouring_coefficients_of_a_spline_are_similar(monkeypatch, strength):
     """The matrix is the sum over all coefficients and differences, by its definition."""
-    monkeypatch.setattr(rules, "SMOOTH", strength)
+    monkeypatch.setattr(solving, "SMOOTH", strength)
     spline = Spline(0, 1, knots=(0.1, 0.5), degree=2, missing="indicator")
     domain = Domain({"x": spline, "b": list("uv")}).interact("x", "b")
     assert roughness(Blocks(domain, True, True), None, np.ones(99)) == {}  # no neighbours

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,17 +14,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inner_descent import (
     Blocks,
-    DescentStage,
+    DescentTask,
     Gradients,
     RowBound,
     Scaling,
+    independent,
     keep_scaled,
     plain_scaling,
+    plan_descent,
     residual,
+    scaling_of,
+    stage_sums,
     usual_square,
 )
-from inner_descent import gradients_module as _scaling
-from inner_fits import GRAM_BITS, NUMBER_BITS
+from inner_descent import solve_module as _solve
+from inner_fits import GRAM_BITS, NUMBER_BITS, Design, exact_sums
 
 from skdp import Domain, DPCoordinateDescentRegressor, Ledger
 from skdp.rows import MemoryRows
@@ -41,9 +46,20 @@ def table(records):
     return people, np.array([float(record[-1]) for record in records])
 
 
+def stage_of(blocks, with_target, n, gaussian=False):
+    return independent(stage_sums(blocks, with_target, n), gaussian)
+
+
 def exact_of(stage, records):
     """Return the sums of records."""
-    return stage.exact(MemoryRows(DOMAIN, *table(records))).astype(float) / UNIT
+    rows = MemoryRows(DOMAIN, *table(records))
+    return stage.sums.exact(*exact_sums(rows)).astype(float) / UNIT
+
+
+def scaling_from(stage, blocks, released, deviation, rows):
+    """The scaling after a stage whose sums of numbers have noise of this deviation."""
+    facts = {"stage": stage, "rows": rows, "stage_deviation": deviation}
+    return scaling_of(SimpleNamespace(task=SimpleNamespace(blocks=blocks), **facts), released)
 
 
 def box(blocks=BLOCKS):
@@ -64,7 +80,7 @@ def test_sums_are_those_of_the_definition():
     first = [sum(column) for column in zip(*exact, strict=True)]
     second = [sum(v * v for v in column) for column in zip(*exact, strict=True)]
     for n, counts in ((3, []), (None, [3])):
-        found = DescentStage(BLOCKS, True, n).exact(MemoryRows(DOMAIN, X, y))
+        found = stage_of(BLOCKS, True, n).sums.exact(*exact_sums(MemoryRows(DOMAIN, X, y)))
         if n is None:  # 3 x^2 - 2 for each of three records
             second = [3 * square - 6 for square in second]
         expected = [*counts, *first, *second, 2, 0, 1, 2, 1]
@@ -79,16 +95,17 @@ CORNERS = list(product((-1.0, 0.5, 3.0), (-2.0, 0.0, 2.0), "xyz", "pq", (-1.0, 0
 @pytest.mark.parametrize("gaussian", [False, True])
 def test_the_worst_record_moves_the_sums_by_what_is_declared(with_target, n, gaussian):
     """Over all pairs of corner records: squares, or the sums of the greatest, and as much."""
-    stage = DescentStage(BLOCKS, with_target, n, gaussian)
-    rows = np.array([exact_of(stage, [r]) for r in CORNERS]) / stage.planned.units
-    moved = np.abs(rows if n is None else (rows[:, None] - rows).reshape(-1, stage.dim))
+    stage = stage_of(BLOCKS, with_target, n, gaussian)
+    rows = np.array([exact_of(stage, [r]) for r in CORNERS]) / stage.units
+    dim = stage.sums.dim
+    moved = np.abs(rows if n is None else (rows[:, None] - rows).reshape(-1, dim))
     declared = sorted((s for s, count in stage.shifts for _ in range(count)), reverse=True)
-    assert len(declared) <= stage.dim
+    assert len(declared) <= dim
     if gaussian:
         found = (moved**2).sum(axis=1).max() / np.square(declared).sum()
     else:
         falling = -np.sort(-moved, axis=1)
-        bounds = np.cumsum(declared + [0.0] * (stage.dim - len(declared)))
+        bounds = np.cumsum(declared + [0.0] * (dim - len(declared)))
         found = (falling.cumsum(axis=1) / bounds).max()
     assert 0.999 < found <= 1 + 1e-12
 
@@ -97,17 +114,18 @@ def test_the_worst_record_moves_the_sums_by_what_is_declared(with_target, n, gau
 @pytest.mark.parametrize("n", [None, 1])
 def test_the_ball_of_a_pure_stage_holds_every_change(with_target, n):
     """Over all pairs of corner records; with 5 % less noise some cost more than epsilon."""
-    epsilon, added = 0.7, n is None
-    facts = (1.0, "add_remove") if added else (2.0, "replace_one")
-    stage = DescentStage(BLOCKS, with_target, n).with_norm(epsilon, *facts)
+    epsilon, neighbors = 0.7, "add_remove" if n is None else "replace_one"
+    facts = {"n": n, "neighbors": neighbors, "epsilon": 1.0, "share": epsilon}
+    task = DescentTask(design=Design(DOMAIN, True), blocks=BLOCKS, **facts)
+    stage = plan_descent(task, stage_sums(BLOCKS, with_target, n)).stage
     noise = stage.norm
     rows = np.array([exact_of(stage, [r]) for r in CORNERS])
-    changes = rows if n is None else (rows[:, None] - rows).reshape(-1, stage.dim)
+    changes = rows if n is None else (rows[:, None] - rows).reshape(-1, stage.sums.dim)
     cost = noise.ball.gauge(changes).max() / noise.scale
     assert epsilon * (1 - 1e-9) < cost <= epsilon
     assert cost / 0.95 > epsilon
     exact = noise.variance() / noise.variance()[int(n is None)]
-    np.testing.assert_allclose(stage.planned.units**2, exact, rtol=1e-9)
+    np.testing.assert_allclose(stage.units**2, exact, rtol=1e-9)
 
 
 def check_safe(scaling: Scaling, blocks: Blocks) -> None:
@@ -139,9 +157,9 @@ def test_scalings_are_safe_whatever_the_noise(
     seen, deviation, intercept, with_target, counted, bounded
 ):
     blocks = Blocks(DOMAIN, intercept, all_levels=intercept)
-    stage = DescentStage(blocks, with_target, None if counted else 3)
+    stage = stage_of(blocks, with_target, None if counted else 3)
     rows = short(blocks) if bounded else box(blocks)
-    scaling = stage.scaling(np.array(seen[: stage.dim]), deviation, rows)
+    scaling = scaling_from(stage, blocks, np.array(seen[: stage.sums.dim]), deviation, rows)
     check_safe(scaling, blocks)
     assert scaling.is_estimated
     if not intercept:
@@ -149,8 +167,9 @@ def test_scalings_are_safe_whatever_the_noise(
 
 
 def test_a_negative_count_is_taken_for_the_noise():
-    stage = DescentStage(BLOCKS, False, None)
-    scaling = stage.scaling(np.array([-500.0] + [0.0] * (stage.dim - 1)), 40.0, box())
+    stage = stage_of(BLOCKS, False, None)
+    seen = np.array([-500.0] + [0.0] * (stage.sums.dim - 1))
+    scaling = scaling_from(stage, BLOCKS, seen, 40.0, box())
     assert scaling.n == 40.0
 
 
@@ -167,9 +186,9 @@ def test_without_noise_the_scaling_is_the_columns_own():
         }
     )
     y = rng.normal(0.1, 0.2, n).clip(-1, 1)
-    stage = DescentStage(BLOCKS, True, n)
-    exact = stage.exact(MemoryRows(DOMAIN, X, y)).astype(float) / UNIT
-    scaling = stage.scaling(exact, 1e-9, short())
+    stage = stage_of(BLOCKS, True, n)
+    exact = stage.sums.exact(*exact_sums(MemoryRows(DOMAIN, X, y))).astype(float) / UNIT
+    scaling = scaling_from(stage, BLOCKS, exact, 1e-9, short())
     encoded = DOMAIN.encode(X)[:, :2]
     np.testing.assert_allclose(scaling.centre, encoded.mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(scaling.scale, 3 * encoded.std(axis=0), rtol=1e-5)
@@ -187,11 +206,11 @@ def share_too_long(draws=2000):
     """
     rng = np.random.default_rng(1)
     blocks = Blocks(Domain.unit_box(1), True)
-    stage = DescentStage(blocks, False, 1000)
+    stage = stage_of(blocks, False, 1000)
     count = 0
     for _ in range(draws):
         seen = 1000 * (np.array([0.3, 0.34]) + 0.15 * rng.normal(size=2))
-        scaling = stage.scaling(seen, 150.0, box(blocks))
+        scaling = scaling_from(stage, blocks, seen, 150.0, box(blocks))
         true = (0.25 + (0.3 - scaling.centre[0]) ** 2) / scaling.scale[0] ** 2
         count += scaling.square[1] < true / 2
     return count / draws
@@ -204,7 +223,7 @@ def test_steps_are_rarely_too_long_where_noise_hides_the_spread(monkeypatch):
     and 8 deviations of a binomial).
     """
     assert share_too_long() < 0.065
-    monkeypatch.setattr(_scaling, "CAUTION", 0.0)
+    monkeypatch.setattr(_solve, "CAUTION", 0.0)
     assert share_too_long() > 0.2
 
 

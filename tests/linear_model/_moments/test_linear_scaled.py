@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inner_fits import GRAM_BITS, NUMBER_BITS, Design, Task
-from inner_moments import RowScaler, ScaledMoments, Scaler
+from inner_moments import RowScaler, ScaledMoments, Scaler, scalers
 from sklearn.linear_model import LinearRegression
 from spent import mu
 
@@ -73,12 +73,11 @@ def test_the_scaling_depends_on_the_release_alone():
     sums = plan.sums(MemoryRows(MIXED, X, y))
     rngs = [np.random.default_rng(k) for k in (0, 0, 1)]
     scaling = plan.releases[0]
-    scalers = [plan.scalers(plan.first.release(scaling, sums, rng))[1] for rng in rngs]
-    np.testing.assert_array_equal(scalers[0].centre, scalers[1].centre)
-    assert np.all(
-        scalers[0].centre[plan.layout.variables] != scalers[2].centre[plan.layout.variables]
-    )
-    assert np.all(scalers[0].scale[plan.layout.block_columns[0]] == 1)
+    found = [scalers(plan, plan.first.release(scaling, sums, rng))[1] for rng in rngs]
+    np.testing.assert_array_equal(found[0].centre, found[1].centre)
+    variables = plan.layout.variables
+    assert np.all(found[0].centre[variables] != found[2].centre[variables])
+    assert np.all(found[0].scale[plan.layout.block_columns[0]] == 1)
 
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])

@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 from inner_fits import Design, Task, exact_both, exact_cross, exact_gram, exact_statistic
 from inner_moments import (
-    EpsilonShares,
     MomentPlan,
     RowScaler,
     ScaledMoments,
     Scaler,
     _gaussian,
     greatest_square,
+    plan_moments,
+    pooled,
+    scalers,
 )
-from inner_moments import rules_module as rules
 from spent import mu, part
 
 from skdp import Domain, DPLinearRegression
@@ -165,8 +166,7 @@ def test_gaussian_releases_hide_what_their_losses_say(name, neighbors, strength)
     domain, n = DOMAINS[name], 50 if strength < 100 else 10**6
     plan = plan_of(domain, neighbors, n=n, strength=strength)
     task = task_of(domain, neighbors, 1.0, 1e-6, n)
-    shares = EpsilonShares.at(strength, 0.005, 0.03)
-    stage, cross, matrix = _gaussian(plan.layout, plan.first.sums, task, shares)
+    stage, cross, matrix = _gaussian(plan.layout, plan.first.sums, task, 0.17, 0.4)
     plan = replace(plan, first=stage, cross=cross, noise=matrix)
     first, second = changes(name, neighbors, strength)
     if not plan.first.sums.is_counted:
@@ -258,7 +258,7 @@ def table(n, p=10, seed=0):
 
 def plan_for(n=600, **changed):
     design = Design(TEN, changed.pop("intercept", True))
-    return rules.plan_moments(Task(design, n, **{"epsilon": 1.0, **changed}), "auto")
+    return plan_moments(Task(design, n, **{"epsilon": 1.0, **changed}), "auto")
 
 
 def test_the_choice_of_the_release_is_of_public_things():
@@ -328,18 +328,16 @@ def test_deviations_are_those_of_the_noise():
     X, y = (np.array(v) for v in zip(*(record(domain, rng) for _ in range(n)), strict=True))
     plan, rows = plan_of(domain, "replace_one", 5.0, n=n, strength=40.0), MemoryRows(domain, X, y)
     seen = plan.first.release(plan.releases[0], plan.sums(rows), rng)
-    box, scaler = plan.scalers(seen)
+    box, scaler = scalers(plan, seen)
     names = ("1", *map(str, range(domain.n_encoded)), "y")
     cross, moments = (
         part.astype(float) / 2**40
         for part in exact_both(rows, box.place, plan.layout, scaler.place)
     )
-    found = [
-        plan.moments(
-            seen, box, scaler, cross + plan.cross.rvs(rng), moments + plan.noise.rvs(rng), names
-        )
-        for _ in range(300)
-    ]
+    found = []
+    for _ in range(300):
+        noisy = cross + plan.cross.rvs(rng), moments + plan.noise.rvs(rng)
+        found.append(pooled(plan, seen, box, scaler, *noisy, names))
     spread = np.std([m.gram for m in found], axis=0)
     ratio = spread[1:-1, -1] / found[0].deviation[1:-1, -1]
     assert 0.7 < ratio.min() <= ratio.max() < 1.3

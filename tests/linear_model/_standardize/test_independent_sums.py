@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from inner_moments import ColumnSums, independent, sizes_of
+from inner_descent import independent
+from inner_moments import ColumnSums, sizes_of
 
 from skdp.trusted import NotPrivate
 

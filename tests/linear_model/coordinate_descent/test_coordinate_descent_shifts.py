@@ -85,7 +85,7 @@ def test_the_stretch_pays_for_the_lattice_of_steps_and_stage(share, clip, n_labe
         stage = plan.stage_published()
         assert stage.lattice.dither == steps.lattice.dither
         assert stage.stretch == steps.stretch
-        cost, least = cost + plan.stage.dim, max(least, plan.stage.dim)
+        cost, least = cost + plan.stage.sums.dim, max(least, plan.stage.sums.dim)
     distance = min(1 - 2 * math.exp(noise.law.logsf(size / 2)) for size, _ in noise.shifts)
     whole = max(math.exp(loss.log_delta(0.0)) for loss, _ in noise.guarantee.losses)
     paid = (1 - 1 / steps.stretch) * steps.lattice.dither

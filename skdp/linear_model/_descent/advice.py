@@ -1,0 +1,368 @@
+"""Automatic choices before the data are read: the plan of a coordinate descent.
+
+A plan says which sums are released with how much noise, and depends on public information only. A
+share of the budget is spent on the sums and squares of the numbers, on the number of records with
+each level and, for a regression, on the sum and the square of the target. The privacy proof holds
+for every plan (``docs/proofs/coordinate_descent.md``; joint models: Theorem 8). The origin of the
+constants: ``docs/mathematics/automatic_choices.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from skdp.linear_model._descent.gradients import Blocks, SoftmaxSlope
+from skdp.linear_model._descent.theorem import (
+    CHOICE_COST,
+    RADIUS,
+    RowBound,
+    gradient_size,
+    releases_of,
+)
+from skdp.linear_model._shared.task import Task
+from skdp.linear_model._standardize.stage import DESCENT, REPLACED_WEIGHT, sums_noise
+from skdp.linear_model._standardize.theorem import ColumnSums, Shifts, sizes_of
+from skdp.linear_model.validation import is_auto
+from skdp.mechanisms import KNormNoise
+from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.independent import Independent, calibrate_releases, choice_width
+from skdp.noise.independent import RepeatedNoise
+from skdp.noise.laws import Gaussian
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import fail
+from skdp.trusted.noise import Publication, publication
+from skdp.trusted.releases import Release
+
+# The normalizer of a joint loss rises by RISE with each doubling of the information, from 0 at
+# FROM doublings of 1 on. With delta = 0 there is more noise for the same information.
+FROM, RISE, LEAST = 1.5, 0.14, 0.4
+PURE_FROM, PURE_RISE, PURE_LEAST = 4.5, 0.125, 0.2
+
+
+def joint_slope(n_classes: int, information: float, delta: float) -> SoftmaxSlope:
+    """Return the derivatives of the loss of several classes for an information and a delta."""
+    # Squared shifts add up for Gaussian noise, and otherwise shifts.
+    power = 2 if delta > 0 else 1
+    start, rise, least = (FROM, RISE, LEAST) if delta > 0 else (PURE_FROM, PURE_RISE, PURE_LEAST)
+    normalizer = rise * (math.log2(information) - start)
+    return SoftmaxSlope(n_classes, min(max(normalizer, least), 1.0), power)
+
+
+def may_be_joint(order: str, mechanism: Any, delta: float) -> bool:
+    """Return whether the noise of a descent allows a joint model of several classes."""
+    return order != "greedy" and (delta == 0 or is_gaussian(mechanism, ("auto", "gaussian")))
+
+
+def is_gaussian(mechanism: Any, names: tuple[str, ...] = ("gaussian",)) -> bool:
+    """Return whether a mechanism is Gaussian noise, or has one of the names."""
+    law = mechanism.law if type(mechanism) is Independent else mechanism
+    # By type: a subclass of Gaussian may draw from another law.
+    return law in names if isinstance(law, str) else type(law) is Gaussian
+
+
+# Information is the number of records per block, times epsilon. Rules use it relative to this.
+USUAL_INFORMATION = 66.0
+# Passes at the usual information, the power of the information that they grow with, and the range.
+# With delta > 0 the noise of the average hardly depends on the number of passes. With delta = 0 it
+# grows as the square root.
+PASSES, PASSES_POWER, PASSES_RANGE = 15, 0.25, (6, 50)
+PURE_PASSES, PURE_POWER, PURE_RANGE = 1.5, 0.7, (1, 20)
+# Range of greedy steps. They end when the noise hides a gradient of STEEP deviations per record.
+STEPS_RANGE, STEEP = (3, 50), 0.03
+# Share of the budget for the scaling stage, and the greatest noise in its means.
+STAGE_SHARE, PURE_STAGE_SHARE, MOST_STAGE_NOISE = 0.2, 0.25, 0.35
+# The bound on rows of full weight: at least this share of each number's usual square. The precision
+# of the intercept, and the power of the number of levels that is their precision.
+SHARE_OF_SQUARE, INTERCEPT_PRECISION, LEVEL_PRECISION = 0.2, 1.5, 0.25
+# If each block spends its own budget: the standard deviations of a number that are scaled to 1, the
+# power of the information that they grow with, and their maximum.
+BOX_RADIUS, RADIUS_POWER, MOST_RADIUS = 2.0, 0.25, 64.0
+# Below this information the intercept has a higher precision, up to this factor: little more than
+# the intercept can be learnt.
+SCARCE, MOST_PRECISE = 20.0, 15.0
+# Assumed ratio of the noise of the average to that of the mean of all passes. The ratio for the
+# second half of the passes is up to 1.41, so that ridges are a little too small for the noise.
+AVERAGED = 1.15
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescentTask(Task):
+    """A task with those parameters of an estimator on which the plan depends.
+
+    The rules choose the ``share`` of the budget for the scaling stage and the ``n_passes`` that are
+    None. ``clips`` says whether ``clip`` is a number or None. Then the lengths of rows are not
+    bounded. ``n_classes`` is that of a joint model, or 1.
+    """
+
+    blocks: Blocks
+    mechanism: Any = "auto"
+    share: float | None = None
+    n_passes: int | None = None
+    order: str = "cyclic"
+    clips: bool = False
+    n_classes: int = 1
+
+    @cached_property
+    def joint(self) -> SoftmaxSlope | None:
+        """The derivatives of the loss of a joint model, or None."""
+        if self.n_classes == 1:
+            return None
+        return joint_slope(self.n_classes, self.information, self.delta)
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        """The last axis of the coordinates: the classes of a joint model, if it is one."""
+        return (self.n_classes,) if self.joint else ()
+
+    @property
+    def size(self) -> float:
+        """Number of records, or a guess that gives the usual information."""
+        models = len(self.blocks) * self.n_models
+        return float(self.known or USUAL_INFORMATION / self.strength * models)
+
+    @cached_property
+    def strength(self) -> float:
+        """The epsilon that gives about the same noise in the average with delta = 0."""
+        return 4 / gaussian_scale(self.epsilon, self.delta) if self.delta > 0 else self.epsilon
+
+    @property
+    def information(self) -> float:
+        """Records per block and model, times the strength."""
+        return self.size * self.strength / (len(self.blocks) * self.n_models)
+
+    @property
+    def passes(self) -> int:
+        if self.n_passes is not None:
+            return self.n_passes
+        if self.order == "greedy":
+            highest = math.sqrt(2 * math.log(self.blocks.dim + 1))
+            steps = STEEP * self.size * self.strength / (self.n_models * self.moved * highest)
+            usual, (least, most) = steps**2 / 16 if self.delta > 0 else steps, STEPS_RANGE
+        elif self.delta > 0:
+            usual, (least, most) = PASSES * more(self.information, PASSES_POWER), PASSES_RANGE
+        else:
+            usual, (least, most) = PURE_PASSES * more(self.information, PURE_POWER), PURE_RANGE
+        return round(min(max(usual, least), most))
+
+
+def more(information: float, power: float) -> float:
+    return float((information / USUAL_INFORMATION) ** power)
+
+
+@dataclass(frozen=True, eq=False)
+class DescentStage:
+    """The sums that are released before the descent, and the factors of their noise.
+
+    The noise of a sum is ``units`` times that of a number's sum. Either it has a K-``norm`` and an
+    epsilon of its own, or it is independent and of the law of a step. Then in its units the changes
+    by one record are weakly majorised by the sizes in ``shifts`` or, for Gaussian noise, have at
+    most their sum of squares. The rows of the first ``in_ball`` columns have a length of at most 1.
+    """
+
+    sums: ColumnSums
+    units: FloatArray  # (dim,)
+    shifts: Shifts = ()
+    in_ball: int = 0
+    norm: KNormNoise | None = None
+
+
+# Weights of squares: Gaussian noise if a record is added, with x^2 - 2/3, and noise of any law.
+ADDED_WEIGHT, ANY_WEIGHT = math.sqrt(3), 1.5
+
+
+def independent(sums: ColumnSums, gaussian: bool, in_ball: int = 0) -> DescentStage:
+    """Return the stage with independent noise, for sums with one square for each column.
+
+    The factor of the sums is replaced. Noise that is not ``gaussian`` may have any even log-concave
+    law.
+    """
+    in_ball = in_ball if in_ball > 1 else 0
+    added, k = sums.is_counted, len(sums.columns)
+    sums = replace(sums, factor=3 if added and not in_ball else 1)
+    weights = np.full(k, (ADDED_WEIGHT if added else REPLACED_WEIGHT) if gaussian else ANY_WEIGHT)
+    if in_ball:
+        weights[:in_ball] = in_ball ** (0.25 if gaussian else 0.5)
+        weights[in_ball:] = 1.0 if added else weights[in_ball:]
+    units = np.ones(sums.dim)
+    units[added + k : added + 2 * k] = sums.factor / weights
+    if added:  # the count corrects every mean and every square
+        units[0] = 1 / math.sqrt(math.sqrt(max(1, k) / 2))
+    return DescentStage(sums, units, sizes_of(sums, units, gaussian, in_ball), in_ball)
+
+
+def stage_sums(blocks: Blocks, with_target: bool, n: int | None) -> ColumnSums:
+    """Return the sums of a scaling stage; a noisy count is one of them if ``n`` is None."""
+    columns = (*blocks.numbers, *(blocks.domain.n_encoded,) * with_target)
+    return ColumnSums(columns, n, tuple((j,) for j in columns), blocks=blocks.level_columns)
+
+
+@dataclass(frozen=True, eq=False)
+class DescentPlan:
+    """The releases of a coordinate descent and their noise.
+
+    ``noise`` is that of every sum of a step. In a block it is divided by the block's precision.
+    ``ratio`` is the noise of a number's sum in the scaling stage over that of a step. Greedy
+    coordinates are chosen by noise of the scale ``choice``.
+    """
+
+    task: DescentTask
+    noise: RepeatedNoise
+    stage: DescentStage | None
+    ratio: float
+    rows: RowBound
+    choice: float | None = None
+
+    @cached_property
+    def releases(self) -> tuple[Release, ...]:
+        return releases_of(self)
+
+    @property
+    def steps(self) -> int:
+        blocks = 1 if self.choice else len(self.task.blocks)
+        return self.task.n_models * self.task.passes * blocks
+
+    @property
+    def stage_deviation(self) -> float:
+        """Standard deviation of the noise of a number's sum in the scaling stage."""
+        return self.ratio * math.sqrt(self.noise.var())
+
+    def stage_published(self) -> Publication:
+        """Return how the sums of the stage are published."""
+        stage = self.stage
+        assert stage is not None
+        if stage.norm is not None:
+            return publication(stage.norm)
+        return self.noise.publication_for(self.ratio * stage.units, self._together)
+
+    def published(self) -> Publication:
+        """Return how the gradients of a pass are published."""
+        factors = np.repeat(1 / self.rows.precision, self.task.blocks.sizes)
+        return self.noise.publication_for(factors.repeat(self.task.n_classes), self._together)
+
+    @property
+    def _together(self) -> int:
+        """Greatest number of values that one shift pays for, in the steps or in the stage.
+
+        Both have the same stretch (``docs/proofs/lattice_release.md``, Theorem 2).
+        """
+        # If the length of rows is bounded, a pass is one release. Otherwise each block is one.
+        blocks = self.task.blocks
+        values = blocks.dim if self.rows.bound is not None else int(max(blocks.sizes))
+        stage = self.stage.sums.dim if self.stage and self.stage.norm is None else 0
+        return max(values * self.task.n_classes, stage)
+
+    @property
+    def deviations(self) -> FloatArray:
+        """Standard deviation of the noise of a gradient in each pass, (dim,)."""
+        deviations = 1 / self.rows.precision * math.sqrt(self.noise.var())
+        return np.asarray(np.repeat(deviations, self.task.blocks.sizes))
+
+    @property
+    def averaged(self) -> FloatArray:
+        """Standard deviation of the noise of a gradient, averaged over all passes, (dim,)."""
+        return self.deviations * AVERAGED / math.sqrt(self.task.passes)
+
+
+def usual_square(blocks: Blocks) -> float:
+    """Return the assumed mean square of a number in the units of the domain."""
+    # The squared numbers of a ball have a sum of at most 1.
+    usual = DESCENT.usual
+    return min(usual, 0.3 / len(blocks.numbers)) if blocks.domain.is_ball else usual
+
+
+def row_lengths(task: DescentTask, estimated: bool, power: int = 2) -> RowBound:
+    """Return a bound on the length of rows, and the precision of each block.
+
+    In units in which every number has variance 1, estimated or assumed, all numbers have the same
+    precision. A row of full weight has length at most sum_g a_g^power b_g, with b = 1 for the
+    intercept and for levels.
+    """
+    blocks = task.blocks
+    radius = _radius(RADIUS, task.information)
+    deviations = radius if estimated else usual_square(blocks) ** -0.5
+    precision = np.array(blocks.sizes, dtype=float) ** LEVEL_PRECISION
+    precise = min(max(1.0, SCARCE / task.information), MOST_PRECISE)
+    precision[: blocks.intercept] = INTERCEPT_PRECISION * precise
+    precision[blocks.number_places] = deviations
+    # With more information weights gain less. In the domain numbers are at most 1.
+    share = SHARE_OF_SQUARE * max(1.0, math.sqrt(more(task.information, 1.0) / 10))
+    parts = precision**power
+    parts[blocks.number_places] = share if estimated else min(share, deviations**power)
+    return RowBound(precision, float(parts.sum()), radius, power)
+
+
+def blocks_apart(task: DescentTask) -> RowBound:
+    """Return unbounded rows: each block spends its own budget, with the same noise."""
+    return RowBound(np.ones(len(task.blocks)), None, _radius(BOX_RADIUS, task.information))
+
+
+def _radius(usual: float, information: float) -> float:
+    return min(MOST_RADIUS, usual * max(1.0, more(information, RADIUS_POWER) / 2))
+
+
+def plan_descent(task: DescentTask, sums: ColumnSums | None) -> DescentPlan:
+    """Return the plan, with a scaling stage of these sums unless its noise would be too great."""
+    if sums is not None:
+        plan = _planned(task, sums)
+        if task.share or plan.stage_deviation <= MOST_STAGE_NOISE * task.size:
+            return plan
+    return _planned(task, None)
+
+
+def _planned(task: DescentTask, sums: ColumnSums | None) -> DescentPlan:
+    passes, law, budget = task.n_models * task.passes, task.mechanism, task.epsilon
+    is_greedy, domain = task.order == "greedy", task.blocks.domain
+    # The length of rows is bounded in the power 1 or 2 (Theorem 6), and a pass is one release. With
+    # a number or None for ``clip`` it is not bounded; greedy steps may repeat a block.
+    power, count = 0, passes
+    if not task.clips and not is_greedy:
+        is_square = is_gaussian(law, ("auto", "gaussian"))
+        power = 1 if task.delta == 0 else 2 if is_square else 0
+    if power:
+        rows = row_lengths(task, sums is not None, power)
+    else:
+        rows = blocks_apart(task)
+        count *= 1 if is_greedy else len(task.blocks)
+    size = gradient_size(task, rows)
+    # In both cases the size is a length.
+    is_length = power == 2 or (task.joint is not None and task.joint.power == 2)
+    if is_length and is_auto(law):
+        law = "gaussian"
+    stage, ratio, shifts = None, 1.0, [(size, count)]
+    is_pure = task.delta == 0 and not is_greedy
+    if sums is not None and is_pure and sums.columns and not domain.is_ball:
+        share = task.share or PURE_STAGE_SHARE
+        norm = sums_noise(sums, task.moved, task.neighbors, share * task.epsilon)
+        spread = np.sqrt(norm.variance())
+        stage = DescentStage(sums, spread / spread[int(sums.is_counted)], norm=norm)
+        budget -= float(norm.guarantee.epsilon)
+    elif sums is not None:
+        # Of Gaussian noise only the length of a change matters: squared shifts add up, and shifts
+        # of Laplace noise. The noise of the stage is that which gives its share.
+        stage = independent(sums, is_gaussian(law), domain.is_ball * len(task.blocks.numbers))
+        square, usual = (2, STAGE_SHARE) if task.delta > 0 else (1, PURE_STAGE_SHARE)
+        share = task.share or usual
+        spent = share / (1 - share) * count * size**square
+        ratio = float((sum(c * s**square for s, c in stage.shifts) / spent) ** (1 / square))
+        shifts += [(size / ratio, count) for size, count in stage.shifts]
+    choices = choice = None
+    if is_greedy:
+        choices = choice_width(passes, epsilon=budget, delta=task.delta), passes
+        # The error of the sampler may add this to the width of a choice.
+        width = choices[0] - CHOICE_COST
+        if not width > 0:
+            rule = "be great enough for so many choices"
+            raise fail("epsilon", rule, task.epsilon, "Or give fewer n_passes.")
+        choice = 2 * task.moved / width
+    noise = calibrate_releases(
+        law, shifts, epsilon=budget, delta=task.delta, neighbors=task.neighbors, choices=choices
+    )
+    if stage is not None and stage.norm is not None:
+        variance = float(stage.norm.variance()[int(stage.sums.is_counted)])
+        ratio = math.sqrt(variance / noise.var())
+    return DescentPlan(task, noise, stage, ratio, rows, choice)

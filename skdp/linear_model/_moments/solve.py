@@ -1,0 +1,490 @@
+"""Released moments, and the coefficients that follow from them.
+
+This uses only published numbers and public facts, and costs no privacy.
+
+M is the released matrix of means of (1, x, y)(1, x, y)'. Its entries have noise of standard
+deviation about sigma / (r_i r_j) for a public r. In the metric of r the noise has the same size in
+every direction. The true M is positive semidefinite. Directions in which it is smaller than the
+noise contain no information on the coefficients.
+
+Of scaled columns a posterior mean is computed. Scaled columns have means near 0 and mean squares
+near 1. So before the release a matrix S of the features' moments is expected near the unit matrix,
+and a coefficient is as likely positive as negative. Each moment is shrunk towards this expectation
+by the share of noise in its variance. Without any products of features the result is a regression
+on each feature alone, and with exact ones it is least squares: the change between them is
+continuous. The factor on the products with the target is an unbiased estimate of the share of
+signal in their square (James and Stein), so that a table without signal gives the mean of the
+target.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from skdp.domain.columns import listed
+from skdp.geometry.moment_layout import IntArray
+from skdp.geometry.moments import MomentLayout
+from skdp.linear_model._inference.estimate import noise_covariance
+from skdp.linear_model._moments.advice import MomentPlan, ScaledMoments
+from skdp.linear_model._moments.theorem import RowScaler
+from skdp.linear_model._shared.design import Design
+from skdp.linear_model._standardize.stage import MOMENTS, Scaler
+from skdp.linear_model._standardize.theorem import Estimates
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import fail
+from skdp.trusted.noise import first_covariance, variances
+
+# Upper bound on the square of a scale.
+MOST_VARIANCE = 0.5
+# Of the mean weight of a row: the usual square of its distance from 1, and a lower limit.
+WEIGHT_VARIANCE, LEAST_WEIGHT = 0.01, 0.2
+# Eigenvalues below this many spectral norms of the noise are shrunk. Chosen on simulated
+# regressions (docs/mathematics/automatic_choices.md); results hardly change nearby. Rows of bounded
+# length have small eigenvalues, of which noise is a larger part.
+SHRINK, SHRINK_IN_BALL = 0.5, 1.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Moments:
+    """Released sums of products of the columns of (1, x, y), with their noise.
+
+    All entries were released. Computations from them cost no further privacy. The columns are
+    those of z = (column - centre) / scale. Without a scaling stage the centre is 0 and the scale
+    is 1: numbers and the target are in [-1, 1], as the domain encodes them, and indicators are 0
+    or 1. Rows in a ball are divided by the least power of two that is not below the radius. After
+    a scaling stage rows far from the centre have a weight below 1.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The columns: "1", the encoded features, the target.
+    gram : ndarray of shape (q + 2, q + 2)
+        Noisy sums of products of z. The first entry is the number of records, or a noisy count.
+    deviation : ndarray of shape (q + 2, q + 2)
+        Standard deviation of the noise in each entry.
+    own_square : ndarray of bool, shape (q + 2,)
+        Which columns are indicators. An indicator is its own square, so that its sum and its sum
+        of squares are one number with one noise. None after a scaling stage, which scales them.
+    centre, scale : ndarray of shape (q + 2,)
+        In the units of the encoded columns; 0 and 1 for the column of ones.
+    layout : MomentLayout
+    noise : Noise
+    is_scaled : bool
+        Whether there was a scaling stage, so that mean squares are near 1.
+    released : ndarray of shape (layout.dim,) or None
+        After a scaling stage, the moments as they were published. ``gram`` combines them with the
+        other releases.
+    """
+
+    names: tuple[str, ...]
+    gram: FloatArray
+    deviation: FloatArray
+    own_square: NDArray[np.bool_]
+    centre: FloatArray
+    scale: FloatArray
+    layout: MomentLayout
+    noise: Any
+    is_scaled: bool = False
+    released: FloatArray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        plan: MomentPlan,
+        released: FloatArray,
+        names: tuple[str, ...],
+        scaler: RowScaler | None = None,
+    ) -> Moments:
+        """Return the moments that the release of a plan estimates."""
+        layout, width = plan.layout, plan.layout.n_rows
+        if scaler is None:
+            scaler = RowScaler(Scaler(np.zeros(width - 1), np.ones(width - 1)), np.ones(width))
+        variance = variances(plan.noise)
+        if layout.shift.any():
+            # Entries that were released minus the count get the noisy count added.
+            shared = 2 * layout.shift * first_covariance(plan.noise)
+            variance = variance + shared + layout.shift**2 * variance[0]
+        deviation = np.zeros((width, width))
+        i, j = layout.pairs.T
+        deviation[i, j] = deviation[j, i] = np.sqrt(variance / layout.scale**2)
+        unit = np.outer(scaler.factor, scaler.factor)
+        gram = layout.gram(released, None if layout.adds else plan.n) / unit
+        deviation = deviation / unit
+        at = layout.indicators
+        own_square = np.zeros(width, dtype=np.bool_)
+        own_square[at] = True
+        # The square of an indicator is not released: it is the indicator.
+        gram[at, at], deviation[at, at] = gram[0, at], deviation[0, at]
+        facts = own_square, scaler.centre, scaler.scale, layout, plan.noise
+        return cls(names, gram, deviation, *facts)
+
+    def __repr__(self) -> str:
+        return f"Moments({listed(self.names[1:])}; {type(self.noise).__name__})"
+
+    @property
+    def n_records(self) -> float:
+        """The number of records: public, or noisy and at least 1."""
+        return max(1.0, float(self.gram[0, 0]))
+
+    def mean(self) -> FloatArray:
+        """Return the noisy means of the features and the target, (q + 1,)."""
+        return np.asarray(self.centre[1:] + self.scale[1:] * (self.gram[0, 1:] / self.n_records))
+
+    def covariance(self) -> FloatArray:
+        """Return the noisy covariance of the features and the target, (q + 1, q + 1)."""
+        mean = self.gram[0, 1:] / self.n_records
+        covariance = self.gram[1:, 1:] / self.n_records - np.outer(mean, mean)
+        return np.asarray(covariance * np.outer(self.scale[1:], self.scale[1:]))
+
+    def subset(self, features: list[int], target: int) -> Moments:
+        """Return the moments of some columns, given by their positions in ``names``."""
+        chosen = [0, *features, target]
+        if len(set(chosen)) != len(chosen) or min(chosen[1:], default=1) < 1:
+            raise fail("columns", "be distinct and not the target", None)
+        grid = np.ix_(chosen, chosen)
+        return replace(
+            self,
+            names=tuple(self.names[j] for j in chosen),
+            gram=self.gram[grid],
+            deviation=self.deviation[grid],
+            own_square=self.own_square[chosen],
+            centre=self.centre[chosen],
+            scale=self.scale[chosen],
+        )
+
+    def noisy(self, intercept: bool, shrink: float = SHRINK) -> NoisyMoments:
+        """Return the noisy means, and the size of their noise."""
+        d, matrix = self.deviation / self.n_records, self.gram / self.n_records
+        matrix[0, 0] = 1.0
+        x = slice(1, -1)
+        # Deviations are about sigma / (r_i r_j). The r of the features are 1 on average.
+        inner = d[x, x]
+        # Products within a block are 0, and are not released. A single column has only its square.
+        off = inner[~np.eye(len(inner), dtype=bool) & (inner > 0)]
+        off = off if off.size else np.diag(inner)
+        sigma = _root_mean_square(off, _root_mean_square(d[0, 1:], 1e-300))
+        r = np.ones(len(d))
+        r[0] = sigma / max(_root_mean_square(d[0, x], sigma), 1e-300)
+        r[-1] = sigma / max(_root_mean_square(d[x, -1], sigma), 1e-300)
+        off = np.where(np.eye(len(inner), dtype=bool), 0.0, inner)
+        weight, inside = off > 0, np.ones(len(inner))
+        for _ in range(20 * (len(inner) > 1)):
+            fit = (weight * (sigma / np.where(weight, off, 1.0)) / inside).sum(axis=1)
+            mean = fit / np.maximum(weight.sum(axis=1), 1)
+            inside = np.sqrt(inside * np.where(weight.any(axis=1), mean, inside))
+        r[1:-1] = inside
+        if np.isnan(matrix[-1, -1]):
+            matrix[-1, -1] = 1.0  # not released: its upper bound
+        scaled = d if self.is_scaled and intercept else None
+        return NoisyMoments(matrix, sigma, r, intercept, shrink, scaled)
+
+
+def _root_mean_square(values: FloatArray, otherwise: float) -> float:
+    return float(np.sqrt(np.mean(values**2))) if values.size else otherwise
+
+
+# Moments of scaled columns
+
+
+def _first_deviations(plan: ScaledMoments, n: float) -> tuple[FloatArray, FloatArray]:
+    """Return the standard deviations of the scaling stage: of means and of mean squares.
+
+    The means are those of (1, x, y), and the first mean square is that of y.
+    """
+    sizes, adds = plan.first.deviations(n), int(plan.first.sums.is_counted)
+    width = plan.layout.n_rows
+    count = sizes[0] if adds else 0.0
+    means = np.append(count, sizes[adds : adds + width - 1])
+    # Under add/remove the count was subtracted from the squares. The noisy count is added.
+    return means, np.hypot(sizes[adds + width - 1 :], count) / 2
+
+
+def scalers(plan: ScaledMoments, seen: Estimates) -> tuple[RowScaler, RowScaler]:
+    """Return the box of the cross release, and the map of the rows whose moments follow."""
+    numbers, last = plan.layout.numbers, plan.layout.n_rows - 1
+    columns = np.append(numbers, last)
+    centre = seen.mean[columns - 1].clip(-1, 1)
+    squares = centre**2
+    if len(numbers) and len(seen.square) == 2:  # one mean square of all numbers
+        squares[:-1] = squares[:-1].mean()
+    variance = np.append(np.broadcast_to(seen.square[1:], len(numbers)), seen.square[0])
+    noise = _first_deviations(plan, seen.n)[0][columns]
+    scale = np.sqrt(MOMENTS.variance(variance - squares, noise).clip(max=MOST_VARIANCE))
+    scaler = Scaler.of(plan.layout.n_encoded, columns - 1, centre, scale)
+    factor = np.ones(plan.layout.n_rows)
+    # No column is further from its centre than the bounds of the domain.
+    factor[columns] = 1 / np.minimum(plan.radius, (1 + np.abs(centre)) / scale)
+    return RowScaler(scaler, factor, clips=True), RowScaler(scaler, plan.factor)
+
+
+def pooled(
+    plan: ScaledMoments,
+    seen: Estimates,
+    box: RowScaler,
+    scaler: RowScaler,
+    crossed: FloatArray,
+    released: FloatArray,
+    names: tuple[str, ...],
+) -> Moments:
+    """Return the moments that all releases estimate, weighted by their precisions."""
+    alone, last = Moments.of(plan, released, names, scaler), plan.layout.n_rows - 1
+    # Indicators have the units of equally frequent levels, other columns those of the release.
+    centre, scale = alone.centre.copy(), alone.scale.copy()
+    for columns in plan.layout.block_columns:
+        share = 1 / (len(columns) + 1)
+        centre[columns], scale[columns] = share, math.sqrt(share * (1 - share))
+    # The means of products of the third release, over the mean weight of a row. A noisy one is
+    # shrunk towards 1.
+    noise_of_weight = (float(alone.deviation[0, 0]) / seen.n) ** 2
+    signal = WEIGHT_VARIANCE / (WEIGHT_VARIANCE + noise_of_weight)
+    mean_weight = 1 + signal * (float(alone.gram[0, 0]) / seen.n - 1)
+    weight = seen.n * min(1.0, max(LEAST_WEIGHT, mean_weight))
+    rescaled = alone.scale != scale
+    step = np.diag(np.where(rescaled, 1 / scale, 1.0))
+    step[rescaled, 0] = -centre[rescaled] / scale[rescaled]
+    matrix = step @ (alone.gram / weight) @ step.T
+    variance = step**2 @ (alone.deviation / weight) ** 2 @ step.T**2
+
+    def add(i: int, j: IntArray, values: FloatArray, noise: FloatArray) -> None:
+        """Add independent estimates of entries (i, j), j without repetition."""
+        before = variance[i, j]
+        total = before + noise
+        kept = np.divide(noise, total, out=np.ones(len(j)), where=total > 0)
+        matrix[i, j] = matrix[j, i] = kept * matrix[i, j] + (1 - kept) * values
+        variance[i, j] = variance[j, i] = before * kept
+
+    # The means, and the mean square of the target, of the scaling stage.
+    deviation, squares = _first_deviations(plan, seen.n)
+    mean = (np.append(1.0, seen.mean) - centre) / scale
+    noise = (deviation / scale) ** 2 + (centre * deviation[0] / scale) ** 2
+    add(0, np.arange(1, last + 1), mean[1:], noise[1:])
+    middle = centre[-1]
+    square = (seen.square[0] - 2 * middle * seen.mean[-1] + middle**2) / scale[-1] ** 2
+    noise = np.hypot(squares[:1], 2 * middle * deviation[-1]) / scale[-1] ** 2
+    add(last, np.array([last]), square, noise**2)
+    matrix[0, 0], variance[0, 0] = 1.0, deviation[0] ** 2
+    # The means of the target and of its products with the features, of the cross release.
+    far = np.where(box.scale != scale, centre, 0.0)[:-1]
+    unit = seen.n * box.factor[-1] * box.factor[:-1] * scale[:-1] / box.scale[:-1]
+    noise, shared = variances(plan.cross), first_covariance(plan.cross) * far
+    noise = (noise - 2 * shared + far**2 * noise[0]) / unit**2
+    add(last, np.arange(last), (crossed - far * crossed[0]) / unit, noise)
+    return replace(
+        alone,
+        gram=seen.n * matrix,
+        deviation=seen.n * np.sqrt(variance),
+        own_square=np.zeros_like(alone.own_square),
+        centre=centre,
+        scale=scale,
+        is_scaled=True,
+        released=released,
+    )
+
+
+# Variances of the products of two features and of their squares, before the release. The first is
+# DIRECTIONS over the number of columns if that is less.
+PRODUCT_VARIANCE, SQUARE_VARIANCE, DIRECTIONS = 0.3, 1.0, 3.0
+# The part of the target's variance that features are expected to explain. b'S^-1 b is this part,
+# so that products b with the target make S larger in their direction.
+EXPLAINED = 0.65
+# Half of the spectral norm of the noise that is left in S.
+LEFT = 0.5
+# So many times the expected square of the noise is subtracted from a square, as sums of squares
+# vary.
+CAUTION = 1.2
+# The penalty on differences of neighbouring coefficients of a spline, in units of the domain's.
+SMOOTH = 0.05
+
+
+def prior_of(design: Design) -> FloatArray | None:
+    """Return the covariance of coefficients before the release; None for the unit matrix.
+
+    Neighbouring coefficients of a spline are similar. Their mean variance is 1.
+    """
+    prior, shift = np.eye(design.domain.n_encoded), int(design.intercept)
+    for block, penalty in zip(design.blocks, design.penalties, strict=True):
+        if penalty is not None:
+            part = np.linalg.inv((1 - SMOOTH) * np.eye(len(penalty)) + SMOOTH * penalty)
+            at = slice(block.start - shift, block.stop - shift)
+            prior[at, at] = part * (len(part) / np.trace(part))
+    return prior if any(penalty is not None for penalty in design.penalties) else None
+
+
+def posterior(
+    matrix: FloatArray, deviation: FloatArray, prior: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Return the intercept with the coefficients, and the matrix that maps b to coefficients.
+
+    ``matrix`` has noisy means of products of (1, x, y), and ``deviation`` the standard deviation of
+    the noise in each entry. ``prior`` is the covariance of the coefficients before the release, in
+    the unit of their usual variance; None stands for the unit matrix.
+    """
+    variance = deviation**2
+    mean, target = matrix[0, 1:-1], float(matrix[0, -1])
+    # James and Stein's factor: centring by means that are noise would add this noise.
+    ratio = float(np.sum(mean**2 / np.maximum(variance[0, 1:-1], 1e-300)))
+    centre = (max(0.0, 1 - len(mean) / ratio) if ratio > 0 else 0.0) * mean
+    b = matrix[1:-1, -1] - centre * target
+    noise = variance[1:-1, -1] + centre**2 * variance[0, -1] + target**2 * variance[0, 1:-1]
+    size = float(b @ b)
+    signal = max(0.0, size - CAUTION * float(noise.sum()))
+    if signal == 0:
+        return np.append(target, np.zeros(len(b))), np.zeros((len(b), len(b)))
+    products, spread = matrix[1:-1, 1:-1] - np.outer(centre, centre), variance[1:-1, 1:-1]
+    expected = np.eye(len(b)) + np.outer(b, b) * (signal / size / EXPLAINED)
+    before = np.full(products.shape, min(PRODUCT_VARIANCE, DIRECTIONS / len(products)))
+    np.fill_diagonal(before, SQUARE_VARIANCE)
+    weight = before / (before + spread)
+    # The plane goes through noisy means. This adds the squared coefficients times the variances of
+    # the means to the squared error.
+    S = weight * products + (1 - weight) * expected + np.diag(variance[0, 1:-1])
+    # In coordinates whose prior covariance is the unit matrix.
+    root = None if prior is None else np.linalg.cholesky(prior)
+    values, vectors = eigh(S if root is None else root.T @ S @ root)
+    level = LEFT * float(np.sqrt(len(values) * np.mean(weight**2 * spread)))
+    vectors = vectors if root is None else root @ vectors
+    inverse = signal / size * ((vectors * _above_noise(values, level)) @ vectors.T)
+    theta = inverse @ b
+    # No coefficients explain more than the target's variance, which is 1 or less.
+    theta /= max(1.0, float(theta @ b))
+    return np.append(target - mean @ theta, theta), inverse
+
+
+def _above_noise(w: FloatArray, level: float) -> FloatArray:
+    """Return 1 / w for w far above the noise, and smaller values for w near the noise."""
+    shifted = w.clip(min=0) + level / 2
+    # Below the level this decreases: b is small where w is small.
+    return np.asarray(shifted / np.maximum(shifted**2 + level**2, 1e-300))
+
+
+# The ridge of postprocess="ridge", in spectral norms of the noise.
+RIDGE = 1.0
+# "pinv" is Awan & Slavkovic 2020, Equation 4.
+RECIPES = ("auto", "psd", "ridge", "pinv")
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyMoments:
+    """Noisy means of (1, x, y)(1, x, y)', and the size of the noise.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (q + 2, q + 2)
+        Symmetric; its first entry is 1.
+    sigma : float
+        The noise of entry (i, j) has standard deviation about sigma / (r_i r_j).
+    r : ndarray of shape (q + 2,)
+    intercept : bool
+        Whether the model has an intercept.
+    shrink : float
+        Eigenvalues below this times ``spectral`` are shrunk.
+    deviation, prior : ndarray of shape (q + 2, q + 2), ndarray of shape (q, q), or None
+        As for `posterior`, if the columns were scaled so that mean squares are near 1.
+    """
+
+    matrix: FloatArray
+    sigma: float
+    r: FloatArray
+    intercept: bool
+    shrink: float = SHRINK
+    deviation: FloatArray | None = None
+    prior: FloatArray | None = None
+
+    @property
+    def spectral(self) -> float:
+        """About half of the spectral norm of the noise, in the metric of r."""
+        return self.sigma * float(np.sqrt(len(self.r)))
+
+    def semidefinite(self) -> NoisyMoments:
+        """Return the nearest positive semidefinite moments, in the metric of r."""
+        values, vectors = eigh(self.matrix * np.outer(self.r, self.r))
+        matrix = (vectors * values.clip(min=0)) @ vectors.T / np.outer(self.r, self.r)
+        return replace(self, matrix=matrix)
+
+    def steadied(self) -> NoisyMoments:
+        """Return the moments with means shrunk towards 0, the middle of the bounds.
+
+        The factors are James and Stein's, one for all features and one for the target. Centring by
+        a mean that is mostly noise would add this noise to all other moments.
+        """
+        matrix = self.matrix.copy()
+        noise = (self.sigma / (self.r[0] * self.r)) ** 2
+        for part in (slice(1, -1), slice(-1, None)):
+            size = float(np.sum((matrix[0, part] / max(matrix[0, 0], 1e-300)) ** 2))
+            kept = max(0.0, 1 - float(np.sum(noise[part])) / size) if size > 0 else 1.0
+            matrix[0, part] *= kept
+            matrix[part, 0] *= kept
+        return replace(self, matrix=matrix)
+
+
+def solve(postprocess: Any, moments: NoisyMoments) -> tuple[FloatArray, FloatArray]:
+    """Return the intercept with the coefficients, and what replaces the inverse of A, (q, q).
+
+    A theta = b are the normal equations, centred if there is an intercept. ``postprocess`` is one
+    of ``RECIPES`` or a function of `NoisyMoments`.
+    """
+    recipe = postprocess if isinstance(postprocess, str) else "auto"
+    if moments.deviation is not None and isinstance(postprocess, str) and recipe == "auto":
+        return posterior(moments.matrix, moments.deviation, moments.prior)
+    usable = moments.semidefinite() if recipe in ("auto", "psd") else moments
+    if recipe == "auto" and len(moments.r) > 2:  # without features the mean is the result
+        usable = usable.steadied()
+    m, mean = usable.matrix, None
+    A, b = m[1:-1, 1:-1], m[1:-1, -1]
+    if moments.intercept and m[0, 0] > 0:
+        mean = m[1:, 0] / m[0, 0]
+        centred = m[1:, 1:] - m[0, 0] * np.outer(mean, mean)
+        A, b = centred[:-1, :-1], centred[:-1, -1]
+    r = moments.r[1:-1]
+    w, vectors = eigh(A * np.outer(r, r)) if len(r) else (r, np.empty((0, 0)))
+    if recipe == "auto":
+        inverse_of_w = _above_noise(w, moments.shrink * moments.spectral)
+    elif recipe == "ridge":
+        inverse_of_w = 1 / (w.clip(min=0) + RIDGE * moments.spectral)
+    else:
+        cut = len(w) * np.finfo(float).eps * float(np.abs(w).max(initial=1e-300))
+        inverse_of_w = np.divide(1.0, w, out=np.zeros_like(w), where=np.abs(w) > cut)
+    scaled = r[:, None] * vectors
+    inverse = scaled * inverse_of_w @ scaled.T
+    if isinstance(postprocess, str):
+        theta = inverse @ b
+        # The plane goes through the means.
+        intercept = 0.0 if mean is None else mean[-1] - mean[:-1] @ theta
+        return np.append(intercept, theta), inverse
+    theta = np.asarray(postprocess(moments), dtype=float)
+    if theta.shape != (len(r) + 1,) or not np.all(np.isfinite(theta)):
+        rule = f"return {len(r) + 1} finite numbers: the intercept, the coefficients"
+        raise fail("postprocess", rule)
+    return theta, inverse
+
+
+def coefficient_covariance(
+    noisy: NoisyMoments,
+    deviation: FloatArray,
+    own_square: NDArray[np.bool_],
+    theta: FloatArray,
+    inverse: FloatArray,
+) -> FloatArray:
+    """Return the covariance of (intercept, coefficients) under the noise: the delta method.
+
+    The normal equations are G theta = g. Noise dG and dg moves theta by K e, with
+    e = dg - dG theta and the matrix K that replaced the inverse of G. The result describes the
+    effect of the noise, not the distance from coefficients without privacy: K is held fixed.
+    ``deviation`` is the standard deviation of the noise in each mean, (q + 2, q + 2). Columns that
+    are their ``own_square``, (q + 2,), have one noise in their sum and in their sum of squares.
+    """
+    u = np.append(-theta, 1.0)
+    e = noise_covariance(deviation**2, own_square, u, u)
+    K = np.zeros((len(theta), len(theta)))
+    K[1:, 1:] = inverse
+    if noisy.intercept:
+        mean = noisy.matrix[0, 1:-1] / noisy.matrix[0, 0]
+        K[0, 1:] = K[1:, 0] = -inverse @ mean
+        K[0, 0] = 1 + mean @ inverse @ mean
+    return np.asarray(K @ e @ K.T)

@@ -111,7 +111,7 @@ class Asked:
     limits: tuple[float, ...]
 
     @classmethod
-    def of(cls, X: Any, columns: Any, target: Any, other: Any, missing: Any, limit: Any) -> Asked:
+    def of(cls, X: Any, columns: object, target: Any, other: Any, missing: Any, limit: object) -> Asked:
         """Return what is asked of a table; raise an error if a declaration is not valid."""
         if columns is None:
             names = tuple(X.columns) if hasattr(X, "columns") else None
@@ -178,7 +178,7 @@ class Asked:
             return self._key(place) in self.missing
         return not _is(self.columns[place], "levels") or _is(self.missing, "indicator")
 
-    def read(self, X: Any, y: Any, groups: Any) -> Data:
+    def read(self, X: Any, y: object, groups: object) -> Data:
         """Return what is read of a table and of a target. Errors in the data are raised here."""
         table = as_table(X, self.names, len(self.columns))
         n = n_rows = len(X)
@@ -238,7 +238,7 @@ class Asked:
         return Counter(cell for _, cell in best.values())
 
 
-def _target(y: Any, n: int) -> FloatArray:
+def _target(y: object, n: int) -> FloatArray:
     if y is None:
         raise fail("y", 'be given if target="bounds"', None, "Or declare target=(lower, upper).")
     found = read_target(y, "the target")
@@ -247,11 +247,11 @@ def _target(y: Any, n: int) -> FloatArray:
     return found
 
 
-def _is(asked: Any, what: str) -> bool:
+def _is(asked: object, what: str) -> bool:
     return isinstance(asked, str) and asked == what
 
 
-def _asked(declared: Any) -> Any:
+def _asked(declared: object) -> Any:
     """Return what is asked of a column: None stands for "bounds"."""
     if declared is None:
         return "bounds"
@@ -261,7 +261,7 @@ def _asked(declared: Any) -> Any:
     return declared
 
 
-def _limits(limit: Any, names: tuple[str, ...] | None, n: int) -> tuple[float, ...]:
+def _limits(limit: object, names: tuple[str, ...] | None, n: int) -> tuple[float, ...]:
     """Return the limit of each column and of the target."""
     keys = [*(names or ()), TARGET]
     if not isinstance(limit, Mapping):
@@ -274,7 +274,7 @@ def _limits(limit: Any, names: tuple[str, ...] | None, n: int) -> tuple[float, .
     return tuple(found.get(key, LIMIT) for key in [*columns, TARGET])
 
 
-def _limit(name: str, value: Any) -> float:
+def _limit(name: str, value: object) -> float:
     return check_interval(name, value, 1e-100, 1e100)
 
 
@@ -397,13 +397,13 @@ def _weights(columns: int, has_target: bool) -> tuple[int, ...]:
 
 def estimate_domain(
     X: Any,
-    y: Any = None,
-    columns: Mapping[str, Any] | None = None,
+    y: object = None,
+    columns: Mapping[str, object] | None = None,
     *,
-    target: Any = None,
-    other: Mapping[str, Any] | None = None,
-    missing: Any = None,
-    groups: Any = None,
+    target: object = None,
+    other: Mapping[str, object] | None = None,
+    missing: object = None,
+    groups: object = None,
     limit: float | Mapping[str, float] = 1e6,
     epsilon: float,
     delta: float = 0.0,

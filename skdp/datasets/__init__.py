@@ -200,7 +200,7 @@ def _from_openml(
     return pandas.DataFrame(found)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """Return a level as text: 2.0 as "2", and without the quotes that some files have."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -277,7 +277,7 @@ def _named(function: F, function_name: str, name: str, parameters: str, note: st
     return function
 
 
-def _loader(name: str, note: str = "", **options: Any) -> Loader:
+def _loader(name: str, note: str = "", **options: object) -> Loader:
     """Return the function ``load_<name>``; scikit-learn's function is called with the options."""
 
     def function(*, as_frame: bool | None = None) -> Dataset:

@@ -14,9 +14,9 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.domain import Domain
+from skdp.trusted.arrays import Array
 from skdp.trusted.checks import check_choice, fail
 
 TASKS = ("classification", "regression")
@@ -129,7 +129,7 @@ class Dataset:
     """
 
     X: Any
-    y: NDArray[Any]
+    y: Array
     domain: Domain
     name: str
     title: str
@@ -181,7 +181,7 @@ class Declaration:
         left = tuple(column for column in self.columns if column.name not in names)
         return replace(self, columns=left)
 
-    def with_data(self, X: Any, y: Any) -> Dataset:
+    def with_data(self, X: object, y: object) -> Dataset:
         """Return a table and a target with these facts."""
         reasons = {column.name: column.reason for column in (*self.columns, self.target)}
         parts = [f"{self.title}.", f"Source: {self.source}."]

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.sparse import sparray, spmatrix
 
 from skdp.domain.columns import MISSING_TYPES, Levels, has_foreign, kind_of, kinds_of
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import converted, fail, optional_module
 
 # Dates, durations, complex numbers and records would be cast to floats, some with a warning.
@@ -77,7 +77,7 @@ def in_memory(X: Any) -> Any:
     return cells
 
 
-def as_cells(X: Any, name: str = "X", *, one_type: bool = False) -> NDArray[Any]:
+def as_cells(X: Any, name: str = "X", *, one_type: bool = False) -> Array:
     """Return the cells of ``X`` as an array of numpy's own class, without a copy if possible.
 
     With ``one_type`` numpy may choose the type of a list. Otherwise it becomes an array of objects,
@@ -97,7 +97,7 @@ def as_cells(X: Any, name: str = "X", *, one_type: bool = False) -> NDArray[Any]
     if any(isinstance(own, np.ma.MaskedArray) and own.ndim for own in (cells, *rows)):
         remedy = f"Fill it by a public rule: {name}.filled(value)."
         raise fail(name, "be an array without a mask", "MaskedArray", remedy)
-    plain: NDArray[Any] = np.asarray(cells)
+    plain: Array = np.asarray(cells)
     if plain.dtype.kind == "c":
         remedy = "Complex data not supported: give real numbers or levels."
         raise fail(name, "be real", plain.dtype.name, remedy)
@@ -189,7 +189,7 @@ def arrow_frame(table: Any) -> Any:
 
     with_nulls = {own.type for own in table.columns if own.null_count}
 
-    def mapped(kind: Any) -> Any:
+    def mapped(kind: object) -> Any:
         if types.is_date(kind):  # otherwise they would be objects, of an unknown kind
             return pd.ArrowDtype(kind)
         if kind not in with_nulls or not (types.is_integer(kind) or types.is_boolean(kind)):
@@ -200,7 +200,7 @@ def arrow_frame(table: Any) -> Any:
     return table.to_pandas(types_mapper=mapped, ignore_metadata=True, split_blocks=True)
 
 
-def _frame_of(columns: dict[Any, Any]) -> Any:
+def _frame_of(columns: dict[object, object]) -> Any:
     """Return a dict of columns as a DataFrame. Lists become columns of objects."""
     pandas = optional_module("pandas", "to read a dict of columns", "pandas")
     found = {}
@@ -224,7 +224,7 @@ def pandas_module() -> Any:
     return sys.modules.get("pandas")
 
 
-def kind_of_dtype(dtype: Any) -> str | None:
+def kind_of_dtype(dtype: object) -> str | None:
     """Return the kind of the cells of an array, from its type alone, or None if unknown."""
     if isinstance(dtype, np.dtype) and dtype.kind == "M":
         return "dates" if np.datetime_data(dtype)[0] in "YMWD" else "datetimes"
@@ -241,7 +241,7 @@ def kind_of_dtype(dtype: Any) -> str | None:
 class ArrayTable:
     """Columns of an array of numpy, (n, n_columns), in the order of the declared ones."""
 
-    cells: NDArray[Any]
+    cells: Array
 
     @property
     def n_rows(self) -> int:
@@ -263,7 +263,7 @@ class ArrayTable:
         """Return some rows: a view of a slice, or a copy."""
         return ArrayTable(self.cells[rows])
 
-    def floats(self, rows: slice, columns: slice) -> NDArray[Any]:
+    def floats(self, rows: slice, columns: slice) -> Array:
         """Return cells without a copy."""
         return self.cells[rows, columns]
 
@@ -271,7 +271,7 @@ class ArrayTable:
         """Copy cells into ``out`` as floats, or raise any error; see `copy_reals`."""
         copy_reals(self.cells[rows, columns], out, missing)
 
-    def positions(self, rows: slice, column: int, levels: Levels) -> NDArray[Any]:
+    def positions(self, rows: slice, column: int, levels: Levels) -> Array:
         """Return the position of the level of each cell of a column, or raise any error."""
         return levels.positions_in(self.cells[rows, column])
 
@@ -297,7 +297,7 @@ class EncodedRows:
     """
 
     numbers: FloatArray
-    levels: tuple[NDArray[Any], ...]
+    levels: tuple[Array, ...]
 
     @property
     def n_rows(self) -> int:
@@ -316,7 +316,7 @@ class FrameColumn:
     series: Any
 
     @cached_property
-    def cells(self) -> NDArray[Any] | None:
+    def cells(self) -> Array | None:
         """The column, if it is an array of numpy and not of dates."""
         dtype = self.series.dtype
         plain = isinstance(dtype, np.dtype) and dtype.kind not in NOT_REAL
@@ -339,7 +339,7 @@ class FrameColumn:
         return found if str(found.type) in ("string", "large_string") else None
 
     @cached_property
-    def _found(self) -> dict[Levels, NDArray[Any]]:
+    def _found(self) -> dict[Levels, Array]:
         """Positions of the categories, and of a missing cell."""
         return {}
 
@@ -348,7 +348,7 @@ class FrameColumn:
         cells = np.asarray(self.series.iloc[rows]) if self.cells is None else self.cells[rows]
         copy_reals(cells, out, missing)
 
-    def positions(self, rows: slice, levels: Levels) -> NDArray[Any]:
+    def positions(self, rows: slice, levels: Levels) -> Array:
         """Return the position of the level of each cell."""
         if self.cells is not None:
             return levels.positions_in(self.cells[rows])
@@ -407,14 +407,14 @@ class FrameTable:
         for k, column in enumerate(range(columns.start, columns.stop)):
             self._column(column).copy_numbers(self._moved(rows), out[:, k], missing)
 
-    def floats(self, rows: slice, columns: slice) -> list[NDArray[Any]] | None:
+    def floats(self, rows: slice, columns: slice) -> list[Array] | None:
         """Return cells of columns without a copy, or None if one is no array of numpy."""
         cells = [self._column(k).cells for k in range(columns.start, columns.stop)]
         own = self._moved(rows)
         found = [column[own] for column in cells if column is not None]
         return found if len(found) == len(cells) else None
 
-    def positions(self, rows: slice, column: int, levels: Levels) -> NDArray[Any]:
+    def positions(self, rows: slice, column: int, levels: Levels) -> Array:
         """Return the position of the level of each cell of a column, or raise any error."""
         return self._column(column).positions(self._moved(rows), levels)
 
@@ -551,7 +551,7 @@ def _read(
 
 def read_levels(
     table: RawTable, rows: slice, column: int, levels: Levels, label: Callable[[int], str]
-) -> NDArray[Any]:
+) -> Array:
     """Return the position of each cell's level, or raise an error that names the column."""
     dtype, declared = table.dtype(column), levels.kind
     found = kind_of_dtype(dtype)
@@ -566,7 +566,7 @@ def read_levels(
     raise fail(_label(table, column, label), rule, remedy=remedy)
 
 
-def read_target(y: Any, label: str) -> FloatArray:
+def read_target(y: object, label: str) -> FloatArray:
     """Return a new float array of the entries of ``y``, of shape (n,) or (n, 1)."""
     cells = as_column(y)
     out = np.empty((len(cells), 1))
@@ -576,7 +576,7 @@ def read_target(y: Any, label: str) -> FloatArray:
     return out[:, 0]
 
 
-def as_column(y: Any, name: str = "y") -> NDArray[Any]:
+def as_column(y: object, name: str = "y") -> Array:
     """Return an array-like of shape (n,) or (n, 1) as an array of shape (n,)."""
     cells = as_cells(y, name)
     if cells.ndim == 2 and cells.shape[1] == 1:
@@ -586,7 +586,7 @@ def as_column(y: Any, name: str = "y") -> NDArray[Any]:
     return cells
 
 
-def copy_reals(cells: NDArray[Any], out: NDArray[np.float64], missing: bool = False) -> None:
+def copy_reals(cells: Array, out: NDArray[np.float64], missing: bool = False) -> None:
     """Copy cells into ``out`` as floats; raise any error if one is not a real number.
 
     None is copied as NaN. With ``missing`` so are NA, NaT and empty texts.

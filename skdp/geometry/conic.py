@@ -188,7 +188,7 @@ def _tree(node: Any) -> list[Any]:
     return [node, *(leaf for arg in node.args for leaf in _tree(arg))]
 
 
-def _cell_of(variable: Any, constraint: Any) -> Cell | None:
+def _cell_of(variable: object, constraint: object) -> Cell | None:
     cp = load_cvxpy()
     kinds = cp.constraints
     if isinstance(constraint, kinds.Inequality):
@@ -218,7 +218,7 @@ def _inequality(variable: Any, lower: Any, upper: Any) -> Cell:
     return _norm(variable, lower, upper) or Level(variable, gap)
 
 
-def _norm(variable: Any, lower: Any, upper: Any) -> Cell | None:
+def _norm(variable: object, lower: Any, upper: Any) -> Cell | None:
     """Recognise a norm of an affine expression, or its square, below a bound."""
     cp = load_cvxpy()
     if not lower.args or not lower.args[0].is_affine() or not upper.is_affine():
@@ -257,7 +257,7 @@ def _even_norm(lower: Any, name: str, matrix: FloatArray, top: float) -> Cell | 
     return None
 
 
-def _below(variable: Any, body: Any, height: Any) -> SecondOrder:
+def _below(variable: object, body: object, height: object) -> SecondOrder:
     """Return the cell where |body|_2 <= height, both affine."""
     (tall,), (slope,) = _affine(variable, height)
     centre, matrix = _affine(variable, body)
@@ -266,7 +266,7 @@ def _below(variable: Any, body: Any, height: Any) -> SecondOrder:
     return SecondOrder(float(tall), slope, centre, matrix)
 
 
-def _semidefinite(variable: Any, expression: Any) -> Cell:
+def _semidefinite(variable: object, expression: Any) -> Cell:
     constant, slope = _affine(variable, expression)
     order = expression.shape[0]
     matrix = constant.reshape(order, order)
@@ -280,7 +280,7 @@ def _semidefinite(variable: Any, expression: Any) -> Cell:
     return Semidefinite(np.array([solve_triangular(root, part.T, lower=True) for part in half]))
 
 
-def _affine(variable: Any, expression: Any) -> tuple[FloatArray, FloatArray]:
+def _affine(variable: Any, expression: object) -> tuple[FloatArray, FloatArray]:
     """Return the constant, (m,), and slope, (m, dim), of an affine expression's entries."""
     points = np.vstack([np.zeros(variable.size), np.eye(variable.size)])
     values = np.array([np.ravel(_value(variable, expression, v)) for v in points], dtype=float)
@@ -377,7 +377,7 @@ class ConeBody:
         return size * bound
 
 
-def cone_body(variable: Any, constraints: Sequence[Any]) -> ConeBody:
+def cone_body(variable: object, constraints: Sequence[object]) -> ConeBody:
     """Return the body {variable : constraints}, or raise if it is not a norm ball."""
     cone_set = compiled(variable, constraints)
     scale = np.abs(check_body(cone_set)).max(axis=0)
@@ -392,14 +392,14 @@ def cone_body(variable: Any, constraints: Sequence[Any]) -> ConeBody:
     return ConeBody(cone_set, cells_of(variable, constraints))
 
 
-def difference_body(variable: Any, constraints: Sequence[Any]) -> ConeBody:
+def difference_body(variable: object, constraints: Sequence[object]) -> ConeBody:
     """Return the body {a - b : a, b in {variable : constraints}}."""
     cone_set = compiled(variable, constraints)
     check_body(cone_set)
     return ConeBody(cone_set.minus(), even=True)
 
 
-def compiled(variable: Any, constraints: Sequence[Any]) -> ConeSet:
+def compiled(variable: object, constraints: Sequence[object]) -> ConeSet:
     """Check the form of a set given by cvxpy objects, and compile it."""
     cp = load_cvxpy()
     if not isinstance(variable, cp.Variable) or variable.ndim > 1:
@@ -520,7 +520,7 @@ def differences_of(points: FloatArray) -> FloatArray:
 
 
 def facet_directions(
-    variable: Any, constraints: Sequence[Any], differences: bool
+    variable: object, constraints: Sequence[object], differences: bool
 ) -> FloatArray | None:
     """Return the normals of the hull of differences of a small polytope, or of it and its negative.
 
@@ -537,7 +537,7 @@ def facet_directions(
     return normals if len(normals) <= _MOST_DIRECTIONS else None
 
 
-def _corners(variable: Any, constraints: Sequence[Any]) -> FloatArray | None:
+def _corners(variable: Any, constraints: Sequence[object]) -> FloatArray | None:
     rows = linear_rows(variable, constraints)
     if rows is None or len(rows[1]) > 2 * MOST_PAIRS.get(variable.size, 0) or variable.size < 2:
         return None

@@ -131,7 +131,7 @@ class ConeSet:
         return type(self), (self.C, self.A, self.b, self.cones)
 
     @classmethod
-    def compiled(cls, variable: Any, constraints: Sequence[Any]) -> ConeSet:
+    def compiled(cls, variable: Any, constraints: Sequence[object]) -> ConeSet:
         """Compile {variable : constraints}, which must be a valid convex set."""
         cp = load_cvxpy()
         flat = cp.reshape(variable, (variable.size,), order="F")
@@ -191,7 +191,7 @@ class ConeSet:
         x, s, v = cp.Variable(self.A.shape[1]), cp.Variable(), cp.Parameter(self.dim)
         return cp.Problem(cp.Maximize(s), [self.C @ x == s * v, *self._within(x)]), s, v
 
-    def _within(self, x: Any) -> Iterator[Any]:
+    def _within(self, x: object) -> Iterator[Any]:
         """Yield the constraints that b - A x is in the cones."""
         cp = load_cvxpy()
         for kind, A, b in self._rows:

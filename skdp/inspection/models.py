@@ -80,10 +80,10 @@ class CoefficientDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: object,
         *,
         names: Sequence[str] | None = None,
-        label: Any = None,
+        label: object = None,
         unit: str = "column",
         level: float = 0.95,
         most: int | None = None,
@@ -197,7 +197,7 @@ def words_of(level: float, is_interval: bool) -> str:
 
 
 def combined(
-    model: Any, inference: Inference, label: Any, rows: FloatArray, level: float
+    model: Any, inference: Inference, label: object, rows: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return combinations of the slopes of a model's inference, and their intervals.
 
@@ -210,7 +210,7 @@ def combined(
     return inference.combine(np.hstack([before, sign * rows]), level=level)
 
 
-def last_step(estimator: Any) -> Any:
+def last_step(estimator: object) -> Any:
     """Return the fitted model, which is the last step of a Pipeline."""
     steps = getattr(estimator, "steps", None)
     model = steps[-1][1] if steps else estimator
@@ -219,7 +219,7 @@ def last_step(estimator: Any) -> Any:
     return model
 
 
-def domain_of(model: Any) -> Any:
+def domain_of(model: object) -> Any:
     """Return the domain of a model's coefficients, or None; ``domain_`` if curves were chosen."""
     if getattr(model, "domain", None) is None:
         return None
@@ -227,7 +227,7 @@ def domain_of(model: Any) -> Any:
     return getattr(model, "domain", None) if domain is None else domain
 
 
-def coefficients_of(model: Any, label: Any) -> FloatArray:
+def coefficients_of(model: Any, label: object) -> FloatArray:
     """Return the coefficients of one label, or the only ones.
 
     With two labels those of the first are those of the second, with the other sign.
@@ -236,7 +236,7 @@ def coefficients_of(model: Any, label: Any) -> FloatArray:
     return np.asarray(sign * np.atleast_2d(model.coef_)[row], dtype=float)
 
 
-def deviations_of(model: Any, label: Any) -> FloatArray | None:
+def deviations_of(model: object, label: object) -> FloatArray | None:
     """Return the standard deviations of these coefficients, or None if they are unknown."""
     deviations = getattr(model, "coef_std_", None)
     if deviations is None:
@@ -244,7 +244,7 @@ def deviations_of(model: Any, label: Any) -> FloatArray | None:
     return np.asarray(np.atleast_2d(deviations)[_row_of(model, label)[0]], dtype=float)
 
 
-def correlations_of(model: Any, label: Any) -> FloatArray | None:
+def correlations_of(model: Any, label: object) -> FloatArray | None:
     """Return the correlations of these coefficients, or None if they are unknown."""
     correlations = getattr(model, "coef_corr_", None)
     if correlations is None:
@@ -253,7 +253,7 @@ def correlations_of(model: Any, label: Any) -> FloatArray | None:
     return np.asarray(np.reshape(correlations, (-1, size, size))[_row_of(model, label)[0]])
 
 
-def _row_of(model: Any, label: Any) -> tuple[int, int]:
+def _row_of(model: Any, label: object) -> tuple[int, int]:
     """Return the row of the coefficients of a label, and their sign."""
     n_rows = len(np.atleast_2d(model.coef_))
     labels = np.asarray(getattr(model, "classes_", [])).tolist()
@@ -265,7 +265,7 @@ def _row_of(model: Any, label: Any) -> tuple[int, int]:
     return (0, 1 if place else -1) if n_rows == 1 else (place, 1)
 
 
-def _names(model: Any, names: Sequence[str] | None, count: int) -> list[str]:
+def _names(model: object, names: Sequence[str] | None, count: int) -> list[str]:
     """Return a name for each coefficient."""
     if names is None:
         domain = domain_of(model)
@@ -276,7 +276,7 @@ def _names(model: Any, names: Sequence[str] | None, count: int) -> list[str]:
     return [str(name) for name in names]
 
 
-def _ranges(model: Any, count: int) -> FloatArray:
+def _ranges(model: object, count: int) -> FloatArray:
     """Return the length of the range of each encoded column: 1 for an indicator."""
     domain = domain_of(model)
     if domain is None:

@@ -175,7 +175,7 @@ def _numbers(ends: Sequence[float]) -> str:
     return f"{low:g} to {high:g}"
 
 
-def _model(model: Any) -> Iterator[str]:
+def _model(model: object) -> Iterator[str]:
     """Yield a table of coefficients, or the curves."""
     if _has_curves(model):
         yield (
@@ -211,7 +211,7 @@ def _coefficients(model: Any) -> str:
     return _table(("column", *head), rows, numbers=range(1, 1 + len(head)))
 
 
-def _curves(model: Any) -> Iterator[str]:
+def _curves(model: object) -> Iterator[str]:
     """Yield a figure for each curve and a table for each column of levels."""
     shapes, unit = shapes_of(model)
     shown = [own for own in shapes if not own.is_surface]
@@ -243,7 +243,7 @@ def _curve(shape: Shape, low: float, high: float) -> str:
     left, right, top, bottom = _MARGINS
     width, height = _SIZE[0] - left - right, _SIZE[1] - top - bottom
 
-    def x(value: Any) -> Any:
+    def x(value: object) -> Any:
         return left + width * (value - values[0]) / max(values[-1] - values[0], 1e-300)
 
     def y(effect: Any) -> Any:

@@ -24,7 +24,7 @@ from skdp.inspection.models import (
     last_step,
     words_of,
 )
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import check_count, check_interval, fail, optional_module
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class ShapeDisplay(Display):
     ['hour', 'sky']
     """
 
-    axes_: NDArray[Any]
+    axes_: Array
 
     def __init__(self, shapes: Sequence[Shape], *, unit: str = "", level: float = 0.95) -> None:
         self.shapes = shapes
@@ -143,10 +143,10 @@ class ShapeDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: object,
         *,
         columns: Sequence[str] | None = None,
-        label: Any = None,
+        label: object = None,
         level: float = 0.95,
         n_cols: int = 3,
         inference: Inference | None = None,
@@ -242,9 +242,9 @@ class ShapeDisplay(Display):
 
 
 def shapes_of(
-    estimator: Any,
+    estimator: object,
     columns: Sequence[str] | None = None,
-    label: Any = None,
+    label: object = None,
     level: float = 0.95,
     inference: Inference | None = None,
 ) -> tuple[list[Shape], str]:
@@ -280,7 +280,7 @@ class _Term:
     own: slice
     is_curve: bool
 
-    def shape(self, model: Any, label: Any, level: float, inference: Inference | None) -> Shape:
+    def shape(self, model: object, label: object, level: float, inference: Inference | None) -> Shape:
         """Return the effects of the column in a model; deviations may be upper bounds on them."""
         coef = coefficients_of(model, label)
         effects = self.rows @ coef[self.own]
@@ -306,7 +306,7 @@ class _Term:
         return Shape(self.name, self.values, effects, self.is_curve, spread, label)
 
 
-def _raw_domain(estimator: Any, domain: Any) -> tuple[Domain, bool]:
+def _raw_domain(estimator: object, domain: object) -> tuple[Domain, bool]:
     """Return the domain in the user's units, and whether that of the model is the encoded one."""
     for _, step in getattr(estimator, "steps", [])[:-1]:
         raw = getattr(step, "domain", None)
@@ -321,7 +321,7 @@ def _raw_domain(estimator: Any, domain: Any) -> tuple[Domain, bool]:
     return domain, False
 
 
-def _terms(estimator: Any, model: Any) -> list[_Term]:
+def _terms(estimator: object, model: object) -> list[_Term]:
     """Return the term of each column."""
     domain, is_encoded = _raw_domain(estimator, domain_of(model))
     names = domain._labels
@@ -379,7 +379,7 @@ def _rows_of_pair(kind: Interaction) -> tuple[tuple[Any, Any], FloatArray]:
     return (first, second), rows - np.outer(_weights(first), _weights(second)).ravel() @ rows
 
 
-def _axis(column: Any, values: Any) -> tuple[Any, NDArray[np.intp]]:
+def _axis(column: object, values: Any) -> tuple[Any, NDArray[np.intp]]:
     """Return the values to draw, and the position of each."""
     places = np.arange(len(values))
     if isinstance(column, Spline) and column.degree == 0:  # both ends of each step

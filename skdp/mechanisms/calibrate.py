@@ -246,7 +246,7 @@ def first_of_least(errors: ArrayLike) -> Any:
     return np.argmax(errors <= errors.min(axis=0) * (1 + TIE), axis=0)
 
 
-def _checked(candidates: Any) -> Any:
+def _checked(candidates: object) -> Any:
     """Return the candidates as a tuple, or a copy of a mapping; each must be a mechanism."""
     if isinstance(candidates, str) or not isinstance(candidates, Mapping | Sequence):
         rule = "be a sequence of mechanisms, or a mapping from names to mechanisms"
@@ -297,7 +297,7 @@ def calibrate(
 
 
 def calibrate(
-    mechanism: Any, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
+    mechanism: object, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
 ) -> Any:
     """Return the noise of a mechanism that makes a release (epsilon, delta)-private.
 
@@ -337,7 +337,7 @@ def calibrate(
     return made if is_whole else _with(made, assumptions=(*known, *named_))
 
 
-def mechanism_of(mechanism: Any) -> Any:
+def mechanism_of(mechanism: object) -> Any:
     """Return the object with ``calibrate`` that a name or a ball stands for."""
     remedy = "Or give a norm ball, or an object with calibrate(sensitivity, *, epsilon, delta)."
     remedy += " A law is given as Independent(law)."
@@ -352,7 +352,7 @@ def mechanism_of(mechanism: Any) -> Any:
 
 
 def check_noise(
-    mechanism: Any, noise: Any, neighbors: str, dim: int, epsilon: float, delta: float
+    mechanism: object, noise: Any, neighbors: str, dim: int, epsilon: float, delta: float
 ) -> None:
     """Raise unless noise has its members, and a guarantee within epsilon and delta."""
     members = ("guarantee", "rvs", "covariance")

@@ -67,8 +67,8 @@ class Sensitivity(Change):
     @classmethod
     def from_constraints(
         cls,
-        variable: Any,
-        constraints: Sequence[Any],
+        variable: object,
+        constraints: Sequence[object],
         *,
         neighbors: str = "replace_one",
         directions: ArrayLike | int | None = None,

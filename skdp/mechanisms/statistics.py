@@ -67,7 +67,7 @@ class Polynomial:
         return cls({(index,): Fraction(1)}, bound)
 
     @classmethod
-    def of(cls, value: Any) -> Polynomial:
+    def of(cls, value: object) -> Polynomial:
         """Return a number as a polynomial."""
         if isinstance(value, Polynomial):
             return value
@@ -78,14 +78,14 @@ class Polynomial:
             value = Fraction(int(value) if isinstance(value, Integral) else float(value))
         return cls({(): value} if value else {}, abs(float(value)))
 
-    def __add__(self, other: Any) -> Polynomial:
+    def __add__(self, other: object) -> Polynomial:
         other = _operand(other)
         if other is None:
             return NotImplemented
         terms = [*self.terms.items(), *other.terms.items()]
         return Polynomial(_sum(terms), self.size + other.size, self.steps + other.steps + 1)
 
-    def __mul__(self, other: Any) -> Polynomial:
+    def __mul__(self, other: object) -> Polynomial:
         other = _operand(other)
         if other is None:
             return NotImplemented
@@ -104,14 +104,14 @@ class Polynomial:
     def __pos__(self) -> Polynomial:
         return self
 
-    def __sub__(self, other: Any) -> Polynomial:
+    def __sub__(self, other: object) -> Polynomial:
         other = _operand(other)
         return NotImplemented if other is None else self + -other
 
-    def __rsub__(self, other: Any) -> Polynomial:
+    def __rsub__(self, other: object) -> Polynomial:
         return self.__neg__().__add__(other)
 
-    def __truediv__(self, other: Any) -> Polynomial:
+    def __truediv__(self, other: object) -> Polynomial:
         other = _operand(other)
         if other is None:
             return NotImplemented
@@ -121,10 +121,10 @@ class Polynomial:
         terms = {t: c / divisor for t, c in self.terms.items()}
         return Polynomial(terms, self.size / abs(float(divisor)), self.steps + other.steps + 1)
 
-    def __rtruediv__(self, other: Any) -> Polynomial:
+    def __rtruediv__(self, other: object) -> Polynomial:
         return Polynomial.of(other) / self
 
-    def __pow__(self, power: Any) -> Polynomial:
+    def __pow__(self, power: object) -> Polynomial:
         if not isinstance(power, Real) or power not in (0, 1, 2):
             raise NotPolynomial(f"a power {power!r}")
         return self * self if power == 2 else self if power == 1 else Polynomial.of(1)
@@ -135,7 +135,7 @@ class Polynomial:
         """Return the polynomial itself, which is real."""
         return self
 
-    def _refuse(self, *_: Any) -> NoReturn:
+    def _refuse(self, *_: object) -> NoReturn:
         raise NotPolynomial("a comparison, or a use as a plain number or index")
 
     __eq__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
@@ -144,7 +144,7 @@ class Polynomial:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _operand(value: Any) -> Polynomial | None:
+def _operand(value: object) -> Polynomial | None:
     """Return a number as a polynomial; None for an array, whose own operator then takes over."""
     return None if hasattr(value, "shape") and value.shape else Polynomial.of(value)
 
@@ -341,7 +341,7 @@ def _records(domain: Domain, bound: float) -> Iterator[tuple[Any, ...]]:
             yield x, Polynomial.variable(domain.n_numbers, 1.0) if label is None else label
 
 
-def _outputs(function: Callable[..., Any], record: tuple[Any, ...]) -> list[Polynomial]:
+def _outputs(function: Callable[..., Any], record: tuple[object, ...]) -> list[Polynomial]:
     try:
         out = np.asarray(function(*record), dtype=object)
         return [Polynomial.of(value) for value in np.ravel(out)]

@@ -54,7 +54,7 @@ class Candidates:
     classes: Any = None  # the labels again, if they are not declared but found in y
 
     @classmethod
-    def from_grid(cls, estimator: Any, grid: Any) -> Candidates:
+    def from_grid(cls, estimator: object, grid: object) -> Candidates:
         """Check an estimator and a grid, and return the candidates."""
         private = private_step(estimator)
         _check_private(private)
@@ -92,7 +92,7 @@ class Candidates:
         bounds: tuple[float, float] | None = getattr(domain, "target_bounds", None)
         return bounds
 
-    def model(self, which: int, budget: Budget, share: float, seed: Any) -> Any:
+    def model(self, which: int, budget: Budget, share: float, seed: object) -> Any:
         """Return an unfitted model for a share of the records, under a budget."""
         model = clone(self.models[which])
         settings = {"epsilon": budget.epsilon, "delta": budget.delta, "random_state": seed}
@@ -120,12 +120,12 @@ class Candidates:
         return columns
 
 
-def private_step(estimator: Any) -> Any:
+def private_step(estimator: object) -> Any:
     """Return the private model: the last step of a pipeline, or the estimator itself."""
     return private_step(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
 
 
-def fit_to(model: Any, X: Any, y: Any, groups: Any = None) -> Any:
+def fit_to(model: Any, X: Any, y: Any, groups: object = None) -> Any:
     """Fit a private model, or a pipeline that ends in one, to rows or to persons."""
     given = {} if groups is None else {f"{_prefix_of(model)}groups": groups}
     # The search routes the identifiers itself.
@@ -133,14 +133,14 @@ def fit_to(model: Any, X: Any, y: Any, groups: Any = None) -> Any:
         return model.fit(X, y, **given)
 
 
-def declared_labels(model: Any) -> Any:
+def declared_labels(model: object) -> Any:
     """Return the labels that a private model or its domain declares, or None."""
     labels = getattr(model, "classes", None)
     domain = getattr(model, "domain", None)
     return getattr(domain, "target_labels", None) if labels is None else labels
 
 
-def _prefix_of(estimator: Any) -> str:
+def _prefix_of(estimator: object) -> str:
     """Return the prefix of the private model's parameters: "", or step names and "__"."""
     if not isinstance(estimator, Pipeline):
         return ""
@@ -148,7 +148,7 @@ def _prefix_of(estimator: Any) -> str:
     return f"{name}__{_prefix_of(last)}"
 
 
-def _built(estimator: Any, settings: Mapping[str, Any]) -> Any:
+def _built(estimator: object, settings: Mapping[str, object]) -> Any:
     """Return a copy of the estimator with copies of the settings.
 
     A private model from the settings must have the estimator's values of all owned parameters.
@@ -171,7 +171,7 @@ def _built(estimator: Any, settings: Mapping[str, Any]) -> Any:
     return model
 
 
-def _check_private(model: Any) -> None:
+def _check_private(model: object) -> None:
     """Raise unless a model has the parameters that a search sets."""
     known = model.get_params(deep=False) if hasattr(model, "get_params") else {}
     missing = [name for name in ("epsilon", "delta", "random_state") if name not in known]
@@ -200,7 +200,7 @@ def check_candidate(model: Any) -> None:
         raise fail("estimator", "not be a search", type(private_step(model)), remedy)
 
 
-def _learners(step: Any, private: Any) -> Iterator[Any]:
+def _learners(step: Any, private: object) -> Iterator[Any]:
     """Yield the parts of a step that learn from data, except the private model.
 
     A subclass of scikit-learn's classes may do anything in its own ``fit``.
@@ -220,7 +220,7 @@ def _learners(step: Any, private: Any) -> Iterator[Any]:
         yield step
 
 
-def _is_stateless(step: Any) -> bool:
+def _is_stateless(step: object) -> bool:
     """Return whether the class that defines the methods of a step says that it needs no fit."""
     line = type(step).__mro__
     place = {name: k for k, kind in reversed([*enumerate(line)]) for name in vars(kind)}
@@ -301,7 +301,7 @@ class SearchTask:
         yield from Parallel(n_jobs=self.n_jobs, return_as="generator")(calls)
 
 
-def _fit_and_score(model: Any, train: Data, score: SearchScore, held_out: Data) -> tuple[Any, int]:
+def _fit_and_score(model: object, train: Data, score: SearchScore, held_out: Data) -> tuple[Any, int]:
     fit_to(model, *train)
     # An empty part, which may occur under "add_remove", has the score 0.
     return model, score.total(model, *held_out) if len(held_out[1]) else 0

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 
 from skdp.domain.domain import DomainEncoder
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import check_choice, check_interval, fail
 from skdp.trusted.identity import is_ours
 
@@ -42,7 +42,7 @@ class NegativeError:
     upper: float
     power: int
 
-    def __call__(self, estimator: Any, X: Any, y: Any) -> FloatArray:
+    def __call__(self, estimator: Any, X: Any, y: object) -> FloatArray:
         """Return one number per record, in [-(upper - lower)^power, 0]."""
         target = np.clip(np.asarray(y, dtype=float), self.lower, self.upper)
         found = np.clip(np.asarray(estimator.predict(X), dtype=float), self.lower, self.upper)
@@ -76,7 +76,7 @@ class NegativeLogLoss:
         return np.array([math.log(p) for p in of_label.tolist()])
 
 
-def log_odds(estimator: Any, X: Any, y: Any) -> FloatArray:
+def log_odds(estimator: Any, X: Any, y: object) -> FloatArray:
     """Return log-odds of the greater label, or its probabilities if the model has no log-odds."""
     if hasattr(estimator, "decision_function"):
         return np.asarray(estimator.decision_function(X), dtype=float)
@@ -100,7 +100,7 @@ def is_built_in(function: Function) -> bool:
 # tables of one row.
 
 
-def numbers_of(function: Function, estimator: Any, X: Any, y: NDArray[Any]) -> FloatArray:
+def numbers_of(function: Function, estimator: object, X: object, y: Array) -> FloatArray:
     """Return the number of each record, which does not depend on the other records."""
     if is_rowwise(estimator) and is_built_in(function):
         return np.asarray(function(estimator, X, y))
@@ -113,7 +113,7 @@ def numbers_of(function: Function, estimator: Any, X: Any, y: NDArray[Any]) -> F
     return numbers
 
 
-def is_rowwise(model: Any) -> bool:
+def is_rowwise(model: object) -> bool:
     """Return whether a model predicts each row separately, to the last bit.
 
     This holds for models of this package, alone or in a pipeline behind its encoders.
@@ -129,7 +129,7 @@ def _steps(model: Any) -> list[Any]:
     return [step for _, step in model.steps if step not in (None, "passthrough")]
 
 
-def one_by_one(model: Any, X: Any) -> Iterator[tuple[Any, Any]]:
+def one_by_one(model: Any, X: object) -> Iterator[tuple[Any, Any]]:
     """Yield for each record a model and a table of one row.
 
     The model is the given one, or a copy that returns the same predictions without computing them
@@ -140,7 +140,7 @@ def one_by_one(model: Any, X: Any) -> Iterator[tuple[Any, Any]]:
         return
     *encoders, last = _steps(model)
 
-    def predictors_of(X: Any) -> FloatArray:
+    def predictors_of(X: object) -> FloatArray:
         for encoder in encoders:
             X = encoder.transform(X)
         return np.asarray(last._predictor(X))
@@ -152,7 +152,7 @@ def one_by_one(model: Any, X: Any) -> Iterator[tuple[Any, Any]]:
         asked.steps[-1] = (model.steps[-1][0], one)
     for k, row in enumerate(_rows(X)):
 
-        def predictor(X: Any, k: int = k, row: Any = row) -> FloatArray:
+        def predictor(X: object, k: int = k, row: object = row) -> FloatArray:
             return predictors[k : k + 1] if X is row else predictors_of(X)
 
         one._predictor = predictor
@@ -184,7 +184,7 @@ class SearchScore(ABC):
         return True
 
     @abstractmethod
-    def total(self, estimator: Any, X: Any, y: Any, persons: Any = None) -> int:
+    def total(self, estimator: object, X: object, y: object, persons: object = None) -> int:
         """Return the score in integer units, by which candidates are compared.
 
         ``persons`` has the person of each row, if rows are not records. Each person then counts as
@@ -245,7 +245,7 @@ class RecordScore(SearchScore):
         """Whether the function is one of this package, which scores each record separately."""
         return is_built_in(self.function)
 
-    def total(self, estimator: Any, X: Any, y: Any, persons: Any = None) -> int:
+    def total(self, estimator: object, X: object, y: object, persons: Any = None) -> int:
         """Return the sum over the records, in units of (upper - lower) / UNITS.
 
         Each record contributes an integer from -UNITS / 2, for ``lower``, to UNITS / 2. A person
@@ -283,7 +283,7 @@ class AreaScore(SearchScore):
 
     positive: Any
 
-    def total(self, estimator: Any, X: Any, y: Any, persons: Any = None) -> int:
+    def total(self, estimator: object, X: object, y: object, persons: Any = None) -> int:
         """Return the sum over the pairs, in units of 2 (n - 1) / UNITS, rounded down."""
         y = np.asarray(y)
         ranks = numbers_of(log_odds, estimator, X, y)
@@ -314,7 +314,7 @@ class RecallScore(SearchScore):
         """Return the greatest change of a total, the same for both relations."""
         return UNITS // 2
 
-    def total(self, estimator: Any, X: Any, y: Any, persons: Any = None) -> int:
+    def total(self, estimator: object, X: object, y: object, persons: object = None) -> int:
         """Return (mean recall - 1/2) x (harmonic mean of numbers) in units of K / UNITS.
 
         K is the number of labels. The result is rounded down.
@@ -368,10 +368,10 @@ _NEEDS: dict[str, tuple[str, ...]] = {
 
 
 def as_score(
-    scoring: Any,
-    labels: Sequence[Any] | NDArray[Any] | None,
+    scoring: object,
+    labels: Sequence[object] | Array | None,
     bounds: tuple[float, float] | None,
-    models: Sequence[Any] = (),
+    models: Sequence[object] = (),
 ) -> SearchScore:
     """Return the score that ``scoring`` stands for.
 

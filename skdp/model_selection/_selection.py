@@ -118,11 +118,11 @@ def dry_run(task: SearchTask, last: Budget) -> tuple[float, float]:
     return max(found[::2]), max(found[1::2])
 
 
-def _has_ledger(model: Any) -> bool:
+def _has_ledger(model: object) -> bool:
     return "ledger" in private_step(model).get_params()
 
 
-def _try_fit(task: SearchTask, fit: PlannedFit, model: Any) -> float:
+def _try_fit(task: SearchTask, fit: PlannedFit, model: object) -> float:
     """Fit a model with an empty ledger, which stops it after its checks and before any noise.
 
     Returns the mu of the guarantee that it asks for, inf if none is known.
@@ -229,7 +229,7 @@ def releases_of(task: SearchTask, choice: SearchChoice, last: Budget | None) -> 
     return [fits, PrivateFits("last fit", last, *about, mus[1])]
 
 
-def _domain_of(model: Any) -> Any:
+def _domain_of(model: object) -> Any:
     """Return the domain of a candidate, or that of an encoder before it if it was estimated."""
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else []
     domains = [getattr(step, "domain", None) for step in (private_step(model), *steps)]

@@ -27,14 +27,14 @@ from skdp.domain.tables import as_cells, in_memory, read_target
 from skdp.linear_model.validation import check_labels, units_of
 from skdp.model_selection._candidates import declared_labels, fit_to, parts, private_step
 from skdp.privacy import BudgetExceeded, Ledger
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import check_count, check_jobs, check_positives, fail
 from skdp.trusted.randomness import as_generator
 from skdp.trusted.rounding import add, as_decimal
 
 _Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 # The table, the target, and the position of each row's person or None.
-_Data = tuple[Any, NDArray[Any], NDArray[np.intp] | None]
+_Data = tuple[Any, Array, NDArray[np.intp] | None]
 
 _FOLDS = 5
 
@@ -112,20 +112,20 @@ class EpsilonCurve:
 
 def _quantile(scores: FloatArray, q: float | Sequence[float]) -> FloatArray:
     """Return quantiles along the second axis, without those that are nan."""
-    lost: NDArray[Any] = np.all(np.isnan(scores), axis=1, keepdims=True)
+    lost: Array = np.all(np.isnan(scores), axis=1, keepdims=True)
     found = np.nanquantile(np.where(lost, 0.0, scores), q, axis=1)
     return np.where(lost[:, 0], np.nan, found)
 
 
 def epsilon_curve(
-    estimator: Any,
-    X: Any,
+    estimator: object,
+    X: object,
     y: Any,
     epsilons: Sequence[float],
     *,
     repeats: int = 10,
-    cv: Any = None,
-    scoring: Any = None,
+    cv: object = None,
+    scoring: object = None,
     n_jobs: int | None = None,
     random_state: int | None = None,
     verbose: int = 0,
@@ -198,7 +198,7 @@ def epsilon_curve(
     return EpsilonCurve(grid, np.array(scores), trivial, free, type(private).__name__, str(name))
 
 
-def _checked_score(estimator: Any, scoring: Any) -> Any:
+def _checked_score(estimator: object, scoring: object) -> Any:
     """Return the scorer; raise if a named one cannot score the declared labels at all."""
     score, private = check_scoring(estimator, scoring), private_step(estimator)
     classifier = is_classifier(private)
@@ -218,7 +218,7 @@ def _checked_score(estimator: Any, scoring: Any) -> Any:
 
 
 def _splits(
-    estimator: Any, data: _Data, repeats: int, cv: Any, seed: int | None
+    estimator: object, data: _Data, repeats: int, cv: object, seed: int | None
 ) -> Iterator[_Split]:
     """Yield training and test positions, all folds of all repeats."""
     X, y, persons = data
@@ -235,7 +235,7 @@ def _splits(
 
 
 def _folds(
-    private: Any, n_folds: int, n: int, persons: NDArray[np.intp] | None, rng: np.random.Generator
+    private: object, n_folds: int, n: int, persons: NDArray[np.intp] | None, rng: np.random.Generator
 ) -> Iterator[_Split]:
     """Yield the splits of random folds, which no cell and no label changes.
 
@@ -253,7 +253,7 @@ def _folds(
         yield np.setdiff1d(np.arange(n), test), np.sort(test)
 
 
-def _check_ledger(estimator: Any, epsilons: FloatArray, runs: int) -> None:
+def _check_ledger(estimator: object, epsilons: FloatArray, runs: int) -> None:
     """Raise if the ledger has too little for all fits; with a delta this is not known before."""
     ledger = getattr(private_step(estimator), "ledger", None)
     if not isinstance(ledger, Ledger) or ledger.delta > 0:
@@ -267,7 +267,7 @@ def _check_ledger(estimator: Any, epsilons: FloatArray, runs: int) -> None:
         )
 
 
-def _references(estimator: Any, X: Any, y: NDArray[Any]) -> tuple[Any, Any]:
+def _references(estimator: object, X: Any, y: Array) -> tuple[Any, Any]:
     """Return a trivial model, and one without privacy on the columns that the private one has."""
     private = private_step(estimator)
     classifier = is_classifier(private)
@@ -287,7 +287,7 @@ def _references(estimator: Any, X: Any, y: NDArray[Any]) -> tuple[Any, Any]:
     return DummyClassifier() if classifier else DummyRegressor(), reference
 
 
-def _models(estimator: Any, epsilons: FloatArray, seed: int | None, run: int) -> list[Any]:
+def _models(estimator: object, epsilons: FloatArray, seed: int | None, run: int) -> list[Any]:
     """Return the unfitted private models of one run, one for each epsilon."""
     models = [clone(estimator) for _ in epsilons]
     for model, epsilon in zip(models, epsilons, strict=True):
@@ -300,7 +300,7 @@ def _models(estimator: Any, epsilons: FloatArray, seed: int | None, run: int) ->
 
 
 def _scores(
-    references: tuple[Any, Any], data: _Data, score: Any, models: list[Any], split: _Split
+    references: tuple[object, object], data: _Data, score: object, models: list[object], split: _Split
 ) -> list[float]:
     X, y, persons = data
     train, test = split
@@ -315,7 +315,7 @@ def _scores(
     return [_score(score, model, X_test, y[test]) for model in fitted]
 
 
-def _score(score: Any, model: Any, X: Any, y: NDArray[Any]) -> float:
+def _score(score: Any, model: Any, X: Any, y: Array) -> float:
     """Return a score, or nan. The errors of scikit-learn's scores name labels."""
     kind: type | None = None
     try:

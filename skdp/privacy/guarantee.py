@@ -341,7 +341,7 @@ class Guarantee(Statement):
         return _profile.dp_event(self.epsilon, self.delta, self.losses)
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Guarantee:
+    def from_dict(cls, content: Mapping[str, object]) -> Guarantee:
         """Return the guarantee of a dict, without privacy losses.
 
         Parameters

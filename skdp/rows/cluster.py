@@ -56,7 +56,7 @@ class ClusterRows:
         build: Callable[[Block], Any],
         blocks: int = 1,
         caches: bool = False,
-        dtype: Any = None,
+        dtype: object = None,
     ) -> KeptBlocks | WorkerStates:
         """Keep the states ``build(block)``, each of so many ``blocks``, on the workers.
 
@@ -66,7 +66,7 @@ class ClusterRows:
 
         reader = self._next_reader(blocks=blocks, dtype=dtype)
 
-        def built(X: Any, y: Any, persons: Persons | None) -> list[Any]:
+        def built(X: object, y: object, persons: Persons | None) -> list[Any]:
             own = reader.blocks_of(X, y, persons)
             return [(quietly(build, block), block.weight) for block in own]
 
@@ -102,14 +102,14 @@ class WorkerStates:
     # A worker may compute a state twice from the same one.
     may_change = False
 
-    def __init__(self, client: Any, lists: list[Any], workers: list[str]) -> None:
+    def __init__(self, client: object, lists: list[object], workers: list[str]) -> None:
         self._client, self._lists, self._workers = client, lists, workers
         # Tasks without workers of their own, of which there are many with one name, are shared out
         # wherever their arguments are: the lists would be sent from worker to worker.
         self._where: dict[str, Any] = {"workers": workers, "allow_other_workers": True}
 
     @classmethod
-    def of(cls, client: Any, kept: list[Any]) -> WorkerStates:
+    def of(cls, client: Any, kept: list[object]) -> WorkerStates:
         """Return the states of persisted partitions, joined where they are."""
         from distributed import futures_of, wait
 
@@ -160,7 +160,7 @@ def _places(client: Any, futures: list[Any]) -> list[str]:
     return [min(who.get(future.key) or [""]) for future in futures]
 
 
-def _shared_out(items: list[Any], places: list[str], threads: list[str]) -> list[list[Any]]:
+def _shared_out(items: list[object], places: list[str], threads: list[str]) -> list[list[Any]]:
     """Return as many items for each thread, of those at its own worker where it is possible.
 
     ``threads`` are the workers of all threads.
@@ -180,7 +180,7 @@ def _shared_out(items: list[Any], places: list[str], threads: list[str]) -> list
     return lists
 
 
-def _chained(lists: list[list[Any]]) -> list[Any]:
+def _chained(lists: list[list[object]]) -> list[Any]:
     return [pair for own in lists for pair in own]
 
 
@@ -208,7 +208,7 @@ class _Reader:
     cells: int = 0
 
     def blocks_of(
-        self, X: Any, y: Any, part: Persons | None, at_once: bool = False
+        self, X: object, y: object, part: Persons | None, at_once: bool = False
     ) -> Iterator[Block]:
         load_kernels(self.cells)
         batch = (X, y) if self.target is None else X
@@ -222,7 +222,7 @@ class _Reader:
 def _partition_sum(reader: _Reader, part: Callable[[Block], Any]) -> Callable[..., Any]:
     """Return the function of a partition to the sum of ``part``, and the weight of the rows."""
 
-    def found(X: Any, y: Any, persons: Persons | None) -> tuple[Any, int]:
+    def found(X: object, y: object, persons: Persons | None) -> tuple[Any, int]:
         weight = 0
 
         def values() -> Iterator[Any]:
@@ -236,7 +236,7 @@ def _partition_sum(reader: _Reader, part: Callable[[Block], Any]) -> Callable[..
     return found
 
 
-def _nothing(state: Any) -> None:
+def _nothing(state: object) -> None:
     """Return no statistics: only the weight of the rows is wanted."""
 
 
@@ -249,11 +249,11 @@ def _delayed(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *arguments: call(shared, *arguments)
 
 
-def _called(function: Callable[..., Any], *arguments: Any) -> Any:
+def _called(function: Callable[..., Any], *arguments: object) -> Any:
     return function(*arguments)
 
 
-def _reduced(tasks: Sequence[Any]) -> tuple[Any, int]:
+def _reduced(tasks: Sequence[object]) -> tuple[Any, int]:
     """Return the sums of the pairs that tasks return, added in a tree of fixed shape.
 
     Each task adds its number to the pair. So a result that is lost or counted twice is found.
@@ -268,7 +268,7 @@ def _reduced(tasks: Sequence[Any]) -> tuple[Any, int]:
     return _checked(found, len(tasks))
 
 
-def _checked(found: tuple[Any, int, list[int]], tasks: int) -> tuple[Any, int]:
+def _checked(found: tuple[object, int, list[int]], tasks: int) -> tuple[Any, int]:
     """Return a pair of sums; raise unless each task has been added once."""
     total, weight, numbers = found
     if sorted(numbers) != list(range(tasks)):
@@ -276,11 +276,11 @@ def _checked(found: tuple[Any, int, list[int]], tasks: int) -> tuple[Any, int]:
     return total, weight
 
 
-def _numbered(pair: tuple[Any, int], number: int) -> tuple[Any, int, list[int]]:
+def _numbered(pair: tuple[object, int], number: int) -> tuple[Any, int, list[int]]:
     return (*pair, [number])
 
 
-def _added(parts: Iterable[tuple[Any, int, list[int]]]) -> tuple[Any, int, list[int]]:
+def _added(parts: Iterable[tuple[object, int, list[int]]]) -> tuple[Any, int, list[int]]:
     total, weight = None, 0
     numbers: list[int] = []
     for value, rows, own in parts:

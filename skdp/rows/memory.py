@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from numpy.typing import NDArray
-
 from skdp._compiled import load_kernels
 from skdp.domain import Domain
 from skdp.domain.layout import read_once
@@ -15,7 +13,7 @@ from skdp.domain.tables import as_table
 from skdp.rows.block import Block, Run, block_slices
 from skdp.rows.persons import Members
 from skdp.rows.threads import Runner, compiled_in_order, in_order
-from skdp.trusted.arrays import summed
+from skdp.trusted.arrays import Array, summed
 
 
 class KeptBlocks:
@@ -37,7 +35,7 @@ class KeptBlocks:
     is_read_again = False
     may_change = True
 
-    def __init__(self, states: list[Any]) -> None:
+    def __init__(self, states: list[object]) -> None:
         self.states = states
 
     def sum(self, part: Callable[[Any], Any]) -> Any:
@@ -77,8 +75,8 @@ class MemoryRows:
     def __init__(
         self,
         domain: Domain,
-        X: Any,
-        target: NDArray[Any],
+        X: object,
+        target: Array,
         members: Members | None = None,
     ) -> None:
         self.domain = domain
@@ -99,7 +97,7 @@ class MemoryRows:
         build: Callable[[Block], Any],
         blocks: int = 1,
         caches: bool = False,
-        dtype: Any = None,
+        dtype: object = None,
     ) -> KeptBlocks:
         """Keep the states ``build(block)``, each of the rows of so many ``blocks``."""
         return KeptBlocks(list(self._blocks(build, compiled_in_order, blocks, dtype)))
@@ -109,7 +107,7 @@ class MemoryRows:
         function: Callable[[Block], Any],
         run: Runner,
         blocks: int = 1,
-        dtype: Any = None,
+        dtype: object = None,
     ) -> Iterator[Any]:
         """Yield ``function(block)`` for all blocks, in their order."""
         load_kernels(self.n * self.domain.n_columns)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from skdp.domain.columns import is_missing
 from skdp.domain.tables import as_column
+from skdp.trusted.arrays import Array
 from skdp.trusted.checks import converted, fail
 
 # The parts of a whole person.
@@ -63,7 +64,7 @@ class Persons:
     numbers: NDArray[np.intp]
 
     @classmethod
-    def of(cls, batches: Iterable[Any]) -> Persons:
+    def of(cls, batches: Iterable[object]) -> Persons:
         """Return the persons of batches of hashable identifiers; equal ones are of one person.
 
         It is an error if an identifier is missing or cannot be hashed, or if some are numbers and
@@ -87,14 +88,14 @@ class Persons:
         return cls(places, counts, np.zeros_like(counts), counts, np.arange(len(counts)))
 
     @classmethod
-    def of_table(cls, groups: Any, n: int) -> Persons:
+    def of_table(cls, groups: object, n: int) -> Persons:
         """Return the persons of a table of n rows."""
         if len(_checked(groups)) != n:
             raise fail("groups", "have as many entries as X has rows")
         return cls.of([groups])
 
     @classmethod
-    def of_parts(cls, parts: list[Any]) -> tuple[Persons, list[Persons]]:
+    def of_parts(cls, parts: list[object]) -> tuple[Persons, list[Persons]]:
         """Return the persons of all parts of a table, and those of each part."""
         whole = cls.of(parts)
         are_numbers = isinstance(whole.places, np.ndarray)
@@ -111,7 +112,7 @@ class Persons:
     def __len__(self) -> int:
         return len(self.counts)
 
-    def codes(self, groups: Any) -> NDArray[np.intp]:
+    def codes(self, groups: object) -> NDArray[np.intp]:
         """Return the position of each identifier, (rows,); -1 for one that is not known."""
         ids = _checked(groups)
         if isinstance(self.places, dict):
@@ -147,7 +148,7 @@ class Shares:
         self._rest = np.where(counts >= cap, WHOLE - self._each * counts, 0)
         self._next = persons.start.copy()
 
-    def members(self, groups: Any) -> Members:
+    def members(self, groups: object) -> Members:
         """Return the person of each row of the next batch, and its share in parts of `WHOLE`."""
         codes = self._persons.codes(groups)
         shares = np.zeros(len(codes), np.int64)
@@ -212,7 +213,7 @@ def _ranks(codes: NDArray[np.intp]) -> NDArray[np.intp]:
     return ranks
 
 
-def _checked(groups: Any) -> NDArray[Any]:
+def _checked(groups: object) -> Array:
     """Return identifiers as an array; raise if one is missing, without naming it."""
     # Of one type numpy would make the number 1 and the string "1" equal because of another row.
     ids, rule = as_column(groups, "groups"), "have an identifier in every row"
@@ -227,7 +228,7 @@ def _checked(groups: Any) -> NDArray[Any]:
     return times
 
 
-def _has_missing(ids: NDArray[Any]) -> bool:
+def _has_missing(ids: Array) -> bool:
     if ids.dtype.kind in "fmM":
         return bool((ids != ids).any())
     # A decimal NaN is no float, but it is not equal to itself either.
@@ -235,7 +236,7 @@ def _has_missing(ids: NDArray[Any]) -> bool:
     return any(is_missing(own) or bool(own != own) for own in cells)
 
 
-def _are_spelled_twice(ids: Iterable[Any]) -> bool:
+def _are_spelled_twice(ids: Iterable[object]) -> bool:
     """Return whether some identifiers are numbers and others are strings that spell numbers.
 
     A reader of files may infer the types of a part of the rows. Then one row with the text "A1"
@@ -244,14 +245,14 @@ def _are_spelled_twice(ids: Iterable[Any]) -> bool:
     return any(isinstance(own, Number) for own in ids) and any(map(_spells_number, ids))
 
 
-def _spells_number(own: Any) -> bool:
+def _spells_number(own: object) -> bool:
     try:
         return isinstance(own, str) and not math.isnan(float(own))
     except ValueError:
         return False
 
 
-def _counted(ids: NDArray[Any]) -> _Counts:
+def _counted(ids: Array) -> _Counts:
     """Return the different identifiers with their numbers of rows."""
     if ids.dtype.kind == "i":
         return np.unique(ids.astype(np.int64), return_counts=True)

@@ -77,7 +77,7 @@ class Rows(Protocol):
         build: Callable[[Block], Any],
         blocks: int = 1,
         caches: bool = False,
-        dtype: Any = None,
+        dtype: object = None,
     ) -> Kept:
         """Return the states ``build(block)``, each of the rows of so many ``blocks``.
 

@@ -66,7 +66,7 @@ class StreamedRows:
         """The number of rows; it may be private."""
         return self.stream.n
 
-    def sum(self, part: Callable[[Block], Any], blocks: int = 1, dtype: Any = None) -> Any:
+    def sum(self, part: Callable[[Block], Any], blocks: int = 1, dtype: object = None) -> Any:
         """Return the sum of ``part(block)`` over all rows."""
         total = summed(self._blocks(part, blocks, dtype, at_once=True))
         self._is_read = True
@@ -77,7 +77,7 @@ class StreamedRows:
         build: Callable[[Block], Any],
         blocks: int = 1,
         caches: bool = False,
-        dtype: Any = None,
+        dtype: object = None,
     ) -> StreamedStates | KeptBlocks:
         """Return the states, built anew at each sum unless they are small or have caches."""
         # About the memory of a row of states.
@@ -92,7 +92,7 @@ class StreamedRows:
         self,
         function: Callable[[Block], Any],
         blocks: int,
-        dtype: Any,
+        dtype: object,
         at_once: bool = False,
     ) -> Iterator[Any]:
         """Yield ``function(block)`` for all blocks, in their order."""

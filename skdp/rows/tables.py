@@ -45,7 +45,7 @@ _INSTALL = "Install it: pip install 'skdp[arrow]'."
 class ArrowStream:
     """A dataset of pyarrow: files of Parquet, CSV or Feather."""
 
-    def __init__(self, dataset: Any) -> None:
+    def __init__(self, dataset: object) -> None:
         self.dataset = dataset
 
     @property
@@ -122,7 +122,7 @@ class CsvStream(ArrowStream):
             yield batch
 
 
-def spellings(levels: AnyCollection[Any]) -> dict[str, Any]:
+def spellings(levels: AnyCollection[object]) -> dict[str, Any]:
     """Return the texts that spell levels that are numbers or truth values."""
     found: dict[str, Any] = {}
     for level in levels:
@@ -255,7 +255,7 @@ class Collection:
     collections in different partitions.
     """
 
-    def __init__(self, X: Any, y: Any = None, target: str | None = None) -> None:
+    def __init__(self, X: Any, y: object = None, target: str | None = None) -> None:
         if not hasattr(type(X), "ndim") or X.ndim != 2:
             rule = "be a dask DataFrame or a dask array with two dimensions"
             remedy = "Use X.to_dataframe() for a bag, X.to_frame() or X[:, None] for a column."
@@ -266,7 +266,7 @@ class Collection:
             X, y, target = _joined(X, y), None, _TARGET
         self.X, self.y, self.target = X, y, target
 
-    def with_target(self, y: Any, target: str | None) -> Collection:
+    def with_target(self, y: object, target: str | None) -> Collection:
         """Return the table with its target, which is given in one of two ways."""
         if (y is None) == (target is None):
             remedy = 'Give y, or the name of a column: fit(X, target="name").'
@@ -367,7 +367,7 @@ def predictions(
     return array.concatenate(arrays, allow_unknown_chunksizes=True)
 
 
-def is_collection(X: Any) -> bool:
+def is_collection(X: object) -> bool:
     """Return whether ``X`` is a collection of dask."""
     return "dask" in sys.modules and hasattr(type(X), "__dask_graph__")
 
@@ -380,7 +380,7 @@ def delayed_parts(X: Any) -> list[Any]:
     return list(np.ravel(parts)) if isinstance(parts, np.ndarray) else list(parts)
 
 
-def _refuse_inferred(dataset: Any) -> None:
+def _refuse_inferred(dataset: object) -> None:
     """Raise an error for text files: one record could change the types inferred for all."""
     for part in getattr(dataset, "children", ()):
         _refuse_inferred(part)

@@ -58,7 +58,7 @@ def shared_threads() -> AbstractContextManager[None]:
     return _SHARED
 
 
-def one_by_one(function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
+def one_by_one(function: Callable[[Any], T], items: Iterable[object]) -> Iterator[T]:
     """Yield ``function(item)`` of each item, without warnings of numpy.
 
     This is faster than threads for functions of many short steps, which would wait for each other.
@@ -66,12 +66,12 @@ def one_by_one(function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T
     return (quietly(function, item) for item in items)
 
 
-def compiled_in_order(function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
+def compiled_in_order(function: Callable[[Any], T], items: Iterable[object]) -> Iterator[T]:
     """Yield ``function(item)`` of each item, by threads if they use compiled functions."""
     return (one_by_one if kernels() is None else in_order)(function, items)
 
 
-def in_order(function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
+def in_order(function: Callable[[Any], T], items: Iterable[object]) -> Iterator[T]:
     """Yield ``function(item)`` of each item, in their order.
 
     Within `shared_threads` the items are shared among threads. numpy does not warn of underflow
@@ -97,7 +97,7 @@ def in_order(function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
                 call.cancel()
 
 
-def quietly(function: Callable[[Any], T], item: Any) -> T:
+def quietly(function: Callable[[Any], T], item: object) -> T:
     """Return ``function(item)`` without warnings of numpy."""
     with np.errstate(all="ignore"):
         return function(item)

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
+from skdp.trusted.arrays import Array
 from skdp.trusted.checks import fail
 
 VERSION = 1
@@ -62,12 +63,12 @@ TYPES = {
 _LOSS = "LogisticLoss"
 
 
-def _one_of_kinds(names: Iterable[str]) -> Any:
+def _one_of_kinds(names: Iterable[str]) -> object:
     """Return the union of types of the table."""
     return Union[tuple(names)]  # noqa: UP007
 
 
-def _from(*modules: str) -> Any:
+def _from(*modules: str) -> object:
     """Return the union of the types of some modules."""
     return _one_of_kinds(name for name, module in TYPES.items() if module in modules)
 
@@ -75,7 +76,7 @@ def _from(*modules: str) -> Any:
 _BALL = _from("skdp.geometry", "skdp.geometry.moments")
 _BALLS = tuple[_BALL, ...]  # type: ignore[valid-type]
 # Hints of fields that are annotated with a protocol, or with Any.
-_HINTS: dict[str, dict[str, Any]] = {
+_HINTS: dict[str, dict[str, object]] = {
     "NoisySum": {
         "change": _one_of_kinds(("Change", "Sensitivity", "Releases", "RowsWithin", "FirstChange")),
         "noise": _from("skdp.mechanisms"),
@@ -149,7 +150,7 @@ def encode(name: str, value: Any) -> Any:
     raise fail(name, _WRITTEN, kind, _CONVERT)
 
 
-def _of_array(name: str, array: NDArray[Any]) -> dict[str, Any]:
+def _of_array(name: str, array: Array) -> dict[str, object]:
     kind = "str" if array.dtype.kind == "U" else array.dtype.name
     entries = array.ravel().tolist()
     if kind.startswith("float"):
@@ -194,10 +195,10 @@ def type_named(name: str) -> Any:
 
 
 @lru_cache
-def hints_of(kind: type) -> dict[str, Any]:
+def hints_of(kind: type) -> dict[str, object]:
     """Return the type hint of each field of a dataclass that is written."""
     hidden = getattr(kind, "unwritten", {})
-    known: dict[str, Any] = {}
+    known: dict[str, object] = {}
     while True:
         try:
             found = get_type_hints(kind, localns=known)
@@ -227,7 +228,7 @@ def _decode(name: str, hint: Any, content: Any) -> Any:
     return found
 
 
-def _scalar(hint: object, content: Any) -> Any:
+def _scalar(hint: object, content: Any) -> object:
     """Return a string, number, bool or None, or _WRONG."""
     if hint is float:
         if type(content) is str:
@@ -241,7 +242,7 @@ def _scalar(hint: object, content: Any) -> Any:
     return content if is_literal or is_own or is_none else _WRONG
 
 
-def _nested(name: str, hint: object, content: object) -> Any:
+def _nested(name: str, hint: object, content: object) -> object:
     """Return a list, tuple, dict, array or object, or _WRONG."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (list, tuple) and isinstance(content, list):
@@ -260,7 +261,7 @@ def _nested(name: str, hint: object, content: object) -> Any:
     return _WRONG
 
 
-def _one_of(name: str, hints: tuple[object, ...], content: object) -> Any:
+def _one_of(name: str, hints: tuple[object, ...], content: object) -> object:
     kind = content.get("kind") if isinstance(content, dict) else None
     for hint in hints:  # a dict that names its type has the error of this type
         if kind is not None and _name_of(hint) == kind:
@@ -274,7 +275,7 @@ def _one_of(name: str, hints: tuple[object, ...], content: object) -> Any:
     raise fail(name, f"be {named}", content if is_plain(content) else type(content)) from None
 
 
-def _object(name: str, hint: object, content: dict[str, object]) -> Any:
+def _object(name: str, hint: object, content: dict[str, object]) -> object:
     """Return an object of a type of the table, which is the hint or has its members."""
     kind = content.get("kind")
     if not isinstance(kind, str) or kind not in TYPES:
@@ -303,7 +304,7 @@ def _object(name: str, hint: object, content: dict[str, object]) -> Any:
     return made
 
 
-def _array(name: str, scalar: Any, content: object) -> Any:
+def _array(name: str, scalar: Any, content: object) -> Array:
     """Return an array of a type, or of any type for the hint Any."""
     found = _decode(name, _ARRAY, content)
     shape, entries, kind = found["shape"], found["entries"], found["type"]
@@ -402,7 +403,7 @@ def _no_number(constant: str) -> None:
     raise ValueError(f"{constant} is not a JSON number")
 
 
-def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, Any]:
+def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)

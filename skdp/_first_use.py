@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
 
 from skdp.trusted.ball import NormBall
 from skdp.trusted.checks import check_count, fail

@@ -26,6 +26,7 @@ from skdp.datasets._declared import (
     domain_of,
     names,
 )
+from skdp.domain.tables import Frame
 from skdp.trusted.checks import check_choice, fail, optional_module
 
 __all__ = [
@@ -154,7 +155,7 @@ def _pandas() -> Any:
     return optional_module("pandas", "for a table", "pandas")
 
 
-def _from_file(path: Path, declared: Declaration) -> Any:
+def _from_file(path: Path, declared: Declaration) -> Frame:
     """Return the table of a CSV file with the declared checksum."""
     if hashlib.sha256(path.read_bytes()).hexdigest() != declared.sha256:
         rule = f"have the SHA-256 checksum {declared.sha256}"
@@ -168,7 +169,7 @@ def _from_file(path: Path, declared: Declaration) -> Any:
 
 def _from_openml(
     declared: Declaration, source: OpenMLSource, data_home: str | os.PathLike[str] | None
-) -> Any:
+) -> Frame:
     """Return the table of OpenML, converted to the declared names, levels and units."""
     pandas = _pandas()
     try:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from skdp.domain import Domain
+from skdp.domain.tables import Frame
 from skdp.trusted.arrays import Array
 from skdp.trusted.checks import check_choice, fail
 
@@ -57,7 +58,7 @@ class Column:
     """A declared column: bounds ``(lower, upper)`` or a list of levels, and the reason."""
 
     name: str
-    values: Any
+    values: tuple[float, float] | list[str]
     reason: Reason
 
     @property
@@ -128,7 +129,7 @@ class Dataset:
     >>> X, y, domain = data
     """
 
-    X: Any
+    X: Frame
     y: Array
     domain: Domain
     name: str
@@ -256,7 +257,7 @@ def declaration(name: str) -> Declaration:
     return Declaration(name=name, **facts | parts)
 
 
-def _values(entry: dict[str, Any]) -> Any:
+def _values(entry: dict[str, Any]) -> tuple[float, float] | list[str]:
     return tuple(entry["bounds"]) if "bounds" in entry else entry["levels"]
 
 

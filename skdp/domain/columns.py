@@ -39,7 +39,7 @@ _OWN = frozenset(
 # pandas' NA and NaT are recognised by the names of their types: pandas may not be installed.
 MISSING_TYPES = frozenset({"NAType", "NaTType"})
 # Durations of numpy are integers to Python, and datetimes are dates: the first match counts.
-_KINDS: tuple[tuple[Any, str], ...] = (
+_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (str, "strings"),
     (bytes, "bytes"),
     ((timedelta, np.timedelta64), "durations"),
@@ -184,7 +184,7 @@ class Levels:
         return self._position[self.other]
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[np.generic]:
         """Smallest unsigned integer type of positions."""
         return np.min_scalar_type(self.n_out)
 
@@ -254,7 +254,7 @@ class Levels:
         types = {common: common + str(longest) * (common in _STRINGS) for common in _COMMON}
         return {common: self._search(np.dtype(dtype)) for common, dtype in types.items()}
 
-    def _search(self, dtype: np.dtype[Any]) -> _Search:
+    def _search(self, dtype: np.dtype[np.generic]) -> _Search:
         places = {}
         for level, position in self._position.items():
             # A level that is no cell of this type is changed by the conversion, or is an error.
@@ -309,7 +309,7 @@ class EncodedBlock:
         return self.n_in
 
     @property
-    def encoded(self) -> tuple[Any, ...]:
+    def encoded(self) -> tuple[EncodedBlock]:
         """Kinds of the encoded columns."""
         return (self,)
 

@@ -24,6 +24,7 @@ from skdp.trusted.checks import check_count, fail
 
 if TYPE_CHECKING:
     from skdp.domain.domain import Domain
+    from skdp.domain.tables import Frame
 
 Target: TypeAlias = Number | tuple[Hashable, ...] | None
 
@@ -118,7 +119,7 @@ def as_column(name: str, declared: object, other: Mapping[str, object], key: str
 def as_spline(name: str, declared: Spline) -> Spline:
     """Return a checked spline, with its knots between the bounds as floats."""
     number = as_number(name, (declared.lower, declared.upper))
-    knots: Any = declared.knots
+    knots: object = declared.knots
     for bound in (number.lower, number.upper):
         if abs(bound) > MOST_BOUND:
             raise fail(f"{name}: bounds", f"be at most {MOST_BOUND:g} in size for a spline", bound)
@@ -260,12 +261,12 @@ def refuse_repeated(what: str, names: Iterable[str], remedy: str) -> None:
         seen.add(name)
 
 
-def as_vector(name: str, values: object) -> list[Any]:
+def as_vector(name: str, values: object) -> list[object]:
     """Return a one-dimensional array or sequence as a list of its entries."""
     entries = np.asarray(values, dtype=object)
     if entries.ndim != 1:
         raise fail(name, "have one entry for each column", values, "Give a list or 1-D array.")
-    found: list[Any] = entries.tolist()
+    found: list[object] = entries.tolist()
     return found
 
 
@@ -329,7 +330,7 @@ def sample(self: Domain, n: int, random_state: Any = None, *, with_target: bool 
     return (X, _drawn_target(self, X, rng)) if with_target else X
 
 
-def _drawn_rows(domain: Domain, n: int, rng: np.random.Generator) -> Any:
+def _drawn_rows(domain: Domain, n: int, rng: np.random.Generator) -> Frame:
     if domain.radius is not None:
         direction = rng.normal(size=(n, domain.n_columns))
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
@@ -347,7 +348,7 @@ def _drawn_rows(domain: Domain, n: int, rng: np.random.Generator) -> Any:
     return X
 
 
-def _drawn(column: Column, n: int, rng: np.random.Generator) -> Iterator[Any]:
+def _drawn(column: Column, n: int, rng: np.random.Generator) -> Iterator[Array | list[Hashable]]:
     """Yield the values of each column of the table."""
     if isinstance(column, Number | Spline):
         share = rng.random(n)

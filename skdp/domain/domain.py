@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from typing import Any, NoReturn, Optional
 from weakref import ref
@@ -19,14 +19,14 @@ from skdp.domain import declaration as _declare
 from skdp.domain.columns import UNIT, Levels, Number, listed
 from skdp.domain.layout import BoxProjection, Layout, Pairs, Piece, encode, number_units
 from skdp.domain.splines import Column, Interaction, Spline, SplineBlock, as_interaction
-from skdp.domain.tables import as_table, read_target
+from skdp.domain.tables import Frame, as_table, read_target
 from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import check_count, check_interval, fail
 
 # Each column is an object of its own.
 _MOST_COLUMNS = 10**6
 # The arrays that encoders returned, while they exist, with their domains; by the ids of the arrays.
-_RETURNED: dict[int, tuple[Any, Any]] = {}
+_RETURNED: dict[int, tuple[Callable[[], object], Domain]] = {}
 # The entries of a file. A column has its name, or the names of its block, besides.
 _HINTS = {
     "columns": list[dict[str, Any]],
@@ -819,7 +819,7 @@ def declare_input(tags: Any, domain: Domain | None) -> None:
     tags.allow_nan = bool(ruled) and all(ruled)
 
 
-def refuse_encoded(X: object, table: Any, domain: Domain) -> None:
+def refuse_encoded(X: object, table: Frame, domain: Domain) -> None:
     """Raise if ``X`` is an encoded table of a domain, where ``domain`` declares it not encoded.
 
     All numbers would be clipped to bounds in other units. Recognised are arrays that an encoder

@@ -10,10 +10,10 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, groupby
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from skdp._compiled import NARROW, kernels
 from skdp.domain.columns import Levels, Number, largest_indicators, missing_in
@@ -309,7 +309,7 @@ def encode(domain: Domain, X: object, out: FloatArray | None) -> FloatArray:
     """Return the encoded rows of a table or an array-like; see `Domain.encode`."""
     table = as_table(X, domain.names, domain.n_columns)
     shape = (table.n_rows, domain.n_encoded)
-    encoded: Any = np.empty(shape) if out is None else out
+    encoded: object = np.empty(shape) if out is None else out
     if not (isinstance(encoded, np.ndarray) and encoded.dtype == float and encoded.shape == shape):
         raise fail("out", f"be a float64 array of {shape[1]} columns and as many rows as X")
     if isinstance(table, EncodedRows):
@@ -331,7 +331,7 @@ def encode(domain: Domain, X: object, out: FloatArray | None) -> FloatArray:
 
 
 def encode_compactly(
-    domain: Domain, X: object, dtype: Any = None, room: EncodedRows | None = None
+    domain: Domain, X: object, dtype: DTypeLike | None = None, room: EncodedRows | None = None
 ) -> EncodedRows:
     """Return the encoded rows of a table or an array-like, without dense indicators.
 
@@ -367,7 +367,9 @@ def compact_blocks(domain: Domain, X: object) -> Iterator[tuple[slice, EncodedRo
         yield rows, encoded
 
 
-def _room(domain: Domain, n_rows: int, dtype: Any = np.float64, order: Any = "C") -> EncodedRows:
+def _room(
+    domain: Domain, n_rows: int, dtype: DTypeLike = np.float64, order: Literal["C", "F"] = "C"
+) -> EncodedRows:
     types = [np.min_scalar_type(count - 1) for count in domain.block_positions if count > 1]
     levels = tuple(np.empty(n_rows, dtype) for dtype in types)
     return EncodedRows(np.empty((n_rows, domain.n_numbers), dtype, order), levels)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +98,7 @@ class Spline:
         return np.array([self.lower, *inner, self.upper])
 
     @property
-    def encoded(self) -> tuple[Any, ...]:
+    def encoded(self) -> tuple[SplineBlock]:
         """Kinds of the encoded columns."""
         return (SplineBlock(self),)
 
@@ -115,7 +115,7 @@ class Spline:
         return [f"{name}_{place}" for place in (*places, *missing)]
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[np.generic]:
         """Smallest unsigned integer type of positions."""
         return np.min_scalar_type(len(self.table) - 1)
 
@@ -257,7 +257,7 @@ class Interaction:
         return self.shape[0] * self.shape[1] - 1
 
     @property
-    def encoded(self) -> tuple[Any, ...]:
+    def encoded(self) -> tuple[SplineBlock]:
         """Kinds of the encoded columns."""
         return (SplineBlock(self),)
 
@@ -328,7 +328,7 @@ class Interaction:
         return len(first), len(second)
 
     @property
-    def values(self) -> tuple[Any, Any]:
+    def values(self) -> tuple[FloatArray | list[object], FloatArray | list[object]]:
         """Numbers of the nodes of each column, or a list of its levels, in their order."""
         first, second = (
             column.nodes[kept[kept < len(column.nodes)]]

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from itertools import chain
 from numbers import Real
+from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,6 +30,9 @@ from scipy.sparse import sparray, spmatrix
 from skdp.domain.columns import MISSING_TYPES, Levels, has_foreign, kind_of, kinds_of
 from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import converted, fail, optional_module
+
+# A table or a column of pandas, polars, pyarrow or dask, or an array.
+Frame: TypeAlias = Any
 
 # Dates, durations, complex numbers and records would be cast to floats, some with a warning.
 NOT_REAL = frozenset("mMcV")
@@ -48,7 +52,7 @@ MOST_BYTES = 2**31
 # What the user gives
 
 
-def in_memory(X: Any) -> Any:
+def in_memory(X: Frame) -> Frame:
     """Return a table in memory as a DataFrame or an array with two dimensions.
 
     Tables of polars, pyarrow and other Arrow libraries, and dicts of columns, become DataFrames.
@@ -77,7 +81,7 @@ def in_memory(X: Any) -> Any:
     return cells
 
 
-def as_cells(X: Any, name: str = "X", *, one_type: bool = False) -> Array:
+def as_cells(X: Frame, name: str = "X", *, one_type: bool = False) -> Array:
     """Return the cells of ``X`` as an array of numpy's own class, without a copy if possible.
 
     With ``one_type`` numpy may choose the type of a list. Otherwise it becomes an array of objects,
@@ -107,7 +111,7 @@ def as_cells(X: Any, name: str = "X", *, one_type: bool = False) -> Array:
     return plain
 
 
-def _array(X: Any, one_type: bool) -> Any:
+def _array(X: Frame, one_type: bool) -> Array:
     if hasattr(X, "__array__"):
         return np.asanyarray(X)  # keeps a mask, which is an error later
     kinds = kinds_of(X) if type(X) in _LISTS else {object}
@@ -129,7 +133,7 @@ def _array(X: Any, one_type: bool) -> Any:
     return np.asarray(X) if one_type and is_one else cells
 
 
-def from_arrow(X: Any, name: str, is_table: bool = False) -> Any:
+def from_arrow(X: Frame, name: str, is_table: bool = False) -> Frame:
     """Return a table or a column of an Arrow library in types of pandas; others unchanged.
 
     These are polars, pyarrow, DuckDB, narwhals and all others with the Arrow interface. A lazy
@@ -149,7 +153,7 @@ def from_arrow(X: Any, name: str, is_table: bool = False) -> Any:
     optional_module("pandas", use, "arrow")
     is_table = is_table or hasattr(kind, "columns")
 
-    def read() -> Any:
+    def read() -> Frame:
         table = X.collect() if is_lazy else X
         if not is_table:
             column = pyarrow.chunked_array(table if is_stream else [table])
@@ -162,12 +166,12 @@ def from_arrow(X: Any, name: str, is_table: bool = False) -> Any:
     return converted(read, name, rule, "Give an array.")
 
 
-def native(X: Any) -> Any:
+def native(X: Frame) -> Frame:
     """Return what a frame or a column of narwhals wraps; anything else is returned unchanged."""
     return X.to_native() if type(X).__module__.startswith("narwhals.") else X
 
 
-def _read_once(source: Any, pyarrow: Any) -> Any:
+def _read_once(source: Frame, pyarrow: ModuleType) -> Frame:
     """Return the table of a stream of Arrow, whose size is not known before it was read."""
     reader, batches, size = pyarrow.RecordBatchReader.from_stream(source), [], 0
     for batch in reader:
@@ -179,7 +183,7 @@ def _read_once(source: Any, pyarrow: Any) -> Any:
     return pyarrow.Table.from_batches(batches, reader.schema)
 
 
-def arrow_frame(table: Any) -> Any:
+def arrow_frame(table: Frame) -> Frame:
     """Return a table or a batch of pyarrow as a DataFrame. Any error of pyarrow may be raised.
 
     Columns of numbers without nulls are not copied.
@@ -200,7 +204,7 @@ def arrow_frame(table: Any) -> Any:
     return table.to_pandas(types_mapper=mapped, ignore_metadata=True, split_blocks=True)
 
 
-def _frame_of(columns: dict[object, object]) -> Any:
+def _frame_of(columns: dict[object, object]) -> Frame:
     """Return a dict of columns as a DataFrame. Lists become columns of objects."""
     pandas = optional_module("pandas", "to read a dict of columns", "pandas")
     found = {}
@@ -275,7 +279,7 @@ class ArrayTable:
         """Return the position of the level of each cell of a column, or raise any error."""
         return levels.positions_in(self.cells[rows, column])
 
-    def dtype(self, column: int) -> Any:
+    def dtype(self, column: int) -> object:
         """Return the type of a column."""
         return self.cells.dtype
 
@@ -313,7 +317,7 @@ class EncodedRows:
 class FrameColumn:
     """A column of a DataFrame. Its methods may raise any error."""
 
-    series: Any
+    series: Frame
 
     @cached_property
     def cells(self) -> Array | None:
@@ -323,14 +327,14 @@ class FrameColumn:
         return self.series.to_numpy() if plain else None
 
     @cached_property
-    def categories(self) -> list[Any] | None:
+    def categories(self) -> list[Hashable] | None:
         """The categories of a categorical column."""
         array = self.series.array
         is_categorical = type(array) is pandas_module().Categorical
         return array.categories.tolist() if is_categorical else None
 
     @cached_property
-    def words(self) -> Any:
+    def words(self) -> Frame:
         """Arrow array of a column of strings."""
         array, arrays = self.series.array, pandas_module().arrays
         if type(array) not in (arrays.ArrowStringArray, arrays.ArrowExtensionArray):
@@ -366,7 +370,7 @@ class FrameColumn:
 class FrameTable:
     """Columns of a DataFrame, in the order of the declared ones."""
 
-    frame: Any
+    frame: Frame
     places: NDArray[np.intp]
     start: int
     stop: int
@@ -418,7 +422,7 @@ class FrameTable:
         """Return the position of the level of each cell of a column, or raise any error."""
         return self._column(column).positions(self._moved(rows), levels)
 
-    def dtype(self, column: int) -> Any:
+    def dtype(self, column: int) -> object:
         """Return the type of a column."""
         return self._column(column).series.dtype
 
@@ -441,7 +445,7 @@ RawTable: TypeAlias = ArrayTable | FrameTable
 Table: TypeAlias = RawTable | EncodedRows
 
 
-def as_table(X: Any, names: tuple[str, ...] | None, n_columns: int) -> Table:
+def as_table(X: Frame, names: tuple[str, ...] | None, n_columns: int) -> Table:
     """Return ``X`` as a table after a check of its columns; a table is returned unchanged."""
     if isinstance(X, Table):
         return X

@@ -70,7 +70,7 @@ class EncodedDomain(Protocol):
         """Number of encoded columns."""
 
     @property
-    def number_index(self) -> Any:
+    def number_index(self) -> ArrayLike:
         """Positions of the columns of numbers, each in [-1, 1]."""
 
     @property

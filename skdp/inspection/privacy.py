@@ -305,7 +305,7 @@ class PrivacyProfileDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, label: str | None = None, **options: Any
+        cls, estimator: object, *, label: str | None = None, **options: Any
     ) -> PrivacyProfileDisplay:
         """Draw the guarantee of a fitted estimator.
 

@@ -9,14 +9,19 @@ import html
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from skdp.domain import Domain
 from skdp.inspection.shapes import Shape, shapes_of
 from skdp.linear_model.proof import Proof
+from skdp.trusted.arrays import FloatArray
 from skdp.trusted.releases import Line
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 # What a release is, in words, by its name.
 WORDS = {
@@ -175,7 +180,7 @@ def _numbers(ends: Sequence[float]) -> str:
     return f"{low:g} to {high:g}"
 
 
-def _model(model: object) -> Iterator[str]:
+def _model(model: BaseEstimator) -> Iterator[str]:
     """Yield a table of coefficients, or the curves."""
     if _has_curves(model):
         yield (
@@ -192,12 +197,12 @@ def _model(model: object) -> Iterator[str]:
         )
 
 
-def _has_curves(model: Any) -> bool:
+def _has_curves(model: BaseEstimator) -> bool:
     """Return whether a column has a curve."""
     return any(table is not None for table in model._design.domain.block_tables)
 
 
-def _coefficients(model: Any) -> str:
+def _coefficients(model: BaseEstimator) -> str:
     """Return the table of coefficients in the user's units, with a column for each model."""
     coef = np.atleast_2d(model.coef_)
     intercept = np.atleast_1d(model.intercept_)
@@ -211,7 +216,7 @@ def _coefficients(model: Any) -> str:
     return _table(("column", *head), rows, numbers=range(1, 1 + len(head)))
 
 
-def _curves(model: object) -> Iterator[str]:
+def _curves(model: BaseEstimator) -> Iterator[str]:
     """Yield a figure for each curve and a table for each column of levels."""
     shapes, unit = shapes_of(model)
     shown = [own for own in shapes if not own.is_surface]
@@ -243,13 +248,13 @@ def _curve(shape: Shape, low: float, high: float) -> str:
     left, right, top, bottom = _MARGINS
     width, height = _SIZE[0] - left - right, _SIZE[1] - top - bottom
 
-    def x(value: object) -> Any:
+    def x(value: Any) -> Any:
         return left + width * (value - values[0]) / max(values[-1] - values[0], 1e-300)
 
     def y(effect: Any) -> Any:
         return top + height * (high - np.clip(effect, low, high)) / (high - low)
 
-    def path(xs: Any, ys: Any) -> str:
+    def path(xs: FloatArray, ys: FloatArray) -> str:
         return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(xs, ys, strict=True))
 
     marks = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
@@ -25,7 +25,10 @@ from skdp.trusted.noise import variances
 from skdp.trusted.randomness import RandomStateLike
 from skdp.trusted.statement import Statement
 
-GAUSSIANS: dict[str, Any] = {"gaussian": IsotropicGaussian, "elliptic": EllipticGaussian}
+GAUSSIANS: dict[str, type[IsotropicGaussian | EllipticGaussian]] = {
+    "gaussian": IsotropicGaussian,
+    "elliptic": EllipticGaussian,
+}
 # Independent noise of one law in each coordinate, with a shape of least variance.
 LAWS = ("laplace", "logistic", "subbotin", "flipped_huber", "truncated_laplace", "offset_gaussian")
 CHOICES = (*NAMES, "elliptic_l2", *GAUSSIANS, *LAWS)
@@ -38,12 +41,15 @@ _ONLY_NAMED = {"subbotin", "truncated_laplace", "laplace"}
 CANDIDATES = (*NAMES, "elliptic_l2", *GAUSSIANS, *(law for law in LAWS if law not in _ONLY_NAMED))
 # Relative gains below this are ignored: the first candidate so near the best is taken.
 TIE = 1e-3
-_WEIGHTED: dict[str, Any] = {"elliptic": EllipticGaussian, "elliptic_l2": EllipticKNorm}
+_WEIGHTED: dict[str, type[EllipticGaussian | EllipticKNorm]] = {
+    "elliptic": EllipticGaussian,
+    "elliptic_l2": EllipticKNorm,
+}
 # The consequence of noise with a bounded support.
 _REVEALS = {"truncated_laplace": "with probability up to delta it gives the record away"}
 
 
-def named(name: str) -> Any:
+def named(name: str) -> Mechanism[Noise]:
     """Return the mechanism with a name of `CHOICES`."""
     if name in LAWS:
         return Independent(name)
@@ -142,7 +148,7 @@ class Auto:
     """
 
     weights: ArrayLike | None = None
-    candidates: Sequence[Any] | Mapping[str, Any] | None = None
+    candidates: Sequence[object] | Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
         # Elliptic noise checks the same weights, and copies them.
@@ -178,14 +184,16 @@ class Auto:
                 reasons[name] = str(error)
         return trials, reasons
 
-    def _pairs(self, ball: NormBall, epsilon: float, delta: float) -> list[tuple[str, Any]]:
+    def _pairs(
+        self, ball: NormBall, epsilon: float, delta: float
+    ) -> list[tuple[str, Mechanism[Noise]]]:
         """Return the names of the candidates, and the candidates."""
         given = self.candidates
         if given is None:
             given = quick_candidates(ball, epsilon, delta)
         if not isinstance(given, Mapping):
             names = [c if isinstance(c, str) else type(c).__name__ for c in given]
-            items: Any = zip(names, given, strict=True)
+            items: Iterable[tuple[str, object]] = zip(names, given, strict=True)
         else:
             items = given.items()
         found = []
@@ -195,7 +203,7 @@ class Auto:
                 candidate = weighted(self.weights) if weighted else named(candidate)
             elif isinstance(candidate, NormBall):
                 candidate = KNorm(candidate)
-            found.append((name, candidate))
+            found.append((name, cast("Mechanism[Noise]", candidate)))
         return found
 
     def _error(self, noise: Noise) -> float:
@@ -246,12 +254,12 @@ def first_of_least(errors: ArrayLike) -> Any:
     return np.argmax(errors <= errors.min(axis=0) * (1 + TIE), axis=0)
 
 
-def _checked(candidates: object) -> Any:
+def _checked(candidates: object) -> tuple[object, ...] | dict[str, object]:
     """Return the candidates as a tuple, or a copy of a mapping; each must be a mechanism."""
     if isinstance(candidates, str) or not isinstance(candidates, Mapping | Sequence):
         rule = "be a sequence of mechanisms, or a mapping from names to mechanisms"
         raise fail("candidates", rule, candidates, 'Write candidates=["l2", "gaussian"], say.')
-    kept: Any = dict(candidates) if isinstance(candidates, Mapping) else tuple(candidates)
+    kept = dict(candidates) if isinstance(candidates, Mapping) else tuple(candidates)
     if not kept:
         raise fail("candidates", "hold at least one mechanism")
     for candidate in kept.values() if isinstance(kept, dict) else kept:
@@ -337,7 +345,7 @@ def calibrate(
     return made if is_whole else _with(made, assumptions=(*known, *named_))
 
 
-def mechanism_of(mechanism: object) -> Any:
+def mechanism_of(mechanism: object) -> Mechanism[Noise]:
     """Return the object with ``calibrate`` that a name or a ball stands for."""
     remedy = "Or give a norm ball, or an object with calibrate(sensitivity, *, epsilon, delta)."
     remedy += " A law is given as Independent(law)."
@@ -348,7 +356,7 @@ def mechanism_of(mechanism: object) -> Any:
         mechanism = KNorm(mechanism)
     if isinstance(mechanism, type) or not callable(getattr(mechanism, "calibrate", None)):
         raise fail("mechanism", f"be one of {sorted(_NAMES)}", mechanism, remedy)
-    return mechanism
+    return cast("Mechanism[Noise]", mechanism)
 
 
 def check_noise(

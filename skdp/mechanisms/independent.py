@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -251,7 +252,7 @@ def calibrate_releases(
         check_choice("mechanism", mechanism, MECHANISMS, "Or give a law, as Laplace().")
     else:
         check_law(mechanism, "mechanism")
-    return _calibrated(mechanism, releases, epsilon, delta, choices)
+    return _calibrated(cast("str | Law", mechanism), releases, epsilon, delta, choices)
 
 
 @remembered(maxsize=256)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -107,7 +106,7 @@ class Sensitivity(Change):
     @classmethod
     def of(
         cls,
-        function: Callable[..., Any],
+        function: Callable[..., object],
         domain: Domain,
         *,
         neighbors: str = "replace_one",

@@ -18,7 +18,7 @@ from fractions import Fraction
 from functools import cache, cached_property
 from itertools import product
 from numbers import Integral, Real
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,7 +28,7 @@ from skdp.geometry import LpBall, NormBall
 from skdp.geometry.conic import flat
 from skdp.geometry.hull import Hull, PolytopeHull, polytope_around
 from skdp.geometry.polytope import MOST_PAIRS, null_direction
-from skdp.geometry.programs import ConeSet, load_cvxpy
+from skdp.geometry.programs import ConeSet, Expression, load_cvxpy
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.ball import sign_patterns
 from skdp.trusted.checks import fail
@@ -277,7 +277,7 @@ def _moments(p: int, radius: float | None) -> ConeSet:
     packed = np.maximum(packed, packed.T)
     z, Z = flat[:p], [[flat[p + k] for k in row] for row in packed.tolist()]
     whole = cp.bmat([[1.0, *z], *([z[i], *Z[i]] for i in range(p))])
-    constraints: list[Any] = [whole >> 0]
+    constraints: list[Expression] = [whole >> 0]
     if radius is None:
         # (1 +- z_i)(1 +- z_j) >= 0.
         for i, j, s, t in product(range(p), range(p), (1, -1), (1, -1)):
@@ -288,7 +288,7 @@ def _moments(p: int, radius: float | None) -> ConeSet:
     return ConeSet.compiled(flat, constraints)
 
 
-def quadratic_of(function: Callable[..., Any], domain: Domain) -> Quadratic:
+def quadratic_of(function: Callable[..., object], domain: Domain) -> Quadratic:
     """Return the polynomials of a function, by calling it with polynomials as numbers."""
     if not isinstance(domain, Domain):
         raise fail("domain", "be a Domain", type(domain))
@@ -318,7 +318,7 @@ def quadratic_of(function: Callable[..., Any], domain: Domain) -> Quadratic:
     return Quadratic(constant, linear, square, rounding.max(axis=0), domain.radius)
 
 
-def _records(domain: Domain, bound: float) -> Iterator[tuple[Any, ...]]:
+def _records(domain: Domain, bound: float) -> Iterator[tuple[object, ...]]:
     """Yield a record for each choice of levels and nodes of splines, with variables as numbers."""
     labels = domain.target_labels or (None,)
     choices = [range(count) for count in domain.block_positions]
@@ -327,7 +327,7 @@ def _records(domain: Domain, bound: float) -> Iterator[tuple[Any, ...]]:
         rule = f"have at most {MOST_CHOICES} choices of levels"
         raise fail("domain", rule, count, "Take fewer columns of levels and splines at a time.")
     for chosen, label in product(product(*choices), labels):
-        x: Any = np.full(domain.n_encoded, 0.0, dtype=object)
+        x = np.full(domain.n_encoded, 0.0, dtype=object)
         for block, table, level in zip(domain.blocks, domain.block_tables, chosen, strict=True):
             if table is not None:
                 x[block] = table[level]
@@ -341,7 +341,7 @@ def _records(domain: Domain, bound: float) -> Iterator[tuple[Any, ...]]:
             yield x, Polynomial.variable(domain.n_numbers, 1.0) if label is None else label
 
 
-def _outputs(function: Callable[..., Any], record: tuple[object, ...]) -> list[Polynomial]:
+def _outputs(function: Callable[..., object], record: tuple[object, ...]) -> list[Polynomial]:
     try:
         out = np.asarray(function(*record), dtype=object)
         return [Polynomial.of(value) for value in np.ravel(out)]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import check_scoring
@@ -23,7 +22,7 @@ from sklearn.utils import _safe_indexing
 from skdp._progress import with_bar
 from skdp.domain import Domain
 from skdp.domain.columns import has_foreign, kinds_of
-from skdp.domain.tables import as_cells, in_memory, read_target
+from skdp.domain.tables import Frame, as_cells, in_memory, read_target
 from skdp.linear_model.validation import check_labels, units_of
 from skdp.model_selection._candidates import declared_labels, fit_to, parts, private_step
 from skdp.privacy import BudgetExceeded, Ledger
@@ -33,8 +32,9 @@ from skdp.trusted.randomness import as_generator
 from skdp.trusted.rounding import add, as_decimal
 
 _Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+_Score = Callable[[BaseEstimator, Frame, Array], float]
 # The table, the target, and the position of each row's person or None.
-_Data = tuple[Any, Array, NDArray[np.intp] | None]
+_Data = tuple[Frame, Array, NDArray[np.intp] | None]
 
 _FOLDS = 5
 
@@ -118,9 +118,9 @@ def _quantile(scores: FloatArray, q: float | Sequence[float]) -> FloatArray:
 
 
 def epsilon_curve(
-    estimator: object,
+    estimator: BaseEstimator,
     X: object,
-    y: Any,
+    y: Array,
     epsilons: Sequence[float],
     *,
     repeats: int = 10,
@@ -129,7 +129,7 @@ def epsilon_curve(
     n_jobs: int | None = None,
     random_state: int | None = None,
     verbose: int = 0,
-    groups: Any = None,
+    groups: object = None,
 ) -> EpsilonCurve:
     """Fit a private model at several epsilons on repeated splits, and score it on test records.
 
@@ -198,14 +198,15 @@ def epsilon_curve(
     return EpsilonCurve(grid, np.array(scores), trivial, free, type(private).__name__, str(name))
 
 
-def _checked_score(estimator: object, scoring: object) -> Any:
+def _checked_score(estimator: BaseEstimator, scoring: object) -> _Score:
     """Return the scorer; raise if a named one cannot score the declared labels at all."""
-    score, private = check_scoring(estimator, scoring), private_step(estimator)
+    score: _Score = check_scoring(estimator, scoring)
+    private = private_step(estimator)
     classifier = is_classifier(private)
     labels = declared_labels(private) if classifier else np.array([0.0, 1.0])
     if labels is None or not isinstance(scoring, str):
         return score
-    model: Any = DummyClassifier() if classifier else DummyRegressor()
+    model: BaseEstimator = DummyClassifier() if classifier else DummyRegressor()
     try:
         rows = np.zeros((len(labels), 1))
         model.fit(rows, labels)
@@ -218,7 +219,7 @@ def _checked_score(estimator: object, scoring: object) -> Any:
 
 
 def _splits(
-    estimator: object, data: _Data, repeats: int, cv: object, seed: int | None
+    estimator: BaseEstimator, data: _Data, repeats: int, cv: object, seed: int | None
 ) -> Iterator[_Split]:
     """Yield training and test positions, all folds of all repeats."""
     X, y, persons = data
@@ -235,7 +236,11 @@ def _splits(
 
 
 def _folds(
-    private: object, n_folds: int, n: int, persons: NDArray[np.intp] | None, rng: np.random.Generator
+    private: BaseEstimator,
+    n_folds: int,
+    n: int,
+    persons: NDArray[np.intp] | None,
+    rng: np.random.Generator,
 ) -> Iterator[_Split]:
     """Yield the splits of random folds, which no cell and no label changes.
 
@@ -253,7 +258,7 @@ def _folds(
         yield np.setdiff1d(np.arange(n), test), np.sort(test)
 
 
-def _check_ledger(estimator: object, epsilons: FloatArray, runs: int) -> None:
+def _check_ledger(estimator: BaseEstimator, epsilons: FloatArray, runs: int) -> None:
     """Raise if the ledger has too little for all fits; with a delta this is not known before."""
     ledger = getattr(private_step(estimator), "ledger", None)
     if not isinstance(ledger, Ledger) or ledger.delta > 0:
@@ -267,7 +272,9 @@ def _check_ledger(estimator: object, epsilons: FloatArray, runs: int) -> None:
         )
 
 
-def _references(estimator: object, X: Any, y: Array) -> tuple[Any, Any]:
+def _references(
+    estimator: BaseEstimator, X: Frame, y: Array
+) -> tuple[BaseEstimator, BaseEstimator]:
     """Return a trivial model, and one without privacy on the columns that the private one has."""
     private = private_step(estimator)
     classifier = is_classifier(private)
@@ -287,7 +294,9 @@ def _references(estimator: object, X: Any, y: Array) -> tuple[Any, Any]:
     return DummyClassifier() if classifier else DummyRegressor(), reference
 
 
-def _models(estimator: object, epsilons: FloatArray, seed: int | None, run: int) -> list[Any]:
+def _models(
+    estimator: BaseEstimator, epsilons: FloatArray, seed: int | None, run: int
+) -> list[BaseEstimator]:
     """Return the unfitted private models of one run, one for each epsilon."""
     models = [clone(estimator) for _ in epsilons]
     for model, epsilon in zip(models, epsilons, strict=True):
@@ -300,7 +309,11 @@ def _models(estimator: object, epsilons: FloatArray, seed: int | None, run: int)
 
 
 def _scores(
-    references: tuple[object, object], data: _Data, score: object, models: list[object], split: _Split
+    references: tuple[BaseEstimator, BaseEstimator],
+    data: _Data,
+    score: _Score,
+    models: list[BaseEstimator],
+    split: _Split,
 ) -> list[float]:
     X, y, persons = data
     train, test = split
@@ -315,7 +328,7 @@ def _scores(
     return [_score(score, model, X_test, y[test]) for model in fitted]
 
 
-def _score(score: Any, model: Any, X: Any, y: Array) -> float:
+def _score(score: _Score, model: BaseEstimator, X: Frame, y: Array) -> float:
     """Return a score, or nan. The errors of scikit-learn's scores name labels."""
     kind: type | None = None
     try:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._progress import with_bar
 from skdp._sklearn import Documented
-from skdp.domain.tables import read_target
+from skdp.domain.tables import Frame, read_target
 from skdp.linear_model.validation import (
     check_labels,
     check_ledger,
@@ -49,7 +49,7 @@ from skdp.model_selection._theorem import SearchChoice
 from skdp.privacy.ledger import Budget, Ledger
 from skdp.trusted.arrays import Array
 from skdp.trusted.checks import check_epsilon, check_interval, check_jobs, fail
-from skdp.trusted.randomness import as_generator, is_cryptographic
+from skdp.trusted.randomness import RandomStateLike, as_generator, is_cryptographic
 
 # Share of the budget for the last fit, if "auto".
 _REFIT_SHARE = 0.75
@@ -59,7 +59,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 def _if_best_has(name: str) -> Callable[[Method], Method]:
     """Offer a method if the chosen model has it, or, before a fit, if the estimator has it."""
 
-    def has(search: Any) -> bool:
+    def has(search: PrivateSearchCV) -> bool:
         getattr(getattr(search, "best_estimator_", search.estimator), name)  # names what is missing
         return True
 
@@ -166,7 +166,7 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
 
     def __init__(
         self,
-        estimator: object,
+        estimator: BaseEstimator,
         param_grid: object,
         *,
         epsilon: float = 1.0,
@@ -175,7 +175,7 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
         held_out: float = 0.2,
         refit_share: float | str = "auto",
         n_jobs: int | None = None,
-        random_state: object = None,
+        random_state: RandomStateLike = None,
         ledger: Ledger | None = None,
         verbose: int = 0,
     ) -> None:
@@ -264,7 +264,7 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
         check_ledger("ledger", self.ledger)
         return Budget(epsilon, delta)
 
-    def _read(self, X: Any, y: Any) -> tuple[Candidates, Any, Array]:
+    def _read(self, X: Frame, y: object) -> tuple[Candidates, Frame, Array]:
         """Return the candidates and copies of the data, all checked."""
         candidates = Candidates.from_grid(self.estimator, self.param_grid)
         private = candidates.private
@@ -340,7 +340,7 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
         """Labels of the chosen model, if it is a classifier."""
         return np.asarray(self._best().classes_)
 
-    def _best(self) -> Any:
+    def _best(self) -> BaseEstimator:
         check_is_fitted(self)
         return self.best_estimator_
 

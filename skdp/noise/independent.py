@@ -21,7 +21,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from skdp.noise.law import Law, Size
+from skdp.noise.law import Law, ScaleLaw, Size
 from skdp.noise.laws import Gaussian, Laplace, Logistic, Subbotin
 from skdp.privacy.shift import ShiftLoss
 from skdp.trusted.arrays import FloatArray
@@ -156,7 +156,9 @@ def _coarse(curve: FloatArray) -> FloatArray:
 
 def greatest_slope(law: Law) -> float:
     """Return sup |(log f)'|, by which v times bounds the loss of a shift v; inf if unknown."""
-    if type(law) in (Laplace, Logistic) or (type(law) is Subbotin and law.r == 1):
+    if (isinstance(law, ScaleLaw) and type(law) in (Laplace, Logistic)) or (
+        type(law) is Subbotin and law.r == 1
+    ):
         return 1 / float(law.scale)  # Subbotin's law at r = 1 is Laplace's
     return float(law.greatest_slope()) if hasattr(law, "greatest_slope") else math.inf
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from skdp.domain import Domain
 from skdp.domain.layout import encode_compactly
-from skdp.domain.tables import EncodedRows, Table, as_table
+from skdp.domain.tables import EncodedRows, Frame, Table, as_table
 from skdp.rows.persons import Members, Shares, runs_of
 from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import fail
@@ -116,7 +116,7 @@ class Run:
         self,
         domain: Domain,
         rows: Iterable[slice],
-        dtype: object = None,
+        dtype: DTypeLike | None = None,
         at_once: bool = False,
     ) -> Iterator[Block]:
         """Yield encoded rows with their encoded targets, one block for each slice.
@@ -155,7 +155,7 @@ def columns_to_read(
 
 def encoded_runs(
     domain: Domain,
-    batch: Any,
+    batch: Frame,
     target: str | None,
     coder: Coder,
     shares: Shares | None = None,

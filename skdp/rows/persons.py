@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from numbers import Number
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ WHOLE_BITS = 30
 WHOLE = 2**WHOLE_BITS
 
 # Different identifiers, and their numbers of rows.
-_Counts = tuple[NDArray[np.int64] | list[Any], NDArray[np.int64]]
+_Counts = tuple[NDArray[np.int64] | list[Hashable], NDArray[np.int64]]
 
 _MISSING = "Drop rows without a person, or give each of them an identifier of its own."
 _MIXED = "Convert all of them to strings by a public rule before they are read."
@@ -57,7 +57,7 @@ class Persons:
         The position of each person among those of the whole table.
     """
 
-    places: NDArray[np.int64] | dict[Any, int]
+    places: NDArray[np.int64] | dict[Hashable, int]
     counts: NDArray[np.int64]
     start: NDArray[np.int64]
     stop: NDArray[np.int64]
@@ -72,7 +72,7 @@ class Persons:
         """
         found = [_counted(_checked(batch)) for batch in batches]
         sizes = np.concatenate([own for _, own in found] or [np.empty(0, np.int64)])
-        places: Any
+        places: NDArray[np.int64] | dict[Hashable, int]
         if all(isinstance(ids, np.ndarray) for ids, _ in found):
             every = np.concatenate([ids for ids, _ in found] or [np.empty(0, np.int64)])
             places, codes = np.unique(every, return_inverse=True)
@@ -98,14 +98,17 @@ class Persons:
     def of_parts(cls, parts: list[object]) -> tuple[Persons, list[Persons]]:
         """Return the persons of all parts of a table, and those of each part."""
         whole = cls.of(parts)
-        are_numbers = isinstance(whole.places, np.ndarray)
-        ids = whole.places if are_numbers else list(whole.places)
+        ids = whole.places if isinstance(whole.places, np.ndarray) else list(whole.places)
         read, each = np.zeros_like(whole.counts), []
         for part in parts:
             own, counts = np.unique(whole.codes(part), return_counts=True)
             start, stop = read[own], read[own] + counts
             read[own] = stop
-            places: Any = ids[own] if are_numbers else {ids[code]: k for k, code in enumerate(own)}
+            places = (
+                ids[own]
+                if isinstance(ids, np.ndarray)
+                else {ids[code]: k for k, code in enumerate(own)}
+            )
             each.append(cls(places, whole.counts[own], start, stop, own))
         return whole, each
 

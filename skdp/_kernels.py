@@ -22,8 +22,8 @@ if config.DISABLE_JIT:
 
 Array: TypeAlias = NDArray[Any]
 _Rows: TypeAlias = tuple[Array, Array]  # numbers and levels
+_Formula: TypeAlias = tuple[int, float, float]
 _Parts: TypeAlias = tuple[Array, Array, Array]
-
 COMPILED: dict[str, bool | str] = {"nogil": True, "cache": True, "error_model": "numpy"}
 # For functions of sums of products, which may be added in another order.
 ANY_ORDER: dict[str, bool | str | set[str]] = {**COMPILED, "fastmath": {"reassoc", "contract"}}
@@ -274,9 +274,7 @@ def _write_exponentials(t: Array, n: int, work: Array, out: Array) -> None:
 
 
 @njit(**COMPILED)
-def _write_slopes(
-    formula: tuple[int, float, float], y: Array, z: Array, work: Array, out: Array
-) -> None:
+def _write_slopes(formula: _Formula, y: Array, z: Array, work: Array, out: Array) -> None:
     """Write the slopes of a loss, of a kind and two parameters, at predictors z for targets y.
 
     ``work`` has the shape (3, n).
@@ -297,9 +295,7 @@ def _write_slopes(
 
 
 @njit(**COMPILED)
-def _write_curvatures(
-    formula: tuple[int, float, float], y: Array, z: Array, work: Array, out: Array
-) -> None:
+def _write_curvatures(formula: _Formula, y: Array, z: Array, work: Array, out: Array) -> None:
     """Write the curvatures of a loss, as `_write_slopes` writes its slopes."""
     kind, a, b = formula
     if kind == PSEUDO_HUBER:
@@ -321,9 +317,7 @@ def _write_curvatures(
 
 
 @njit(**COMPILED)
-def _write_heights(
-    formula: tuple[int, float, float], z: Array, n: int, work: Array, out: Array
-) -> None:
+def _write_heights(formula: _Formula, z: Array, n: int, work: Array, out: Array) -> None:
     """Write the absolute slopes of a loss of labels at |z|, and e^-|z| to work[1]."""
     kind, a, b = formula
     t, e, power = work[0], work[1], work[2]
@@ -454,7 +448,7 @@ def slope_sums(
     rows: _Rows,
     target: Array,
     weight: Array,
-    formula: tuple[int, float, float],
+    formula: _Formula,
     parts: _Parts,
     grid: float,
 ) -> tuple[Array, Array, float, float]:
@@ -500,7 +494,7 @@ def slope_sums(
 
 @njit(**COMPILED)
 def curvatures(
-    rows: _Rows, target: Array, weight: Array, formula: tuple[int, float, float], parts: _Parts
+    rows: _Rows, target: Array, weight: Array, formula: _Formula, parts: _Parts
 ) -> Array:
     """Return the weighted curvatures of rows, (n,); the arguments are those of `slope_sums`."""
     z, work, found = np.empty((2, _SLOPE_TILE)), np.empty((3, _SLOPE_TILE)), np.empty(len(target))

@@ -32,7 +32,6 @@ from skdp.bounds._counts import (
 )
 from skdp.domain import Domain
 from skdp.domain.tables import (
-    Frame,
     NotNumbers,
     as_column,
     as_table,
@@ -112,15 +111,7 @@ class Asked:
     limits: tuple[float, ...]
 
     @classmethod
-    def of(
-        cls,
-        X: Frame,
-        columns: object,
-        target: object,
-        other: Mapping[str, object] | None,
-        missing: object,
-        limit: object,
-    ) -> Asked:
+    def of(cls, X: Any, columns: Any, target: Any, other: Any, missing: Any, limit: Any) -> Asked:
         """Return what is asked of a table; raise an error if a declaration is not valid."""
         if columns is None:
             names = tuple(X.columns) if hasattr(X, "columns") else None
@@ -187,7 +178,7 @@ class Asked:
             return self._key(place) in self.missing
         return not _is(self.columns[place], "levels") or _is(self.missing, "indicator")
 
-    def read(self, X: Frame, y: object, groups: object) -> Data:
+    def read(self, X: Any, y: object, groups: object) -> Data:
         """Return what is read of a table and of a target. Errors in the data are raised here."""
         table = as_table(X, self.names, len(self.columns))
         n = n_rows = len(X)
@@ -231,7 +222,7 @@ class Asked:
             remedies += [f'For missing cells give missing={{{key!r}: "indicator"}} or "middle".']
         raise NotNumbers(" ".join(remedies))
 
-    def _strings(self, X: Frame, place: int, persons: Sequence[int] | None) -> Counter[str]:
+    def _strings(self, X: Any, place: int, persons: Sequence[int] | None) -> Counter[str]:
         """Return the number of records or persons with each string; other cells are no levels."""
         own = X.loc[:, self.names[place]] if hasattr(X, "columns") else X[:, place]  # type: ignore[index]
         cells, omitted = own.tolist(), _NO_LEVELS if self.is_ruled(place) else ()
@@ -405,7 +396,7 @@ def _weights(columns: int, has_target: bool) -> tuple[int, ...]:
 
 
 def estimate_domain(
-    X: Frame,
+    X: Any,
     y: object = None,
     columns: Mapping[str, object] | None = None,
     *,

@@ -24,7 +24,6 @@ from skdp.trusted.checks import check_count, fail
 
 if TYPE_CHECKING:
     from skdp.domain.domain import Domain
-    from skdp.domain.tables import Frame
 
 Target: TypeAlias = Number | tuple[Hashable, ...] | None
 
@@ -330,7 +329,7 @@ def sample(self: Domain, n: int, random_state: Any = None, *, with_target: bool 
     return (X, _drawn_target(self, X, rng)) if with_target else X
 
 
-def _drawn_rows(domain: Domain, n: int, rng: np.random.Generator) -> Frame:
+def _drawn_rows(domain: Domain, n: int, rng: np.random.Generator) -> Any:
     if domain.radius is not None:
         direction = rng.normal(size=(n, domain.n_columns))
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)

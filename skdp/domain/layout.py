@@ -10,10 +10,10 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, groupby
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from skdp._compiled import NARROW, kernels
 from skdp.domain.columns import Levels, Number, largest_indicators, missing_in
@@ -331,7 +331,7 @@ def encode(domain: Domain, X: object, out: FloatArray | None) -> FloatArray:
 
 
 def encode_compactly(
-    domain: Domain, X: object, dtype: DTypeLike | None = None, room: EncodedRows | None = None
+    domain: Domain, X: object, dtype: type | None = None, room: EncodedRows | None = None
 ) -> EncodedRows:
     """Return the encoded rows of a table or an array-like, without dense indicators.
 
@@ -367,9 +367,7 @@ def compact_blocks(domain: Domain, X: object) -> Iterator[tuple[slice, EncodedRo
         yield rows, encoded
 
 
-def _room(
-    domain: Domain, n_rows: int, dtype: DTypeLike = np.float64, order: Literal["C", "F"] = "C"
-) -> EncodedRows:
+def _room(domain: Domain, n_rows: int, dtype: type = np.float64, order: Any = "C") -> EncodedRows:
     types = [np.min_scalar_type(count - 1) for count in domain.block_positions if count > 1]
     levels = tuple(np.empty(n_rows, dtype) for dtype in types)
     return EncodedRows(np.empty((n_rows, domain.n_numbers), dtype, order), levels)

@@ -31,8 +31,7 @@ from skdp.domain.columns import MISSING_TYPES, Levels, has_foreign, kind_of, kin
 from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import converted, fail, optional_module
 
-# A table or a column of pandas, polars, pyarrow or dask, or an array.
-Frame: TypeAlias = Any
+Frame: TypeAlias = Any  # a table or a column of pandas, polars, pyarrow or dask, or an array
 
 # Dates, durations, complex numbers and records would be cast to floats, some with a warning.
 NOT_REAL = frozenset("mMcV")
@@ -533,11 +532,7 @@ def read_numbers(
 
 
 def _read(
-    table: RawTable,
-    rows: slice,
-    columns: slice,
-    out: FloatArray,
-    ruled: NDArray[np.bool_] | None,
+    table: RawTable, rows: slice, columns: slice, out: FloatArray, ruled: NDArray[np.bool_] | None
 ) -> bool:
     missing = ruled is not None and bool(ruled.any())
     try:

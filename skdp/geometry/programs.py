@@ -11,8 +11,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from types import ModuleType
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from scipy.optimize import linprog
@@ -22,13 +21,10 @@ from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import fail
 
 Rows = TypeVar("Rows", Array, csr_array)
-
-# A variable, an expression, a constraint or a problem of cvxpy, which states no types.
-Expression: TypeAlias = Any
+Expression: TypeAlias = Any  # a variable, constraint or problem of cvxpy, which has no types
 # Order of trial; solvers that are not installed are skipped.
 _CONE_SOLVERS = ("CLARABEL", "SCS", "MOSEK", "ECOS", "CVXOPT")
-_METHOD = Literal["highs", "highs-ds", "highs-ipm"]
-_LINEAR_METHODS: tuple[_METHOD, ...] = ("highs", "highs-ds", "highs-ipm")
+_LINEAR_METHODS: tuple[Any, ...] = ("highs", "highs-ds", "highs-ipm")
 # Rows bind if their dual is above this share of the greatest.
 _BINDING = 1e-5
 # More than a unit of rounding.
@@ -47,7 +43,7 @@ class _Steps(threading.local):
 STEPS = _Steps()
 
 
-def load_cvxpy() -> ModuleType:
+def load_cvxpy() -> Any:
     """Import cvxpy when it is first needed, as this takes a second."""
     import cvxpy
 

@@ -180,9 +180,7 @@ class CoefficientDisplay(Display):
         return drawn
 
 
-def _draw_unbounded(
-    ax: Axes, bands: LineCollection, places: NDArray[np.intp], ends: FloatArray
-) -> None:
+def _draw_unbounded(ax: Axes, bands: LineCollection, places: Array, ends: FloatArray) -> None:
     """Draw bands to the edges of the axes, which points and finite ends give."""
     edges = ax.get_xlim()
     ax.set_xlim(edges)

@@ -9,19 +9,15 @@ import html
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from skdp.domain import Domain
 from skdp.inspection.shapes import Shape, shapes_of
 from skdp.linear_model.proof import Proof
-from skdp.trusted.arrays import FloatArray
 from skdp.trusted.releases import Line
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
 
 # What a release is, in words, by its name.
 WORDS = {
@@ -254,7 +250,7 @@ def _curve(shape: Shape, low: float, high: float) -> str:
     def y(effect: Any) -> Any:
         return top + height * (high - np.clip(effect, low, high)) / (high - low)
 
-    def path(xs: FloatArray, ys: FloatArray) -> str:
+    def path(xs: Iterable[float], ys: Iterable[float]) -> str:
         return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(xs, ys, strict=True))
 
     marks = []

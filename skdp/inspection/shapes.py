@@ -282,9 +282,7 @@ class _Term:
     own: slice
     is_curve: bool
 
-    def shape(
-        self, model: BaseEstimator, label: object, level: float, inference: Inference | None
-    ) -> Shape:
+    def shape(self, model: Any, label: object, level: float, inference: Inference | None) -> Shape:
         """Return the effects of the column in a model; deviations may be upper bounds on them."""
         coef = coefficients_of(model, label)
         effects = self.rows @ coef[self.own]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from operator import attrgetter
-from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 from numpy.random import Generator
@@ -25,10 +25,8 @@ from skdp.trusted.noise import variances
 from skdp.trusted.randomness import RandomStateLike
 from skdp.trusted.statement import Statement
 
-GAUSSIANS: dict[str, type[IsotropicGaussian | EllipticGaussian]] = {
-    "gaussian": IsotropicGaussian,
-    "elliptic": EllipticGaussian,
-}
+_Maker: TypeAlias = "Callable[..., Mechanism[Noise]]"
+GAUSSIANS: dict[str, _Maker] = {"gaussian": IsotropicGaussian, "elliptic": EllipticGaussian}
 # Independent noise of one law in each coordinate, with a shape of least variance.
 LAWS = ("laplace", "logistic", "subbotin", "flipped_huber", "truncated_laplace", "offset_gaussian")
 CHOICES = (*NAMES, "elliptic_l2", *GAUSSIANS, *LAWS)
@@ -41,10 +39,7 @@ _ONLY_NAMED = {"subbotin", "truncated_laplace", "laplace"}
 CANDIDATES = (*NAMES, "elliptic_l2", *GAUSSIANS, *(law for law in LAWS if law not in _ONLY_NAMED))
 # Relative gains below this are ignored: the first candidate so near the best is taken.
 TIE = 1e-3
-_WEIGHTED: dict[str, type[EllipticGaussian | EllipticKNorm]] = {
-    "elliptic": EllipticGaussian,
-    "elliptic_l2": EllipticKNorm,
-}
+_WEIGHTED: dict[str, _Maker] = {"elliptic": EllipticGaussian, "elliptic_l2": EllipticKNorm}
 # The consequence of noise with a bounded support.
 _REVEALS = {"truncated_laplace": "with probability up to delta it gives the record away"}
 
@@ -184,9 +179,7 @@ class Auto:
                 reasons[name] = str(error)
         return trials, reasons
 
-    def _pairs(
-        self, ball: NormBall, epsilon: float, delta: float
-    ) -> list[tuple[str, Mechanism[Noise]]]:
+    def _pairs(self, ball: NormBall, epsilon: float, delta: float) -> list[tuple[str, Any]]:
         """Return the names of the candidates, and the candidates."""
         given = self.candidates
         if given is None:
@@ -203,7 +196,7 @@ class Auto:
                 candidate = weighted(self.weights) if weighted else named(candidate)
             elif isinstance(candidate, NormBall):
                 candidate = KNorm(candidate)
-            found.append((name, cast("Mechanism[Noise]", candidate)))
+            found.append((name, candidate))
         return found
 
     def _error(self, noise: Noise) -> float:

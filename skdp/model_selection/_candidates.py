@@ -28,7 +28,7 @@ from sklearn.utils import _safe_indexing, get_tags
 
 from skdp.domain.tables import Frame
 from skdp.linear_model.validation import check_ledger
-from skdp.model_selection._scores import SearchScore
+from skdp.model_selection._scores import Persons, SearchScore
 from skdp.privacy import PrivacyLeakWarning
 from skdp.privacy.ledger import Budget
 from skdp.trusted.arrays import Array
@@ -38,7 +38,7 @@ from skdp.trusted.publish import source_of
 
 Rows = NDArray[np.intp]
 # The table, the target, and the persons or None.
-Data = tuple[Frame, Array, NDArray[np.intp] | None]
+Data = tuple[Frame, Array, Persons]
 # The search sets these, or the proof needs them to be the same for all candidates.
 OWNED = ("epsilon", "delta", "ledger", "random_state", "neighbors", "n_public", "classes", "domain")
 # These fit only the estimators in them.
@@ -303,9 +303,7 @@ class SearchTask:
         yield from Parallel(n_jobs=self.n_jobs, return_as="generator")(calls)
 
 
-def _fit_and_score(
-    model: BaseEstimator, train: Data, score: SearchScore, held_out: Data
-) -> tuple[BaseEstimator, int]:
+def _fit_and_score(model: Any, train: Data, score: SearchScore, held_out: Data) -> tuple[Any, int]:
     fit_to(model, *train)
     # An empty part, which may occur under "add_remove", has the score 0.
     return model, score.total(model, *held_out) if len(held_out[1]) else 0

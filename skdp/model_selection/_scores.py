@@ -25,6 +25,7 @@ from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import check_choice, check_interval, fail
 from skdp.trusted.identity import is_ours
 
+Persons = NDArray[np.intp] | None
 Function = Callable[[Any, Any, Any], ArrayLike]
 
 # The least probability of a label in the log loss is this divided by the number of labels.
@@ -186,13 +187,7 @@ class SearchScore(ABC):
         return True
 
     @abstractmethod
-    def total(
-        self,
-        estimator: BaseEstimator,
-        X: Frame,
-        y: ArrayLike,
-        persons: NDArray[np.intp] | None = None,
-    ) -> int:
+    def total(self, estimator: BaseEstimator, X: Frame, y: Array, persons: Persons = None) -> int:
         """Return the score in integer units, by which candidates are compared.
 
         ``persons`` has the person of each row, if rows are not records. Each person then counts as
@@ -253,13 +248,7 @@ class RecordScore(SearchScore):
         """Whether the function is one of this package, which scores each record separately."""
         return is_built_in(self.function)
 
-    def total(
-        self,
-        estimator: BaseEstimator,
-        X: Frame,
-        y: ArrayLike,
-        persons: NDArray[np.intp] | None = None,
-    ) -> int:
+    def total(self, estimator: BaseEstimator, X: Frame, y: Array, persons: Persons = None) -> int:
         """Return the sum over the records, in units of (upper - lower) / UNITS.
 
         Each record contributes an integer from -UNITS / 2, for ``lower``, to UNITS / 2. A person
@@ -297,13 +286,7 @@ class AreaScore(SearchScore):
 
     positive: object
 
-    def total(
-        self,
-        estimator: BaseEstimator,
-        X: Frame,
-        y: ArrayLike,
-        persons: NDArray[np.intp] | None = None,
-    ) -> int:
+    def total(self, estimator: BaseEstimator, X: Frame, y: Array, persons: Persons = None) -> int:
         """Return the sum over the pairs, in units of 2 (n - 1) / UNITS, rounded down."""
         y = np.asarray(y)
         ranks = numbers_of(log_odds, estimator, X, y)
@@ -334,13 +317,7 @@ class RecallScore(SearchScore):
         """Return the greatest change of a total, the same for both relations."""
         return UNITS // 2
 
-    def total(
-        self,
-        estimator: BaseEstimator,
-        X: Frame,
-        y: ArrayLike,
-        persons: NDArray[np.intp] | None = None,
-    ) -> int:
+    def total(self, estimator: BaseEstimator, X: Frame, y: Array, persons: Persons = None) -> int:
         """Return (mean recall - 1/2) x (harmonic mean of numbers) in units of K / UNITS.
 
         K is the number of labels. The result is rounded down.
@@ -357,7 +334,7 @@ class RecallScore(SearchScore):
         return math.floor(UNITS * recalls / scale)
 
 
-def _weights(n: int, persons: NDArray[np.intp] | None) -> tuple[NDArray[np.int64], int, int]:
+def _weights(n: int, persons: Persons) -> tuple[NDArray[np.int64], int, int]:
     """Return the weights of rows, the greatest weight of a person, and the number of persons."""
     if persons is None:
         return np.ones(n, dtype=np.int64), 1, n

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -25,6 +26,7 @@ from skdp.domain.columns import has_foreign, kinds_of
 from skdp.domain.tables import Frame, as_cells, in_memory, read_target
 from skdp.linear_model.validation import check_labels, units_of
 from skdp.model_selection._candidates import declared_labels, fit_to, parts, private_step
+from skdp.model_selection._scores import Persons
 from skdp.privacy import BudgetExceeded, Ledger
 from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import check_count, check_jobs, check_positives, fail
@@ -32,9 +34,9 @@ from skdp.trusted.randomness import as_generator
 from skdp.trusted.rounding import add, as_decimal
 
 _Split = tuple[NDArray[np.intp], NDArray[np.intp]]
-_Score = Callable[[BaseEstimator, Frame, Array], float]
+_Score = Callable[[object, Frame, Array], float]
 # The table, the target, and the position of each row's person or None.
-_Data = tuple[Frame, Array, NDArray[np.intp] | None]
+_Data = tuple[Frame, Array, Persons]
 
 _FOLDS = 5
 
@@ -236,11 +238,7 @@ def _splits(
 
 
 def _folds(
-    private: BaseEstimator,
-    n_folds: int,
-    n: int,
-    persons: NDArray[np.intp] | None,
-    rng: np.random.Generator,
+    private: object, n_folds: int, n: int, persons: Persons, rng: np.random.Generator
 ) -> Iterator[_Split]:
     """Yield the splits of random folds, which no cell and no label changes.
 
@@ -272,9 +270,7 @@ def _check_ledger(estimator: BaseEstimator, epsilons: FloatArray, runs: int) -> 
         )
 
 
-def _references(
-    estimator: BaseEstimator, X: Frame, y: Array
-) -> tuple[BaseEstimator, BaseEstimator]:
+def _references(estimator: object, X: Frame, y: Array) -> tuple[object, object]:
     """Return a trivial model, and one without privacy on the columns that the private one has."""
     private = private_step(estimator)
     classifier = is_classifier(private)
@@ -294,9 +290,7 @@ def _references(
     return DummyClassifier() if classifier else DummyRegressor(), reference
 
 
-def _models(
-    estimator: BaseEstimator, epsilons: FloatArray, seed: int | None, run: int
-) -> list[BaseEstimator]:
+def _models(estimator: object, epsilons: FloatArray, seed: int | None, run: int) -> list[object]:
     """Return the unfitted private models of one run, one for each epsilon."""
     models = [clone(estimator) for _ in epsilons]
     for model, epsilon in zip(models, epsilons, strict=True):
@@ -309,11 +303,7 @@ def _models(
 
 
 def _scores(
-    references: tuple[BaseEstimator, BaseEstimator],
-    data: _Data,
-    score: _Score,
-    models: list[BaseEstimator],
-    split: _Split,
+    references: tuple[object, object], data: _Data, score: _Score, models: list[Any], split: _Split
 ) -> list[float]:
     X, y, persons = data
     train, test = split
@@ -328,7 +318,7 @@ def _scores(
     return [_score(score, model, X_test, y[test]) for model in fitted]
 
 
-def _score(score: _Score, model: BaseEstimator, X: Frame, y: Array) -> float:
+def _score(score: _Score, model: object, X: Frame, y: Array) -> float:
     """Return a score, or nan. The errors of scikit-learn's scores name labels."""
     kind: type | None = None
     try:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from skdp.noise.law import Law, ScaleLaw, Size
+from skdp.noise.law import Law, Size
 from skdp.noise.laws import Gaussian, Laplace, Logistic, Subbotin
 from skdp.privacy.shift import ShiftLoss
 from skdp.trusted.arrays import FloatArray
@@ -154,11 +154,9 @@ def _coarse(curve: FloatArray) -> FloatArray:
     return np.diff(lines.min(axis=0), prepend=0.0)
 
 
-def greatest_slope(law: Law) -> float:
+def greatest_slope(law: Any) -> float:
     """Return sup |(log f)'|, by which v times bounds the loss of a shift v; inf if unknown."""
-    if (isinstance(law, ScaleLaw) and type(law) in (Laplace, Logistic)) or (
-        type(law) is Subbotin and law.r == 1
-    ):
+    if type(law) in (Laplace, Logistic) or (type(law) is Subbotin and law.r == 1):
         return 1 / float(law.scale)  # Subbotin's law at r = 1 is Laplace's
     return float(law.greatest_slope()) if hasattr(law, "greatest_slope") else math.inf
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -190,7 +189,7 @@ def dp_event(epsilon: float, delta: float, losses: Losses) -> Any:
     return events.ComposedDpEvent(counted_events)
 
 
-def _event(loss: Profile, events: ModuleType) -> Any:
+def _event(loss: Profile, events: Any) -> Any:
     """Return the event of a loss; noise is reduced by more than the quotients round."""
     if type(loss) is GaussianLoss:
         return events.GaussianDpEvent(_ROUND_DOWN / loss.mu)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from skdp.domain import Domain
 from skdp.domain.layout import encode_compactly
@@ -116,7 +116,7 @@ class Run:
         self,
         domain: Domain,
         rows: Iterable[slice],
-        dtype: DTypeLike | None = None,
+        dtype: type | None = None,
         at_once: bool = False,
     ) -> Iterator[Block]:
         """Yield encoded rows with their encoded targets, one block for each slice.
@@ -154,11 +154,7 @@ def columns_to_read(
 
 
 def encoded_runs(
-    domain: Domain,
-    batch: Frame,
-    target: str | None,
-    coder: Coder,
-    shares: Shares | None = None,
+    domain: Domain, batch: Frame, target: str | None, coder: Coder, shares: Shares | None = None
 ) -> Iterator[Run]:
     """Yield the rows of a batch with their encoded targets, those of equal shares together.
 

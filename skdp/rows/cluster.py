@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from numpy.typing import DTypeLike
-
 from skdp._compiled import load_kernels
 from skdp.domain import Domain
 from skdp.rows.block import Block, Coder, block_slices, check_weight, encoded_runs
@@ -18,11 +16,9 @@ from skdp.rows.tables import Collection, computed
 from skdp.rows.threads import T, quietly
 from skdp.trusted.arrays import joined, summed
 
-# A delayed object, a future or a client of dask.
-Task: TypeAlias = Any
-# States with their weights; and a sum with its weight and the numbers of the tasks in it.
-_States: TypeAlias = list[tuple[object, int]]
-_Part: TypeAlias = tuple[T, int, list[int]]
+Task: TypeAlias = Any  # a delayed object, a future or a client of dask
+_States: TypeAlias = list[tuple[object, int]]  # with their weights
+_Part: TypeAlias = tuple[T, int, list[int]]  # a sum, its weight, the numbers of its tasks
 # Partial sums that are added by one task.
 _FAN_IN = 16
 
@@ -64,7 +60,7 @@ class ClusterRows:
         build: Callable[[Block], object],
         blocks: int = 1,
         caches: bool = False,
-        dtype: DTypeLike | None = None,
+        dtype: type | None = None,
     ) -> KeptBlocks | WorkerStates:
         """Keep the states ``build(block)``, each of so many ``blocks``, on the workers.
 
@@ -94,7 +90,7 @@ class ClusterRows:
         self._is_read = True
         return states
 
-    def _next_reader(self, blocks: int = 1, dtype: DTypeLike | None = None) -> _Reader:
+    def _next_reader(self, blocks: int = 1, dtype: type | None = None) -> _Reader:
         cells = self.n * self.domain.n_columns
         return replace(self._reader, cells=cells, blocks=blocks, dtype=dtype)
 
@@ -212,7 +208,7 @@ class _Reader:
     target: str | None
     groups: Groups | None = None
     blocks: int = 1
-    dtype: DTypeLike | None = None
+    dtype: type | None = None
     cells: int = 0
 
     def blocks_of(

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from numpy.typing import DTypeLike
-
 from skdp._compiled import load_kernels
 from skdp.domain import Domain
 from skdp.domain.layout import read_once
@@ -76,11 +74,7 @@ class MemoryRows:
     """
 
     def __init__(
-        self,
-        domain: Domain,
-        X: object,
-        target: Array,
-        members: Members | None = None,
+        self, domain: Domain, X: object, target: Array, members: Members | None = None
     ) -> None:
         self.domain = domain
         table = as_table(X, domain.names, domain.n_columns)
@@ -101,7 +95,7 @@ class MemoryRows:
         build: Callable[[Block], object],
         blocks: int = 1,
         caches: bool = False,
-        dtype: DTypeLike | None = None,
+        dtype: type | None = None,
     ) -> KeptBlocks:
         """Keep the states ``build(block)``, each of the rows of so many ``blocks``."""
         return KeptBlocks(list(self._blocks(build, compiled_in_order, blocks, dtype)))
@@ -111,7 +105,7 @@ class MemoryRows:
         function: Callable[[Block], T],
         run: Runner,
         blocks: int = 1,
-        dtype: DTypeLike | None = None,
+        dtype: type | None = None,
     ) -> Iterator[T]:
         """Yield ``function(block)`` for all blocks, in their order."""
         load_kernels(self.n * self.domain.n_columns)

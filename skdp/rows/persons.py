@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from numbers import Number
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,17 +98,14 @@ class Persons:
     def of_parts(cls, parts: list[object]) -> tuple[Persons, list[Persons]]:
         """Return the persons of all parts of a table, and those of each part."""
         whole = cls.of(parts)
-        ids = whole.places if isinstance(whole.places, np.ndarray) else list(whole.places)
+        are_numbers = isinstance(whole.places, np.ndarray)
+        ids: Any = whole.places if are_numbers else list(whole.places)
         read, each = np.zeros_like(whole.counts), []
         for part in parts:
             own, counts = np.unique(whole.codes(part), return_counts=True)
             start, stop = read[own], read[own] + counts
             read[own] = stop
-            places = (
-                ids[own]
-                if isinstance(ids, np.ndarray)
-                else {ids[code]: k for k, code in enumerate(own)}
-            )
+            places = ids[own] if are_numbers else {ids[code]: k for k, code in enumerate(own)}
             each.append(cls(places, whole.counts[own], start, stop, own))
         return whole, each
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
-
-from numpy.typing import DTypeLike
+from typing import Any, Protocol
 
 from skdp.domain import Domain
 from skdp.rows.block import Block
-
-T = TypeVar("T")
+from skdp.rows.threads import T
 
 
 class Kept(Protocol):
@@ -81,7 +78,7 @@ class Rows(Protocol):
         build: Callable[[Block], object],
         blocks: int = 1,
         caches: bool = False,
-        dtype: DTypeLike | None = None,
+        dtype: type | None = None,
     ) -> Kept:
         """Return the states ``build(block)``, each of the rows of so many ``blocks``.
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from skdp._compiled import load_kernels
 from skdp.domain import Domain
@@ -67,7 +66,7 @@ class StreamedRows:
         """The number of rows; it may be private."""
         return self.stream.n
 
-    def sum(self, part: Callable[[Block], T], blocks: int = 1, dtype: DTypeLike | None = None) -> T:
+    def sum(self, part: Callable[[Block], T], blocks: int = 1, dtype: type | None = None) -> T:
         """Return the sum of ``part(block)`` over all rows."""
         total: T = summed(self._blocks(part, blocks, dtype, at_once=True))
         self._is_read = True
@@ -78,7 +77,7 @@ class StreamedRows:
         build: Callable[[Block], object],
         blocks: int = 1,
         caches: bool = False,
-        dtype: DTypeLike | None = None,
+        dtype: type | None = None,
     ) -> StreamedStates | KeptBlocks:
         """Return the states, built anew at each sum unless they are small or have caches."""
         # About the memory of a row of states.
@@ -90,11 +89,7 @@ class StreamedRows:
         return StreamedStates(self, build, blocks, dtype)
 
     def _blocks(
-        self,
-        function: Callable[[Block], T],
-        blocks: int,
-        dtype: DTypeLike | None,
-        at_once: bool = False,
+        self, function: Callable[[Block], T], blocks: int, dtype: type | None, at_once: bool = False
     ) -> Iterator[T]:
         """Yield ``function(block)`` for all blocks, in their order."""
         load_kernels(self.n * self.domain.n_columns)
@@ -136,7 +131,7 @@ class StreamedStates:
     rows: StreamedRows
     build: Callable[[Block], object]
     blocks: int
-    dtype: DTypeLike | None
+    dtype: type | None
     is_read_again: ClassVar[bool] = True
     may_change: ClassVar[bool] = True
 
@@ -148,6 +143,4 @@ class StreamedStates:
     def map(self, function: Callable[[Any], object]) -> StreamedStates:
         """Return the states that ``function`` makes of these."""
         build = self.build
-        return StreamedStates(
-            self.rows, lambda block: function(build(block)), self.blocks, self.dtype
-        )
+        return replace(self, build=lambda block: function(build(block)))

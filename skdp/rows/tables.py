@@ -13,15 +13,14 @@ from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Collection as AnyCollection
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from skdp.domain.tables import Frame, arrow_frame, in_memory, native
 from skdp.rows.block import check_weight
+from skdp.rows.threads import T
 from skdp.trusted.checks import converted, fail
-
-T = TypeVar("T")
 
 # Greatest number of rows of a batch of a file, and of its cells: about 32 MB.
 BATCH_ROWS, BATCH_CELLS = 2**18, 2**22

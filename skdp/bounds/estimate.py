@@ -32,6 +32,7 @@ from skdp.bounds._counts import (
 )
 from skdp.domain import Domain
 from skdp.domain.tables import (
+    Frame,
     NotNumbers,
     as_column,
     as_table,
@@ -178,7 +179,7 @@ class Asked:
             return self._key(place) in self.missing
         return not _is(self.columns[place], "levels") or _is(self.missing, "indicator")
 
-    def read(self, X: Any, y: object, groups: object) -> Data:
+    def read(self, X: Frame, y: object, groups: object) -> Data:
         """Return what is read of a table and of a target. Errors in the data are raised here."""
         table = as_table(X, self.names, len(self.columns))
         n = n_rows = len(X)
@@ -222,7 +223,7 @@ class Asked:
             remedies += [f'For missing cells give missing={{{key!r}: "indicator"}} or "middle".']
         raise NotNumbers(" ".join(remedies))
 
-    def _strings(self, X: Any, place: int, persons: Sequence[int] | None) -> Counter[str]:
+    def _strings(self, X: Frame, place: int, persons: Sequence[int] | None) -> Counter[str]:
         """Return the number of records or persons with each string; other cells are no levels."""
         own = X.loc[:, self.names[place]] if hasattr(X, "columns") else X[:, place]  # type: ignore[index]
         cells, omitted = own.tolist(), _NO_LEVELS if self.is_ruled(place) else ()
@@ -396,7 +397,7 @@ def _weights(columns: int, has_target: bool) -> tuple[int, ...]:
 
 
 def estimate_domain(
-    X: Any,
+    X: Frame,
     y: object = None,
     columns: Mapping[str, object] | None = None,
     *,

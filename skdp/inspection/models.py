@@ -341,7 +341,7 @@ class EpsilonCurveDisplay(Display):
         cls,
         estimator: BaseEstimator,
         X: object,
-        y: Array,
+        y: object,
         epsilons: Sequence[float],
         *,
         ax: Axes | None = None,

@@ -122,7 +122,7 @@ def _quantile(scores: FloatArray, q: float | Sequence[float]) -> FloatArray:
 def epsilon_curve(
     estimator: BaseEstimator,
     X: object,
-    y: Array,
+    y: object,
     epsilons: Sequence[float],
     *,
     repeats: int = 10,
@@ -185,7 +185,7 @@ def epsilon_curve(
     if target.dtype.kind == "O" and has_foreign(kinds_of(target.flat)):
         raise fail("y", "hold numbers or strings")
     table = as_cells(X) if isinstance(X, np.ndarray | list) else in_memory(X)
-    data = table, target, units_of(groups, len(y))[1]
+    data = table, target, units_of(groups, len(target))[1]
     splits = list(_splits(estimator, data, repeats, cv, random_state))
     check_jobs(n_jobs)
     _check_ledger(estimator, grid, len(splits))

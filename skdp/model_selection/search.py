@@ -53,7 +53,7 @@ from skdp.trusted.randomness import RandomStateLike, as_generator, is_cryptograp
 
 # Share of the budget for the last fit, if "auto".
 _REFIT_SHARE = 0.75
-Method = TypeVar("Method", bound=Callable[..., Any])
+Method = TypeVar("Method", bound=Callable[..., object])
 
 
 def _if_best_has(name: str) -> Callable[[Method], Method]:

@@ -1,6 +1,6 @@
 """Differentially private linear models for scikit-learn, with a guarantee that is true."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from skdp._lazy import lazily
 
@@ -40,7 +40,7 @@ else:
         " model_selection noise privacy testing trusted",
     )
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> object:
         if name != "__version__":
             return _find(name)
         from skdp._codec import package_version

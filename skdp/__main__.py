@@ -9,10 +9,8 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from skdp import DPLogisticRegression
@@ -22,6 +20,7 @@ from skdp.inspection.report import digest, report
 from skdp.linear_model import check_proof, load_model
 from skdp.model_selection import EpsilonCurve, epsilon_curve
 from skdp.trusted import NotPrivate
+from skdp.trusted.arrays import Array, FloatArray
 
 # Declared in the package, with a reason for each bound, and not computed from the rows.
 DOMAIN = domain_of("breast_cancer")
@@ -95,7 +94,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     return arguments
 
 
-def load() -> tuple[NDArray[np.float64], NDArray[Any]]:
+def load() -> tuple[FloatArray, Array]:
     """Return the 569 rows, with columns in the order of the domain, and their labels."""
     X, y, _ = load_breast_cancer(as_frame=False)
     return X, y
@@ -106,7 +105,7 @@ def private_model(epsilon: float) -> DPLogisticRegression:
     return DPLogisticRegression(epsilon=epsilon, domain=DOMAIN)
 
 
-def measure(X: NDArray[np.float64], y: NDArray[Any], repeats: int) -> EpsilonCurve:
+def measure(X: FloatArray, y: Array, repeats: int) -> EpsilonCurve:
     """Return scores on a fifth of the rows after fits to the others, for random splits."""
     rows = np.arange(len(y))
     splits = [train_test_split(rows, test_size=0.2, random_state=seed) for seed in range(repeats)]

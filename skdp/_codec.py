@@ -22,6 +22,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
+from skdp.trusted.arrays import Array
 from skdp.trusted.checks import fail
 
 VERSION = 1
@@ -62,12 +63,12 @@ TYPES = {
 _LOSS = "LogisticLoss"
 
 
-def _one_of_kinds(names: Iterable[str]) -> Any:
+def _one_of_kinds(names: Iterable[str]) -> object:
     """Return the union of types of the table."""
     return Union[tuple(names)]  # noqa: UP007
 
 
-def _from(*modules: str) -> Any:
+def _from(*modules: str) -> object:
     """Return the union of the types of some modules."""
     return _one_of_kinds(name for name, module in TYPES.items() if module in modules)
 
@@ -75,7 +76,7 @@ def _from(*modules: str) -> Any:
 _BALL = _from("skdp.geometry", "skdp.geometry.moments")
 _BALLS = tuple[_BALL, ...]  # type: ignore[valid-type]
 # Hints of fields that are annotated with a protocol, or with Any.
-_HINTS: dict[str, dict[str, Any]] = {
+_HINTS: dict[str, dict[str, object]] = {
     "NoisySum": {
         "change": _one_of_kinds(("Change", "Sensitivity", "Releases", "RowsWithin", "FirstChange")),
         "noise": _from("skdp.mechanisms"),
@@ -149,7 +150,7 @@ def encode(name: str, value: Any) -> Any:
     raise fail(name, _WRITTEN, kind, _CONVERT)
 
 
-def _of_array(name: str, array: NDArray[Any]) -> dict[str, Any]:
+def _of_array(name: str, array: Array) -> dict[str, object]:
     kind = "str" if array.dtype.kind == "U" else array.dtype.name
     entries = array.ravel().tolist()
     if kind.startswith("float"):
@@ -159,7 +160,7 @@ def _of_array(name: str, array: NDArray[Any]) -> dict[str, Any]:
     return {"kind": "array", "type": kind, "shape": [*array.shape], "entries": entries}
 
 
-def decode(name: str, hint: Any, content: Any) -> Any:
+def decode(name: str, hint: object, content: object) -> Any:
     """Return the value that `encode` wrote.
 
     ``hint`` is a type, a dict of hints (for a dict with exactly these entries), the name of a type
@@ -172,7 +173,7 @@ def decode(name: str, hint: Any, content: Any) -> Any:
         raise fail(name, "not be nested so deeply") from None
 
 
-def document(name: str, hint: dict[str, Any], content: Any, kinds: Collection[str]) -> Any:
+def document(name: str, hint: dict[str, object], content: object, kinds: Collection[str]) -> Any:
     """Return the entries of a dict of a known kind and of this version."""
     if not isinstance(content, Mapping):
         raise fail(name, "be a dict", type(content))
@@ -194,10 +195,10 @@ def type_named(name: str) -> Any:
 
 
 @lru_cache
-def hints_of(kind: type) -> dict[str, Any]:
+def hints_of(kind: type) -> dict[str, object]:
     """Return the type hint of each field of a dataclass that is written."""
     hidden = getattr(kind, "unwritten", {})
-    known: dict[str, Any] = {}
+    known: dict[str, object] = {}
     while True:
         try:
             found = get_type_hints(kind, localns=known)
@@ -227,7 +228,7 @@ def _decode(name: str, hint: Any, content: Any) -> Any:
     return found
 
 
-def _scalar(hint: Any, content: Any) -> Any:
+def _scalar(hint: object, content: Any) -> object:
     """Return a string, number, bool or None, or _WRONG."""
     if hint is float:
         if type(content) is str:
@@ -241,7 +242,7 @@ def _scalar(hint: Any, content: Any) -> Any:
     return content if is_literal or is_own or is_none else _WRONG
 
 
-def _nested(name: str, hint: Any, content: Any) -> Any:
+def _nested(name: str, hint: object, content: object) -> object:
     """Return a list, tuple, dict, array or object, or _WRONG."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (list, tuple) and isinstance(content, list):
@@ -260,7 +261,7 @@ def _nested(name: str, hint: Any, content: Any) -> Any:
     return _WRONG
 
 
-def _one_of(name: str, hints: tuple[Any, ...], content: Any) -> Any:
+def _one_of(name: str, hints: tuple[object, ...], content: object) -> object:
     kind = content.get("kind") if isinstance(content, dict) else None
     for hint in hints:  # a dict that names its type has the error of this type
         if kind is not None and _name_of(hint) == kind:
@@ -274,7 +275,7 @@ def _one_of(name: str, hints: tuple[Any, ...], content: Any) -> Any:
     raise fail(name, f"be {named}", content if is_plain(content) else type(content)) from None
 
 
-def _object(name: str, hint: Any, content: dict[str, Any]) -> Any:
+def _object(name: str, hint: object, content: dict[str, object]) -> object:
     """Return an object of a type of the table, which is the hint or has its members."""
     kind = content.get("kind")
     if not isinstance(kind, str) or kind not in TYPES:
@@ -303,7 +304,7 @@ def _object(name: str, hint: Any, content: dict[str, Any]) -> Any:
     return made
 
 
-def _array(name: str, scalar: Any, content: Any) -> Any:
+def _array(name: str, scalar: Any, content: object) -> Array:
     """Return an array of a type, or of any type for the hint Any."""
     found = _decode(name, _ARRAY, content)
     shape, entries, kind = found["shape"], found["entries"], found["type"]
@@ -327,7 +328,7 @@ def _array(name: str, scalar: Any, content: Any) -> Any:
     return array.reshape(shape)
 
 
-def _described(hint: Any) -> str:
+def _described(hint: object) -> str:
     if get_origin(hint) is Literal:
         return " or ".join(map(repr, get_args(hint)))
     words = {float: "a finite number", NoneType: "null", bool: "true or false", str: "a string"}
@@ -339,14 +340,14 @@ def _described(hint: Any) -> str:
     return "a dict" if origin is dict else words.get(hint, f"of the kind {_name_of(hint)}")
 
 
-def _name_of(hint: Any) -> str:
+def _name_of(hint: object) -> str:
     if get_origin(hint) is np.ndarray:
         return "array"
     return str(getattr(hint, "__forward_arg__", getattr(hint, "__name__", "")))
 
 
 def check_keys(
-    name: str, content: Any, needed: Collection[str], possible: Collection[str] = ()
+    name: str, content: object, needed: Collection[str], possible: Collection[str] = ()
 ) -> dict[str, Any]:
     """Return a dict if it has all needed keys and no unknown ones."""
     if not isinstance(content, dict) or not all(type(key) is str for key in content):
@@ -360,7 +361,7 @@ def check_keys(
     return content
 
 
-def is_plain(value: Any) -> bool:
+def is_plain(value: object) -> bool:
     """Return whether a value is a string, a finite number or a bool, of exactly such a type."""
     return type(value) in (str, bool) or _is_number(value)
 
@@ -370,7 +371,7 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
-def to_text(content: Any, indent: str = "") -> str:
+def to_text(content: object, indent: str = "") -> str:
     """Return JSON text. Short lists and dicts are on one line, unless there are dicts in them."""
     short = json.dumps(content, allow_nan=False)
     if not isinstance(content, list | dict) or not content:
@@ -387,7 +388,7 @@ def to_text(content: Any, indent: str = "") -> str:
     return f"{start}\n{inner}{lines}\n{indent}{end}"
 
 
-def from_text(name: str, text: Any) -> Any:
+def from_text(name: str, text: object) -> Any:
     """Return the content of strict JSON text; ``name`` starts the error message."""
     if not isinstance(text, str):
         raise fail(name, "be JSON text", type(text))
@@ -402,7 +403,7 @@ def _no_number(constant: str) -> None:
     raise ValueError(f"{constant} is not a JSON number")
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)

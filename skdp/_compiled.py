@@ -6,27 +6,27 @@ They save time for large data only, because importing numba takes as long as a m
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from types import ModuleType
 
 # Entries of a table from which compiled functions save time.
 MANY = 2**21
 # Up to so many columns, products of columns by compiled functions are faster than those by BLAS.
 NARROW = 32
 
-_KERNELS: list[Any] = []
+_KERNELS: list[ModuleType | None] = []
 
 
-def kernels() -> Any:
+def kernels() -> ModuleType | None:
     """Return the module of compiled functions; None if they were not loaded."""
     return _KERNELS[0] if _KERNELS else None
 
 
-def load_kernels(entries: float) -> Any:
+def load_kernels(entries: float) -> ModuleType | None:
     """Return the module of compiled functions; None without numba, or for few entries."""
     if entries <= MANY:
         return None
     if not _KERNELS:
-        found: Any = None
+        found: ModuleType | None = None
         # An installation of numba that does not work may raise any error, as may its stored code.
         with suppress(Exception):
             from skdp import _kernels

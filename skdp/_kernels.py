@@ -11,17 +11,22 @@ a third longer.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numba import config, njit
+from numpy.typing import NDArray
 
 if config.DISABLE_JIT:
     raise ImportError("numba does not compile in this process, and loops of Python are slow")
 
-COMPILED: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy"}
+Array: TypeAlias = NDArray[Any]
+_Rows: TypeAlias = tuple[Array, Array]  # numbers and levels
+_Formula: TypeAlias = tuple[int, float, float]
+_Parts: TypeAlias = tuple[Array, Array, Array]
+COMPILED: dict[str, bool | str] = {"nogil": True, "cache": True, "error_model": "numpy"}
 # For functions of sums of products, which may be added in another order.
-ANY_ORDER: dict[str, Any] = {**COMPILED, "fastmath": {"reassoc", "contract"}}
+ANY_ORDER: dict[str, bool | str | set[str]] = {**COMPILED, "fastmath": {"reassoc", "contract"}}
 
 # Numbers scaled to [-1, 1]
 
@@ -42,7 +47,9 @@ def _scaled(cell: float, lower: float, factor: float, is_unit: bool, fill: float
 
 
 @njit(**COMPILED)
-def scale_rows(cells: Any, lower: Any, factor: Any, is_unit: bool, fill: Any, out: Any) -> bool:
+def scale_rows(
+    cells: Array, lower: Array, factor: Array, is_unit: bool, fill: Array, out: Array
+) -> bool:
     """Write (cells - lower) * factor - 1, clipped to [-1, 1]; return whether cells are valid.
 
     ``cells`` and ``out`` have the shape (n, p), the others (p,). If ``is_unit``, cells are clipped
@@ -61,7 +68,7 @@ def scale_rows(cells: Any, lower: Any, factor: Any, is_unit: bool, fill: Any, ou
 
 @njit(**COMPILED)
 def scale_to_columns(
-    cells: Any, lower: Any, factor: Any, is_unit: bool, fill: Any, out: Any
+    cells: Array, lower: Array, factor: Array, is_unit: bool, fill: Array, out: Array
 ) -> bool:
     """Write what `scale_rows` writes to an array of columns, (p, n)."""
     is_valid = True
@@ -79,7 +86,7 @@ def scale_to_columns(
 
 @njit(**COMPILED)
 def scale_column(
-    cells: Any, lower: float, factor: float, is_unit: bool, fill: float, out: Any
+    cells: Array, lower: float, factor: float, is_unit: bool, fill: float, out: Array
 ) -> bool:
     """Write what `scale_rows` writes, for one column."""
     is_bad, has_fill = False, fill == fill
@@ -91,7 +98,7 @@ def scale_column(
 
 
 @njit(**COMPILED)
-def scale_singles(numbers: Any, centre: Any, factor: Any, rounder: Any) -> None:
+def scale_singles(numbers: Array, centre: Array, factor: Array, rounder: np.float32) -> None:
     """Replace columns (p, n) by (numbers - centre) * factor, clipped to [-1, 1] and rounded.
 
     All are float32. Adding and subtracting ``rounder`` rounds. Results have no array of their own:
@@ -114,7 +121,7 @@ _TILE = 256
 
 
 @njit(**ANY_ORDER)
-def add_squares(numbers: Any, out: Any) -> None:
+def add_squares(numbers: Array, out: Array) -> None:
     """Add the squares of each row of columns (p, n) to out, (n,). Every sum is exact."""
     p = numbers.shape[0]
     whole = p - p % 4
@@ -136,14 +143,14 @@ def add_squares(numbers: Any, out: Any) -> None:
 
 
 @njit(**COMPILED)
-def _round(x: Any, rounder: float, out: Any) -> None:
+def _round(x: Array, rounder: float, out: Array) -> None:
     """Write x rounded by adding and subtracting ``rounder``."""
     for i in range(len(x)):
         out[i] = (x[i] + rounder) - rounder
 
 
 @njit(**ANY_ORDER)
-def _sums(x: Any, n: int) -> tuple[float, float]:
+def _sums(x: Array, n: int) -> tuple[float, float]:
     """Return the sum of n entries and that of their squares."""
     a = b = 0.0
     for i in range(n):
@@ -153,7 +160,7 @@ def _sums(x: Any, n: int) -> tuple[float, float]:
 
 
 @njit(**COMPILED)
-def sums_of_columns(numbers: Any, rounder: float, out: Any) -> None:
+def sums_of_columns(numbers: Array, rounder: float, out: Array) -> None:
     """Write the sums of columns (p, n) and of their squares, (2, p), rounded by ``rounder``.
 
     Rounded entries are such that every sum is exact.
@@ -170,7 +177,7 @@ def sums_of_columns(numbers: Any, rounder: float, out: Any) -> None:
 
 
 @njit(**ANY_ORDER)
-def _add_gram(left: Any, right: Any, n: int, out: Any) -> None:
+def _add_gram(left: Array, right: Array, n: int, out: Array) -> None:
     """Add the products of n columns' entries, left[j] @ right[k] for k <= j, to out."""
     for j in range(left.shape[0]):
         x = left[j]
@@ -196,7 +203,7 @@ def _add_gram(left: Any, right: Any, n: int, out: Any) -> None:
 
 
 @njit(**COMPILED)
-def gram_of_columns(numbers: Any, last: Any, weight: Any, rounder: float) -> Any:
+def gram_of_columns(numbers: Array, last: Array, weight: Array, rounder: float) -> Array:
     """Return the Gram matrix of the rows (1, numbers, last), for numbers of shape (p, n).
 
     ``last`` and ``weight`` are float64 of shape (n,), or (0,) if the rows are (1, numbers) or every
@@ -242,7 +249,7 @@ _SERIES = tuple(1 / math.factorial(k) for k in range(13, -1, -1))
 
 
 @njit(**COMPILED)
-def _write_exponentials(t: Any, n: int, work: Any, out: Any) -> None:
+def _write_exponentials(t: Array, n: int, work: Array, out: Array) -> None:
     """Write e^t for n entries t <= 0, with an error of 2 units in the last place.
 
     e^t = 2^k e^r with an integer k and |r| <= log(2) / 2. The series of e^r ends after r^13 / 13!,
@@ -267,7 +274,7 @@ def _write_exponentials(t: Any, n: int, work: Any, out: Any) -> None:
 
 
 @njit(**COMPILED)
-def _write_slopes(formula: tuple[int, float, float], y: Any, z: Any, work: Any, out: Any) -> None:
+def _write_slopes(formula: _Formula, y: Array, z: Array, work: Array, out: Array) -> None:
     """Write the slopes of a loss, of a kind and two parameters, at predictors z for targets y.
 
     ``work`` has the shape (3, n).
@@ -288,9 +295,7 @@ def _write_slopes(formula: tuple[int, float, float], y: Any, z: Any, work: Any, 
 
 
 @njit(**COMPILED)
-def _write_curvatures(
-    formula: tuple[int, float, float], y: Any, z: Any, work: Any, out: Any
-) -> None:
+def _write_curvatures(formula: _Formula, y: Array, z: Array, work: Array, out: Array) -> None:
     """Write the curvatures of a loss, as `_write_slopes` writes its slopes."""
     kind, a, b = formula
     if kind == PSEUDO_HUBER:
@@ -312,7 +317,7 @@ def _write_curvatures(
 
 
 @njit(**COMPILED)
-def _write_heights(formula: tuple[int, float, float], z: Any, n: int, work: Any, out: Any) -> None:
+def _write_heights(formula: _Formula, z: Array, n: int, work: Array, out: Array) -> None:
     """Write the absolute slopes of a loss of labels at |z|, and e^-|z| to work[1]."""
     kind, a, b = formula
     t, e, power = work[0], work[1], work[2]
@@ -334,7 +339,7 @@ def _write_heights(formula: tuple[int, float, float], z: Any, n: int, work: Any,
 
 
 @njit(**ANY_ORDER)
-def _add_products(numbers: Any, start: int, slopes: Any, z: Any, n: int) -> None:
+def _add_products(numbers: Array, start: int, slopes: Array, z: Array, n: int) -> None:
     """Add the products of slopes with n rows of columns, from ``start`` on, to z."""
     p = numbers.shape[0]
     whole, stop = p - p % 4, start + n
@@ -351,7 +356,7 @@ def _add_products(numbers: Any, start: int, slopes: Any, z: Any, n: int) -> None
 
 
 @njit(**ANY_ORDER)
-def _add_sums(numbers: Any, start: int, v: Any, n: int, out: Any) -> None:
+def _add_sums(numbers: Array, start: int, v: Array, n: int, out: Array) -> None:
     """Add the products of n rows of columns, from ``start`` on, with v to out."""
     p = numbers.shape[0]
     whole, stop = p - p % 4, start + n
@@ -377,7 +382,7 @@ def _add_sums(numbers: Any, start: int, v: Any, n: int, out: Any) -> None:
 
 
 @njit(**COMPILED)
-def _add_tables(levels: Any, tables: Any, starts: Any, has_rest: bool, z: Any) -> None:
+def _add_tables(levels: Array, tables: Array, starts: Array, has_rest: bool, z: Array) -> None:
     """Add the entries of the tables at the levels of rows to z, (2, n)."""
     for c in range(levels.shape[0]):
         for i in range(levels.shape[1]):
@@ -388,7 +393,9 @@ def _add_tables(levels: Any, tables: Any, starts: Any, has_rest: bool, z: Any) -
 
 
 @njit(**COMPILED)
-def _write_predictors(rows: Any, start: int, n: int, parts: Any, has_rest: bool, z: Any) -> None:
+def _write_predictors(
+    rows: _Rows, start: int, n: int, parts: _Parts, has_rest: bool, z: Array
+) -> None:
     """Write the predictors of n rows, from ``start`` on, to z[0], and their rests to z[1]."""
     (numbers, levels), (slopes, tables, starts) = rows, parts
     z[0], z[1] = tables[0, 0], tables[1, 0]
@@ -401,7 +408,7 @@ def _write_predictors(rows: Any, start: int, n: int, parts: Any, has_rest: bool,
 
 
 @njit(**COMPILED)
-def _add_counts(levels: Any, v: Any, starts: Any, has_rest: bool, counts: Any) -> None:
+def _add_counts(levels: Array, v: Array, starts: Array, has_rest: bool, counts: Array) -> None:
     """Add v, (2, n), to the sums of the levels of rows."""
     for c in range(levels.shape[0]):
         for i in range(levels.shape[1]):
@@ -412,7 +419,7 @@ def _add_counts(levels: Any, v: Any, starts: Any, has_rest: bool, counts: Any) -
 
 
 @njit(**COMPILED)
-def _weigh(w: Any, v: Any, n: int, grid: float) -> None:
+def _weigh(w: Array, v: Array, n: int, grid: float) -> None:
     """Multiply v[0] by n weights; divide it into multiples of the grid and rests, v[1]."""
     shift = 1.5 * 2.0**52 * grid
     for i in range(n):
@@ -422,7 +429,7 @@ def _weigh(w: Any, v: Any, n: int, grid: float) -> None:
 
 
 @njit(**ANY_ORDER)
-def _add_totals(w: Any, z: Any, v: Any, n: int, totals: Any, counts: Any) -> None:
+def _add_totals(w: Array, z: Array, v: Array, n: int, totals: Array, counts: Array) -> None:
     """Add the sums of n entries of w and of w |z| to totals, and those of v to counts[:, 0]."""
     weights = sizes = high = low = 0.0
     for i in range(n):
@@ -438,13 +445,13 @@ def _add_totals(w: Any, z: Any, v: Any, n: int, totals: Any, counts: Any) -> Non
 
 @njit(**COMPILED)
 def slope_sums(
-    rows: Any,
-    target: Any,
-    weight: Any,
-    formula: tuple[int, float, float],
-    parts: Any,
+    rows: _Rows,
+    target: Array,
+    weight: Array,
+    formula: _Formula,
+    parts: _Parts,
     grid: float,
-) -> Any:
+) -> tuple[Array, Array, float, float]:
     """Return sums of weighted slopes over rows: times the numbers, and by level.
 
     The result is (sums, counts, weights, sizes): (2, p) sums times the numbers; (2, 1 + levels)
@@ -487,8 +494,8 @@ def slope_sums(
 
 @njit(**COMPILED)
 def curvatures(
-    rows: Any, target: Any, weight: Any, formula: tuple[int, float, float], parts: Any
-) -> Any:
+    rows: _Rows, target: Array, weight: Array, formula: _Formula, parts: _Parts
+) -> Array:
     """Return the weighted curvatures of rows, (n,); the arguments are those of `slope_sums`."""
     z, work, found = np.empty((2, _SLOPE_TILE)), np.empty((3, _SLOPE_TILE)), np.empty(len(target))
     for start in range(0, len(target), _SLOPE_TILE):

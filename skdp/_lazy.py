@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
 
 
 def lazily(
     package: str, places: Mapping[str, str], submodules: str = ""
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` of a package.
 
     The package repeats the imports under ``if TYPE_CHECKING:``, for type checkers and readers.
@@ -28,7 +27,7 @@ def lazily(
     homes = {name: place for place, names in places.items() for name in names.split()}
     modules = submodules.split()
 
-    def get(name: str) -> Any:
+    def get(name: str) -> object:
         if name in modules:
             return import_module(f"{package}.{name}")
         if name not in homes:

@@ -32,6 +32,7 @@ from skdp.bounds._counts import (
 )
 from skdp.domain import Domain
 from skdp.domain.tables import (
+    Frame,
     NotNumbers,
     as_column,
     as_table,
@@ -104,10 +105,10 @@ class Asked:
     """
 
     names: tuple[str, ...] | None
-    columns: tuple[Any, ...]
-    target: Any
-    other: dict[str, Any]
-    missing: Any
+    columns: tuple[object, ...]
+    target: object
+    other: dict[str, object]
+    missing: object
     limits: tuple[float, ...]
 
     @classmethod
@@ -115,7 +116,7 @@ class Asked:
         """Return what is asked of a table; raise an error if a declaration is not valid."""
         if columns is None:
             names = tuple(X.columns) if hasattr(X, "columns") else None
-            asked: tuple[Any, ...] = ("bounds",) * X.shape[1]
+            asked: tuple[object, ...] = ("bounds",) * X.shape[1]
         elif isinstance(columns, Mapping) and columns:
             names, asked = tuple(columns), tuple(map(_asked, columns.values()))
         else:
@@ -178,7 +179,7 @@ class Asked:
             return self._key(place) in self.missing
         return not _is(self.columns[place], "levels") or _is(self.missing, "indicator")
 
-    def read(self, X: Any, y: Any, groups: Any) -> Data:
+    def read(self, X: Frame, y: object, groups: object) -> Data:
         """Return what is read of a table and of a target. Errors in the data are raised here."""
         table = as_table(X, self.names, len(self.columns))
         n = n_rows = len(X)
@@ -222,7 +223,7 @@ class Asked:
             remedies += [f'For missing cells give missing={{{key!r}: "indicator"}} or "middle".']
         raise NotNumbers(" ".join(remedies))
 
-    def _strings(self, X: Any, place: int, persons: Sequence[int] | None) -> Counter[str]:
+    def _strings(self, X: Frame, place: int, persons: Sequence[int] | None) -> Counter[str]:
         """Return the number of records or persons with each string; other cells are no levels."""
         own = X.loc[:, self.names[place]] if hasattr(X, "columns") else X[:, place]  # type: ignore[index]
         cells, omitted = own.tolist(), _NO_LEVELS if self.is_ruled(place) else ()
@@ -238,7 +239,7 @@ class Asked:
         return Counter(cell for _, cell in best.values())
 
 
-def _target(y: Any, n: int) -> FloatArray:
+def _target(y: object, n: int) -> FloatArray:
     if y is None:
         raise fail("y", 'be given if target="bounds"', None, "Or declare target=(lower, upper).")
     found = read_target(y, "the target")
@@ -247,11 +248,11 @@ def _target(y: Any, n: int) -> FloatArray:
     return found
 
 
-def _is(asked: Any, what: str) -> bool:
+def _is(asked: object, what: str) -> bool:
     return isinstance(asked, str) and asked == what
 
 
-def _asked(declared: Any) -> Any:
+def _asked(declared: object) -> object:
     """Return what is asked of a column: None stands for "bounds"."""
     if declared is None:
         return "bounds"
@@ -261,7 +262,7 @@ def _asked(declared: Any) -> Any:
     return declared
 
 
-def _limits(limit: Any, names: tuple[str, ...] | None, n: int) -> tuple[float, ...]:
+def _limits(limit: object, names: tuple[str, ...] | None, n: int) -> tuple[float, ...]:
     """Return the limit of each column and of the target."""
     keys = [*(names or ()), TARGET]
     if not isinstance(limit, Mapping):
@@ -274,7 +275,7 @@ def _limits(limit: Any, names: tuple[str, ...] | None, n: int) -> tuple[float, .
     return tuple(found.get(key, LIMIT) for key in [*columns, TARGET])
 
 
-def _limit(name: str, value: Any) -> float:
+def _limit(name: str, value: object) -> float:
     return check_interval(name, value, 1e-100, 1e100)
 
 
@@ -396,14 +397,14 @@ def _weights(columns: int, has_target: bool) -> tuple[int, ...]:
 
 
 def estimate_domain(
-    X: Any,
-    y: Any = None,
-    columns: Mapping[str, Any] | None = None,
+    X: Frame,
+    y: object = None,
+    columns: Mapping[str, object] | None = None,
     *,
-    target: Any = None,
-    other: Mapping[str, Any] | None = None,
-    missing: Any = None,
-    groups: Any = None,
+    target: object = None,
+    other: Mapping[str, object] | None = None,
+    missing: object = None,
+    groups: object = None,
     limit: float | Mapping[str, float] = 1e6,
     epsilon: float,
     delta: float = 0.0,

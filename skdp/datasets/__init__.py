@@ -26,6 +26,7 @@ from skdp.datasets._declared import (
     domain_of,
     names,
 )
+from skdp.domain.tables import Frame
 from skdp.trusted.checks import check_choice, fail, optional_module
 
 __all__ = [
@@ -154,7 +155,7 @@ def _pandas() -> Any:
     return optional_module("pandas", "for a table", "pandas")
 
 
-def _from_file(path: Path, declared: Declaration) -> Any:
+def _from_file(path: Path, declared: Declaration) -> Frame:
     """Return the table of a CSV file with the declared checksum."""
     if hashlib.sha256(path.read_bytes()).hexdigest() != declared.sha256:
         rule = f"have the SHA-256 checksum {declared.sha256}"
@@ -168,7 +169,7 @@ def _from_file(path: Path, declared: Declaration) -> Any:
 
 def _from_openml(
     declared: Declaration, source: OpenMLSource, data_home: str | os.PathLike[str] | None
-) -> Any:
+) -> Frame:
     """Return the table of OpenML, converted to the declared names, levels and units."""
     pandas = _pandas()
     try:
@@ -200,7 +201,7 @@ def _from_openml(
     return pandas.DataFrame(found)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """Return a level as text: 2.0 as "2", and without the quotes that some files have."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -277,7 +278,7 @@ def _named(function: F, function_name: str, name: str, parameters: str, note: st
     return function
 
 
-def _loader(name: str, note: str = "", **options: Any) -> Loader:
+def _loader(name: str, note: str = "", **options: object) -> Loader:
     """Return the function ``load_<name>``; scikit-learn's function is called with the options."""
 
     def function(*, as_frame: bool | None = None) -> Dataset:

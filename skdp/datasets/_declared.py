@@ -14,9 +14,10 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.domain import Domain
+from skdp.domain.tables import Frame
+from skdp.trusted.arrays import Array
 from skdp.trusted.checks import check_choice, fail
 
 TASKS = ("classification", "regression")
@@ -57,7 +58,7 @@ class Column:
     """A declared column: bounds ``(lower, upper)`` or a list of levels, and the reason."""
 
     name: str
-    values: Any
+    values: tuple[float, float] | list[str]
     reason: Reason
 
     @property
@@ -128,8 +129,8 @@ class Dataset:
     >>> X, y, domain = data
     """
 
-    X: Any
-    y: NDArray[Any]
+    X: Frame
+    y: Array
     domain: Domain
     name: str
     title: str
@@ -181,7 +182,7 @@ class Declaration:
         left = tuple(column for column in self.columns if column.name not in names)
         return replace(self, columns=left)
 
-    def with_data(self, X: Any, y: Any) -> Dataset:
+    def with_data(self, X: object, y: object) -> Dataset:
         """Return a table and a target with these facts."""
         reasons = {column.name: column.reason for column in (*self.columns, self.target)}
         parts = [f"{self.title}.", f"Source: {self.source}."]
@@ -256,7 +257,7 @@ def declaration(name: str) -> Declaration:
     return Declaration(name=name, **facts | parts)
 
 
-def _values(entry: dict[str, Any]) -> Any:
+def _values(entry: dict[str, Any]) -> tuple[float, float] | list[str]:
     return tuple(entry["bounds"]) if "bounds" in entry else entry["levels"]
 
 

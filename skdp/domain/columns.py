@@ -20,13 +20,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 
 # Arrays of these types are compared without running foreign code: signed and unsigned integers,
 # floats and strings. Other arrays of numbers are converted to one of them without a change.
 _STRINGS = ("U", "S")
 _COMMON = ("i8", "u8", "f8", *_STRINGS)
-_Search: TypeAlias = Callable[[NDArray[Any]], NDArray[Any]]
+_Search: TypeAlias = Callable[[Array], Array]
 # Integer levels are looked up in a table if it is not larger than this.
 _DENSE = 2**16
 # Types of objects of which none is missing but None.
@@ -39,7 +39,7 @@ _OWN = frozenset(
 # pandas' NA and NaT are recognised by the names of their types: pandas may not be installed.
 MISSING_TYPES = frozenset({"NAType", "NaTType"})
 # Durations of numpy are integers to Python, and datetimes are dates: the first match counts.
-_KINDS: tuple[tuple[Any, str], ...] = (
+_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (str, "strings"),
     (bytes, "bytes"),
     ((timedelta, np.timedelta64), "durations"),
@@ -49,7 +49,7 @@ _KINDS: tuple[tuple[Any, str], ...] = (
 )
 
 
-def kinds_of(cells: Iterable[Any]) -> set[type]:
+def kinds_of(cells: Iterable[object]) -> set[type]:
     """Return the types of cells."""
     return set(map(type, cells))
 
@@ -74,7 +74,7 @@ def is_missing(cell: Any) -> bool:
     return cell is None or kind.__name__ in MISSING_TYPES
 
 
-def missing_in(cells: NDArray[Any]) -> NDArray[np.bool_] | None:
+def missing_in(cells: Array) -> NDArray[np.bool_] | None:
     """Return which cells are NaN or NaT; None for arrays of other types."""
     kind = cells.dtype.kind
     return np.isnan(cells) if kind == "f" else np.isnat(cells) if kind in "mM" else None
@@ -184,7 +184,7 @@ class Levels:
         return self._position[self.other]
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[np.generic]:
         """Smallest unsigned integer type of positions."""
         return np.min_scalar_type(self.n_out)
 
@@ -199,7 +199,7 @@ class Levels:
         """Whether comparing cells with the levels runs no foreign code."""
         return not has_foreign(kinds_of(self.levels))
 
-    def positions(self, values: list[Any]) -> NDArray[Any]:
+    def positions(self, values: list[object]) -> Array:
         """Return the position of the level of each of ``values``, of the type ``dtype``."""
         if self.missing is not None and not kinds_of(values) <= _NEVER_MISSING:
             values = [None if is_missing(value) else value for value in values]
@@ -211,7 +211,7 @@ class Levels:
         except TypeError:  # a cell without a hash is not a level
             return np.array([self._position_or(value, other) for value in values], self.dtype)
 
-    def positions_in(self, cells: NDArray[Any]) -> NDArray[Any]:
+    def positions_in(self, cells: Array) -> Array:
         """Return what `positions` returns for the cells of an array."""
         kind = cells.dtype.kind
         if not self.is_plain or kind not in "USbiuf" or (kind == "f" and cells.itemsize > 8):
@@ -225,7 +225,7 @@ class Levels:
             found[absent] = self.n_out
         return found
 
-    def positions_in_arrow(self, words: Any) -> NDArray[Any]:
+    def positions_in_arrow(self, words: Any) -> Array:
         """Return what `positions` returns for the cells of an Arrow array of strings."""
         import pyarrow.compute
 
@@ -237,7 +237,7 @@ class Levels:
         return np.asarray(found[places.to_numpy()])
 
     @cached_property
-    def _texts(self) -> tuple[list[str], NDArray[Any]]:
+    def _texts(self) -> tuple[list[str], Array]:
         """Levels that are texts, and the positions of these, of `other` and of a missing cell."""
         texts = [level for level in self._position if isinstance(level, str)]
         # Arrow has no texts with halves of surrogate pairs.
@@ -254,7 +254,7 @@ class Levels:
         types = {common: common + str(longest) * (common in _STRINGS) for common in _COMMON}
         return {common: self._search(np.dtype(dtype)) for common, dtype in types.items()}
 
-    def _search(self, dtype: np.dtype[Any]) -> _Search:
+    def _search(self, dtype: np.dtype[np.generic]) -> _Search:
         places = {}
         for level, position in self._position.items():
             # A level that is no cell of this type is changed by the conversion, or is an error.
@@ -271,7 +271,7 @@ class Levels:
             table = np.full(unknown + 1, self._other, self.dtype)
             table[[key - least for key in keys.tolist()]] = found
 
-            def dense_search(cells: NDArray[Any]) -> NDArray[Any]:
+            def dense_search(cells: Array) -> Array:
                 # Modulo 2^64, integers below the least key are large.
                 offset = (cells - keys[0]).view(np.uint64)
                 np.minimum(offset, unknown, out=offset)
@@ -279,13 +279,13 @@ class Levels:
 
             return dense_search
 
-        def sorted_search(cells: NDArray[Any]) -> NDArray[Any]:
+        def sorted_search(cells: Array) -> Array:
             at = np.minimum(np.searchsorted(keys, cells), len(keys) - 1)
             return np.where(keys[at] == cells, found[at], self.dtype.type(self._other))
 
         return sorted_search
 
-    def _position_or(self, value: Any, other: int) -> int:
+    def _position_or(self, value: object, other: int) -> int:
         try:
             return self._position.get(value, other)
         except TypeError:
@@ -309,7 +309,7 @@ class EncodedBlock:
         return self.n_in
 
     @property
-    def encoded(self) -> tuple[Any, ...]:
+    def encoded(self) -> tuple[EncodedBlock]:
         """Kinds of the encoded columns."""
         return (self,)
 

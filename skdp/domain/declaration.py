@@ -12,14 +12,18 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.domain.columns import Levels, Number, is_missing
 from skdp.domain.splines import Column, Spline
+from skdp.trusted.arrays import Array
 from skdp.trusted.checks import check_count, fail
+
+if TYPE_CHECKING:
+    from skdp.domain.domain import Domain
 
 Target: TypeAlias = Number | tuple[Hashable, ...] | None
 
@@ -84,7 +88,7 @@ def as_levels(name: str, levels: object) -> tuple[Hashable, ...]:
     return found
 
 
-def as_column(name: str, declared: object, other: Mapping[str, Any], key: str) -> Column:
+def as_column(name: str, declared: object, other: Mapping[str, object], key: str) -> Column:
     """Return the column that ``declared`` describes: a tuple is bounds, a list is levels."""
     if isinstance(declared, tuple):
         return as_number(name, declared)
@@ -114,7 +118,7 @@ def as_column(name: str, declared: object, other: Mapping[str, Any], key: str) -
 def as_spline(name: str, declared: Spline) -> Spline:
     """Return a checked spline, with its knots between the bounds as floats."""
     number = as_number(name, (declared.lower, declared.upper))
-    knots: Any = declared.knots
+    knots: object = declared.knots
     for bound in (number.lower, number.upper):
         if abs(bound) > MOST_BOUND:
             raise fail(f"{name}: bounds", f"be at most {MOST_BOUND:g} in size for a spline", bound)
@@ -165,7 +169,7 @@ def as_columns(
 
 
 def as_numbers(
-    lower: Any, upper: Any, names: Iterable[str] | None, missing: object
+    lower: object, upper: object, names: Iterable[str] | None, missing: object
 ) -> tuple[tuple[str, ...] | None, tuple[Column, ...]]:
     """Return the names, or None, and the columns of numbers that arrays of bounds declare."""
     lows, highs = as_vector("lower", lower), as_vector("upper", upper)
@@ -256,12 +260,12 @@ def refuse_repeated(what: str, names: Iterable[str], remedy: str) -> None:
         seen.add(name)
 
 
-def as_vector(name: str, values: Any) -> list[Any]:
+def as_vector(name: str, values: object) -> list[object]:
     """Return a one-dimensional array or sequence as a list of its entries."""
     entries = np.asarray(values, dtype=object)
     if entries.ndim != 1:
         raise fail(name, "have one entry for each column", values, "Give a list or 1-D array.")
-    found: list[Any] = entries.tolist()
+    found: list[object] = entries.tolist()
     return found
 
 
@@ -279,7 +283,7 @@ def _as_float(value: Any) -> float:
 # Synthetic rows; using them costs no privacy
 
 
-def sample(self: Any, n: int, random_state: Any = None, *, with_target: bool = False) -> Any:
+def sample(self: Domain, n: int, random_state: Any = None, *, with_target: bool = False) -> Any:
     """Draw rows of the domain: numbers uniform within their bounds, levels equally likely.
 
     The rows depend on the declaration only, so that using them costs no privacy. Columns are
@@ -325,8 +329,8 @@ def sample(self: Any, n: int, random_state: Any = None, *, with_target: bool = F
     return (X, _drawn_target(self, X, rng)) if with_target else X
 
 
-def _drawn_rows(domain: Any, n: int, rng: np.random.Generator) -> Any:
-    if domain.is_ball:
+def _drawn_rows(domain: Domain, n: int, rng: np.random.Generator) -> Any:
+    if domain.radius is not None:
         direction = rng.normal(size=(n, domain.n_columns))
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
         return direction * (domain.radius * rng.random((n, 1)) ** (1 / domain.n_columns))
@@ -343,7 +347,7 @@ def _drawn_rows(domain: Any, n: int, rng: np.random.Generator) -> Any:
     return X
 
 
-def _drawn(column: Column, n: int, rng: np.random.Generator) -> Iterator[Any]:
+def _drawn(column: Column, n: int, rng: np.random.Generator) -> Iterator[Array | list[Hashable]]:
     """Yield the values of each column of the table."""
     if isinstance(column, Number | Spline):
         share = rng.random(n)
@@ -373,13 +377,14 @@ def _absent(
     return np.zeros(n, bool) if column.missing is None else rng.random(n) < MISSING_SHARE
 
 
-def _drawn_target(domain: Any, X: Any, rng: np.random.Generator) -> NDArray[Any]:
+def _drawn_target(domain: Domain, X: object, rng: np.random.Generator) -> Array:
     """Return a target that depends on the rows through a random linear model."""
     rows, labels = domain.encode(X), domain.target_labels
     models = 1 if labels is None else len(labels)
     signal = (rows - rows.mean(axis=0)) @ rng.normal(size=(rows.shape[1], models))
     signal /= np.maximum(signal.std(axis=0), np.finfo(float).tiny)
     if labels is None:
+        assert domain.target_bounds is not None
         rest = rng.normal(size=len(rows))
         found = domain.decode_target(_EXPLAINED * signal[:, 0] + _REST * rest)
         return np.asarray(np.clip(found, *domain.target_bounds))

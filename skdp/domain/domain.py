@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from typing import Any, NoReturn, Optional
 from weakref import ref
@@ -19,14 +19,14 @@ from skdp.domain import declaration as _declare
 from skdp.domain.columns import UNIT, Levels, Number, listed
 from skdp.domain.layout import BoxProjection, Layout, Pairs, Piece, encode, number_units
 from skdp.domain.splines import Column, Interaction, Spline, SplineBlock, as_interaction
-from skdp.domain.tables import as_table, read_target
-from skdp.trusted.arrays import FloatArray
+from skdp.domain.tables import Frame, as_table, read_target
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import check_count, check_interval, fail
 
 # Each column is an object of its own.
 _MOST_COLUMNS = 10**6
 # The arrays that encoders returned, while they exist, with their domains; by the ids of the arrays.
-_RETURNED: dict[int, tuple[Any, Any]] = {}
+_RETURNED: dict[int, tuple[Callable[[], object], Domain]] = {}
 # The entries of a file. A column has its name, or the names of its block, besides.
 _HINTS = {
     "columns": list[dict[str, Any]],
@@ -118,10 +118,10 @@ class Domain:
 
     def __init__(
         self,
-        columns: Mapping[str, Any],
-        target: Any = None,
-        other: Mapping[str, Any] | None = None,
-        missing: Any = None,
+        columns: Mapping[str, object],
+        target: object = None,
+        other: Mapping[str, object] | None = None,
+        missing: object = None,
     ) -> None:
         names, declared = _declare.as_columns(columns, {} if other is None else other, missing)
         self._set(declared, names, _declare.as_target(target), None)
@@ -131,9 +131,9 @@ class Domain:
         cls,
         lower: ArrayLike,
         upper: ArrayLike,
-        target: Any = None,
+        target: object = None,
         names: Sequence[str] | None = None,
-        missing: Any = None,
+        missing: object = None,
     ) -> Domain:
         """Return a domain of columns of numbers, from arrays of bounds.
 
@@ -152,13 +152,13 @@ class Domain:
         return cls._build(numbers, named, _declare.as_target(target), None)
 
     @classmethod
-    def unit_box(cls, d: int, target: Any = None) -> Domain:
+    def unit_box(cls, d: int, target: object = None) -> Domain:
         """Return the domain of ``d`` >= 1 columns of numbers in [-1, 1], without names."""
         columns = (UNIT,) * check_count("d", d, most=_MOST_COLUMNS)
         return cls._build(columns, None, _declare.as_target(target), None)
 
     @classmethod
-    def l2_ball(cls, d: int, radius: float, target: Any = None) -> Domain:
+    def l2_ball(cls, d: int, radius: float, target: object = None) -> Domain:
         """Return the domain of rows of Euclidean norm at most ``radius``.
 
         Rows outside are scaled back to the sphere. Encoded rows have the units of the raw ones.
@@ -186,7 +186,7 @@ class Domain:
         target: _declare.Target,
         radius: float | None,
         pairs: Pairs = (),
-        estimated: Any = None,
+        estimated: object = None,
     ) -> Domain:
         # Not by __setattr__, which raises.
         self.__dict__.update(_columns=columns, _names=names, _target=target)
@@ -450,7 +450,7 @@ class Domain:
 
     # Encoding and decoding
 
-    def encode(self, X: Any, out: FloatArray | None = None) -> FloatArray:
+    def encode(self, X: object, out: FloatArray | None = None) -> FloatArray:
         """Map rows into the domain and encode them.
 
         Parameters
@@ -476,7 +476,7 @@ class Domain:
         """
         return encode(self, X, out)
 
-    def encode_target(self, y: Any) -> FloatArray:
+    def encode_target(self, y: object) -> FloatArray:
         """Clip a regression target to its bounds and scale it to [-1, 1].
 
         Parameters
@@ -610,7 +610,7 @@ class Domain:
         return to_text(self.to_dict()) + "\n"
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Domain:
+    def from_dict(cls, content: Mapping[str, object]) -> Domain:
         """Return the domain of a dict.
 
         Parameters
@@ -736,13 +736,13 @@ class DomainEncoder(Documented, TransformerMixin, BaseEstimator):  # type: ignor
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
 
-    def fit(self, X: Any, y: Any = None) -> DomainEncoder:
+    def fit(self, X: object, y: object = None) -> DomainEncoder:
         """Check the columns of ``X``; no value is read, and nothing is stored."""
         domain = self._checked_domain()
         as_table(X, domain.names, domain.n_columns)
         return self
 
-    def transform(self, X: Any) -> FloatArray:
+    def transform(self, X: object) -> FloatArray:
         """Encode rows.
 
         Parameters
@@ -760,7 +760,7 @@ class DomainEncoder(Documented, TransformerMixin, BaseEstimator):  # type: ignor
         _RETURNED[key] = ref(encoded, lambda _: _RETURNED.pop(key, None)), domain
         return encoded
 
-    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[Any]:
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> Array:
         """Return the names of the encoded columns.
 
         Parameters
@@ -786,7 +786,7 @@ class DomainEncoder(Documented, TransformerMixin, BaseEstimator):  # type: ignor
         return self._checked_domain().n_columns
 
     @property
-    def feature_names_in_(self) -> NDArray[Any]:
+    def feature_names_in_(self) -> Array:
         """Names of the columns, if the domain has names."""
         names = self._checked_domain().names
         if names is None:
@@ -808,7 +808,7 @@ class DomainEncoder(Documented, TransformerMixin, BaseEstimator):  # type: ignor
         return tags
 
 
-def declare_input(tags: Any, domain: Any) -> None:
+def declare_input(tags: Any, domain: Domain | None) -> None:
     """Set what scikit-learn's tags say about tables of a domain; without one they hold numbers."""
     columns = getattr(domain, "_columns", ())
     levels = [column for column in columns if isinstance(column, Levels)]
@@ -819,7 +819,7 @@ def declare_input(tags: Any, domain: Any) -> None:
     tags.allow_nan = bool(ruled) and all(ruled)
 
 
-def refuse_encoded(X: Any, table: Any, domain: Any) -> None:
+def refuse_encoded(X: object, table: Frame, domain: Domain) -> None:
     """Raise if ``X`` is an encoded table of a domain, where ``domain`` declares it not encoded.
 
     All numbers would be clipped to bounds in other units. Recognised are arrays that an encoder
@@ -948,12 +948,12 @@ def _by_name(columns: Sequence[Column], names: Sequence[str]) -> Iterator[tuple[
     return zip(names, every, strict=True)
 
 
-def _pairs(domain: Any) -> list[list[str]]:
+def _pairs(domain: Domain) -> list[list[str]]:
     """Return the names of the two columns of each interaction."""
     return [[domain._labels[place] for place in pair] for pair in domain._pairs]
 
 
-def _column(place: int, part: dict[str, Any]) -> tuple[Column, list[str] | None]:
+def _column(place: int, part: dict[str, object]) -> tuple[Column, list[str] | None]:
     """Return a column, and its names or None."""
     given = part.get("name")
     label = _declare.label_of(given if isinstance(given, str) else place)
@@ -968,7 +968,7 @@ def _column(place: int, part: dict[str, Any]) -> tuple[Column, list[str] | None]
     return column, names
 
 
-def _checked(label: str, column: Any) -> Any:
+def _checked(label: str, column: object) -> Any:
     """Return a column of a file after the checks of a declaration."""
     if isinstance(column, SplineBlock):
         return SplineBlock(_checked(label, column.spline))
@@ -989,7 +989,7 @@ def _checked(label: str, column: Any) -> Any:
     return found if rule is None else _declare.with_rule(f"{label}: missing", found, rule)
 
 
-def _check_levels(label: str, declared: Any) -> None:
+def _check_levels(label: str, declared: object) -> None:
     """Raise an error unless a file can hold the levels of a column or target."""
     levels = getattr(declared, "levels", declared if isinstance(declared, tuple) else ())
     for level in levels:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, groupby
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,11 @@ from skdp.domain.tables import (
     read_levels,
     read_numbers,
 )
-from skdp.trusted.arrays import FloatArray, repeated, squared_lengths, wide_rows
+from skdp.trusted.arrays import Array, FloatArray, repeated, squared_lengths, wide_rows
 from skdp.trusted.checks import fail
+
+if TYPE_CHECKING:
+    from skdp.domain.domain import Domain
 
 # Rows of which compiled functions write whole columns.
 _COLUMN_ROWS = 2**13
@@ -81,7 +84,7 @@ class BoxProjection:
         if self.fills is not None:
             np.copyto(block, self.fills, where=np.isnan(block))
 
-    def write(self, cells: NDArray[Any] | list[NDArray[Any]], out: FloatArray) -> bool | None:
+    def write(self, cells: Array | list[Array], out: FloatArray) -> bool | None:
         """Write projected rows, or columns, into ``out``, by a compiled function.
 
         Returns whether all cells are finite, or NaN with a fill. Returns None, without a result,
@@ -201,7 +204,7 @@ class Piece:
         fills = self.step.fills
         return np.zeros(len(self.step.lower), bool) if fills is None else ~np.isnan(fills)
 
-    def positions(self, table: RawTable, rows: slice, label: Callable[[int], str]) -> NDArray[Any]:
+    def positions(self, table: RawTable, rows: slice, label: Callable[[int], str]) -> Array:
         """Return the position of the level of each of ``rows``."""
         if isinstance(self.step, Levels):
             return read_levels(table, rows, self.read.start, self.step, label)
@@ -227,7 +230,7 @@ class Piece:
             else largest_indicators(work)
         )
 
-    def write_positions(self, positions: NDArray[Any], cells: FloatArray) -> None:
+    def write_positions(self, positions: Array, cells: FloatArray) -> None:
         """Write the encoded columns of positions into zeros."""
         if (values := getattr(self.step, "table", None)) is not None:
             cells[...] = values[positions]
@@ -302,11 +305,11 @@ class Layout:
                     levels += 1
 
 
-def encode(domain: Any, X: Any, out: FloatArray | None) -> FloatArray:
+def encode(domain: Domain, X: object, out: FloatArray | None) -> FloatArray:
     """Return the encoded rows of a table or an array-like; see `Domain.encode`."""
     table = as_table(X, domain.names, domain.n_columns)
     shape = (table.n_rows, domain.n_encoded)
-    encoded: Any = np.empty(shape) if out is None else out
+    encoded: object = np.empty(shape) if out is None else out
     if not (isinstance(encoded, np.ndarray) and encoded.dtype == float and encoded.shape == shape):
         raise fail("out", f"be a float64 array of {shape[1]} columns and as many rows as X")
     if isinstance(table, EncodedRows):
@@ -328,7 +331,7 @@ def encode(domain: Any, X: Any, out: FloatArray | None) -> FloatArray:
 
 
 def encode_compactly(
-    domain: Any, X: Any, dtype: Any = None, room: EncodedRows | None = None
+    domain: Domain, X: object, dtype: type | None = None, room: EncodedRows | None = None
 ) -> EncodedRows:
     """Return the encoded rows of a table or an array-like, without dense indicators.
 
@@ -353,7 +356,7 @@ def encode_compactly(
     return encoded
 
 
-def compact_blocks(domain: Any, X: Any) -> Iterator[tuple[slice, EncodedRows]]:
+def compact_blocks(domain: Domain, X: object) -> Iterator[tuple[slice, EncodedRows]]:
     """Yield all rows in blocks, encoded compactly. All blocks use the same memory."""
     table = as_table(X, domain.names, domain.n_columns)
     assert not isinstance(table, EncodedRows)
@@ -364,13 +367,13 @@ def compact_blocks(domain: Any, X: Any) -> Iterator[tuple[slice, EncodedRows]]:
         yield rows, encoded
 
 
-def _room(domain: Any, n_rows: int, dtype: Any = np.float64, order: Any = "C") -> EncodedRows:
+def _room(domain: Domain, n_rows: int, dtype: type = np.float64, order: Any = "C") -> EncodedRows:
     types = [np.min_scalar_type(count - 1) for count in domain.block_positions if count > 1]
     levels = tuple(np.empty(n_rows, dtype) for dtype in types)
     return EncodedRows(np.empty((n_rows, domain.n_numbers), dtype, order), levels)
 
 
-def _write(domain: Any, table: RawTable, rows: slice, out: EncodedRows) -> None:
+def _write(domain: Domain, table: RawTable, rows: slice, out: EncodedRows) -> None:
     """Encode ``rows`` of a table into ``out``."""
     with np.errstate(all="ignore"):
         for piece in domain._pieces:
@@ -380,7 +383,7 @@ def _write(domain: Any, table: RawTable, rows: slice, out: EncodedRows) -> None:
                 out.levels[piece.place][:] = piece.positions(table, rows, domain._label_at)
 
 
-def write_rows(domain: Any, rows: Any, out: FloatArray) -> None:
+def write_rows(domain: Domain, rows: Any, out: FloatArray) -> None:
     """Write compactly encoded rows with indicators into ``out`` of shape (n, n_encoded)."""
     for piece in domain._pieces:
         if isinstance(piece.place, slice):
@@ -390,20 +393,20 @@ def write_rows(domain: Any, rows: Any, out: FloatArray) -> None:
             piece.write_positions(rows.levels[piece.place], out[:, piece.write])
 
 
-def number_units(domain: Any) -> tuple[FloatArray, FloatArray]:
+def number_units(domain: Domain) -> tuple[FloatArray, FloatArray]:
     """Return half of the range of each number's bounds, and their centre: each (n_numbers,)."""
     numbers = [column for column, *_ in domain._layout.placed if isinstance(column, Number)]
     half, centre = ([getattr(own, name) for own in numbers] for name in ("half_range", "centre"))
     return np.array(half, dtype=np.float64), np.array(centre, dtype=np.float64)
 
 
-def levels_by_name(domain: Any) -> dict[str, tuple[Hashable, ...]]:
+def levels_by_name(domain: Domain) -> dict[str, tuple[Hashable, ...]]:
     """Return the levels of each column of levels, by its name."""
     pairs = ((domain._labels[read.start], column) for column, read in domain._layout.declared)
     return {name: column.levels for name, column in pairs if isinstance(column, Levels)}
 
 
-def read_once(domain: Any, X: Any) -> Table:
+def read_once(domain: Domain, X: object) -> Table:
     """Return a table that is read fast several times.
 
     Numbers stay in place, which may be a file larger than the memory. Other tables are encoded.

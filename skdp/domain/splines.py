@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 
 from skdp.domain.columns import EncodedBlock, Indicators, Levels, Number, largest_indicators
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import fail
 from skdp.trusted.identity import remembered
 
@@ -98,7 +98,7 @@ class Spline:
         return np.array([self.lower, *inner, self.upper])
 
     @property
-    def encoded(self) -> tuple[Any, ...]:
+    def encoded(self) -> tuple[SplineBlock]:
         """Kinds of the encoded columns."""
         return (SplineBlock(self),)
 
@@ -115,7 +115,7 @@ class Spline:
         return [f"{name}_{place}" for place in (*places, *missing)]
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[np.generic]:
         """Smallest unsigned integer type of positions."""
         return np.min_scalar_type(len(self.table) - 1)
 
@@ -180,7 +180,7 @@ class Spline:
         found[at[1:], at[:-1]] = found[at[:-1], at[1:]] = -weights[1:]
         return found
 
-    def positions(self, numbers: FloatArray) -> NDArray[Any]:
+    def positions(self, numbers: FloatArray) -> Array:
         """Return the position of the nearest node of each number, or of its missing cell, (n,).
 
         A number is clipped to the bounds. The result depends on no other number.
@@ -198,7 +198,7 @@ class Spline:
             step = np.where(is_missing, len(self.table) - 1, step)
         return step.astype(self.dtype)
 
-    def nearest(self, block: FloatArray) -> NDArray[Any]:
+    def nearest(self, block: FloatArray) -> Array:
         """Return the position whose encoded values a row has, or one of similar values, (n,)."""
         values, with_indicator = block, self.missing == "indicator"
         if with_indicator:
@@ -257,7 +257,7 @@ class Interaction:
         return self.shape[0] * self.shape[1] - 1
 
     @property
-    def encoded(self) -> tuple[Any, ...]:
+    def encoded(self) -> tuple[SplineBlock]:
         """Kinds of the encoded columns."""
         return (SplineBlock(self),)
 
@@ -299,14 +299,14 @@ class Interaction:
         """Matrix of the penalty on coefficients: the identity. None for indicators."""
         return None if self.is_of_levels else np.eye(self.n_out)
 
-    def joined(self, first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
+    def joined(self, first: Array, second: Array) -> Array:
         """Return the position of pairs of positions of the two columns, (n,)."""
         m, k = self.counts
         a, b = (near[own] for near, own in zip(self._near, (first, second), strict=True))
-        found: NDArray[Any] = a * k + b
+        found: Array = a * k + b
         return found.astype(np.min_scalar_type(m * k - 1))
 
-    def nearest(self, block: FloatArray) -> NDArray[Any]:
+    def nearest(self, block: FloatArray) -> Array:
         """Return the position whose encoded values a row has, or one of similar values, (n,)."""
         if self.is_of_levels:
             return largest_indicators(block)
@@ -328,7 +328,7 @@ class Interaction:
         return len(first), len(second)
 
     @property
-    def values(self) -> tuple[Any, Any]:
+    def values(self) -> tuple[FloatArray | list[object], FloatArray | list[object]]:
         """Numbers of the nodes of each column, or a list of its levels, in their order."""
         first, second = (
             column.nodes[kept[kept < len(column.nodes)]]
@@ -380,7 +380,7 @@ class SplineBlock(EncodedBlock):
         """Matrix of the penalty on coefficients; None for indicators."""
         return self.spline.penalty
 
-    def positions(self, block: FloatArray) -> NDArray[Any]:
+    def positions(self, block: FloatArray) -> Array:
         """Return the position whose encoded values a row has, or one of similar values, (n,)."""
         return self.spline.nearest(block)
 
@@ -391,7 +391,7 @@ class SplineBlock(EncodedBlock):
 Column: TypeAlias = Number | Levels | Indicators | Spline | SplineBlock
 
 
-def as_interaction(label: str, columns: Sequence[Any]) -> Interaction:
+def as_interaction(label: str, columns: Sequence[object]) -> Interaction:
     """Return the interaction of two columns after a check of its size."""
     kept = [own for own in columns if isinstance(own, Levels | Spline)]
     if not len(kept) == len(columns) == 2:
@@ -432,7 +432,7 @@ def units_of(table: FloatArray) -> NDArray[np.int64]:
     return (table / GRID).astype(np.int64)
 
 
-def on_grid(values: NDArray[Any]) -> FloatArray:
+def on_grid(values: Array) -> FloatArray:
     """Return values rounded to the grid, those of a row adding up to exactly 1."""
     units = np.rint(values / GRID)
     at = units.argmax(axis=1)

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from itertools import chain
 from numbers import Real
+from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,8 +28,10 @@ from numpy.typing import NDArray
 from scipy.sparse import sparray, spmatrix
 
 from skdp.domain.columns import MISSING_TYPES, Levels, has_foreign, kind_of, kinds_of
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import converted, fail, optional_module
+
+Frame: TypeAlias = Any  # a table or a column of pandas, polars, pyarrow or dask, or an array
 
 # Dates, durations, complex numbers and records would be cast to floats, some with a warning.
 NOT_REAL = frozenset("mMcV")
@@ -48,7 +51,7 @@ MOST_BYTES = 2**31
 # What the user gives
 
 
-def in_memory(X: Any) -> Any:
+def in_memory(X: Frame) -> Frame:
     """Return a table in memory as a DataFrame or an array with two dimensions.
 
     Tables of polars, pyarrow and other Arrow libraries, and dicts of columns, become DataFrames.
@@ -77,7 +80,7 @@ def in_memory(X: Any) -> Any:
     return cells
 
 
-def as_cells(X: Any, name: str = "X", *, one_type: bool = False) -> NDArray[Any]:
+def as_cells(X: Frame, name: str = "X", *, one_type: bool = False) -> Array:
     """Return the cells of ``X`` as an array of numpy's own class, without a copy if possible.
 
     With ``one_type`` numpy may choose the type of a list. Otherwise it becomes an array of objects,
@@ -97,7 +100,7 @@ def as_cells(X: Any, name: str = "X", *, one_type: bool = False) -> NDArray[Any]
     if any(isinstance(own, np.ma.MaskedArray) and own.ndim for own in (cells, *rows)):
         remedy = f"Fill it by a public rule: {name}.filled(value)."
         raise fail(name, "be an array without a mask", "MaskedArray", remedy)
-    plain: NDArray[Any] = np.asarray(cells)
+    plain: Array = np.asarray(cells)
     if plain.dtype.kind == "c":
         remedy = "Complex data not supported: give real numbers or levels."
         raise fail(name, "be real", plain.dtype.name, remedy)
@@ -107,7 +110,7 @@ def as_cells(X: Any, name: str = "X", *, one_type: bool = False) -> NDArray[Any]
     return plain
 
 
-def _array(X: Any, one_type: bool) -> Any:
+def _array(X: Frame, one_type: bool) -> Array:
     if hasattr(X, "__array__"):
         return np.asanyarray(X)  # keeps a mask, which is an error later
     kinds = kinds_of(X) if type(X) in _LISTS else {object}
@@ -129,7 +132,7 @@ def _array(X: Any, one_type: bool) -> Any:
     return np.asarray(X) if one_type and is_one else cells
 
 
-def from_arrow(X: Any, name: str, is_table: bool = False) -> Any:
+def from_arrow(X: Frame, name: str, is_table: bool = False) -> Frame:
     """Return a table or a column of an Arrow library in types of pandas; others unchanged.
 
     These are polars, pyarrow, DuckDB, narwhals and all others with the Arrow interface. A lazy
@@ -149,7 +152,7 @@ def from_arrow(X: Any, name: str, is_table: bool = False) -> Any:
     optional_module("pandas", use, "arrow")
     is_table = is_table or hasattr(kind, "columns")
 
-    def read() -> Any:
+    def read() -> Frame:
         table = X.collect() if is_lazy else X
         if not is_table:
             column = pyarrow.chunked_array(table if is_stream else [table])
@@ -162,12 +165,12 @@ def from_arrow(X: Any, name: str, is_table: bool = False) -> Any:
     return converted(read, name, rule, "Give an array.")
 
 
-def native(X: Any) -> Any:
+def native(X: Frame) -> Frame:
     """Return what a frame or a column of narwhals wraps; anything else is returned unchanged."""
     return X.to_native() if type(X).__module__.startswith("narwhals.") else X
 
 
-def _read_once(source: Any, pyarrow: Any) -> Any:
+def _read_once(source: Frame, pyarrow: ModuleType) -> Frame:
     """Return the table of a stream of Arrow, whose size is not known before it was read."""
     reader, batches, size = pyarrow.RecordBatchReader.from_stream(source), [], 0
     for batch in reader:
@@ -179,7 +182,7 @@ def _read_once(source: Any, pyarrow: Any) -> Any:
     return pyarrow.Table.from_batches(batches, reader.schema)
 
 
-def arrow_frame(table: Any) -> Any:
+def arrow_frame(table: Frame) -> Frame:
     """Return a table or a batch of pyarrow as a DataFrame. Any error of pyarrow may be raised.
 
     Columns of numbers without nulls are not copied.
@@ -189,7 +192,7 @@ def arrow_frame(table: Any) -> Any:
 
     with_nulls = {own.type for own in table.columns if own.null_count}
 
-    def mapped(kind: Any) -> Any:
+    def mapped(kind: object) -> Any:
         if types.is_date(kind):  # otherwise they would be objects, of an unknown kind
             return pd.ArrowDtype(kind)
         if kind not in with_nulls or not (types.is_integer(kind) or types.is_boolean(kind)):
@@ -200,7 +203,7 @@ def arrow_frame(table: Any) -> Any:
     return table.to_pandas(types_mapper=mapped, ignore_metadata=True, split_blocks=True)
 
 
-def _frame_of(columns: dict[Any, Any]) -> Any:
+def _frame_of(columns: dict[object, object]) -> Frame:
     """Return a dict of columns as a DataFrame. Lists become columns of objects."""
     pandas = optional_module("pandas", "to read a dict of columns", "pandas")
     found = {}
@@ -224,7 +227,7 @@ def pandas_module() -> Any:
     return sys.modules.get("pandas")
 
 
-def kind_of_dtype(dtype: Any) -> str | None:
+def kind_of_dtype(dtype: object) -> str | None:
     """Return the kind of the cells of an array, from its type alone, or None if unknown."""
     if isinstance(dtype, np.dtype) and dtype.kind == "M":
         return "dates" if np.datetime_data(dtype)[0] in "YMWD" else "datetimes"
@@ -241,7 +244,7 @@ def kind_of_dtype(dtype: Any) -> str | None:
 class ArrayTable:
     """Columns of an array of numpy, (n, n_columns), in the order of the declared ones."""
 
-    cells: NDArray[Any]
+    cells: Array
 
     @property
     def n_rows(self) -> int:
@@ -263,7 +266,7 @@ class ArrayTable:
         """Return some rows: a view of a slice, or a copy."""
         return ArrayTable(self.cells[rows])
 
-    def floats(self, rows: slice, columns: slice) -> NDArray[Any]:
+    def floats(self, rows: slice, columns: slice) -> Array:
         """Return cells without a copy."""
         return self.cells[rows, columns]
 
@@ -271,11 +274,11 @@ class ArrayTable:
         """Copy cells into ``out`` as floats, or raise any error; see `copy_reals`."""
         copy_reals(self.cells[rows, columns], out, missing)
 
-    def positions(self, rows: slice, column: int, levels: Levels) -> NDArray[Any]:
+    def positions(self, rows: slice, column: int, levels: Levels) -> Array:
         """Return the position of the level of each cell of a column, or raise any error."""
         return levels.positions_in(self.cells[rows, column])
 
-    def dtype(self, column: int) -> Any:
+    def dtype(self, column: int) -> object:
         """Return the type of a column."""
         return self.cells.dtype
 
@@ -297,7 +300,7 @@ class EncodedRows:
     """
 
     numbers: FloatArray
-    levels: tuple[NDArray[Any], ...]
+    levels: tuple[Array, ...]
 
     @property
     def n_rows(self) -> int:
@@ -313,24 +316,24 @@ class EncodedRows:
 class FrameColumn:
     """A column of a DataFrame. Its methods may raise any error."""
 
-    series: Any
+    series: Frame
 
     @cached_property
-    def cells(self) -> NDArray[Any] | None:
+    def cells(self) -> Array | None:
         """The column, if it is an array of numpy and not of dates."""
         dtype = self.series.dtype
         plain = isinstance(dtype, np.dtype) and dtype.kind not in NOT_REAL
         return self.series.to_numpy() if plain else None
 
     @cached_property
-    def categories(self) -> list[Any] | None:
+    def categories(self) -> list[Hashable] | None:
         """The categories of a categorical column."""
         array = self.series.array
         is_categorical = type(array) is pandas_module().Categorical
         return array.categories.tolist() if is_categorical else None
 
     @cached_property
-    def words(self) -> Any:
+    def words(self) -> Frame:
         """Arrow array of a column of strings."""
         array, arrays = self.series.array, pandas_module().arrays
         if type(array) not in (arrays.ArrowStringArray, arrays.ArrowExtensionArray):
@@ -339,7 +342,7 @@ class FrameColumn:
         return found if str(found.type) in ("string", "large_string") else None
 
     @cached_property
-    def _found(self) -> dict[Levels, NDArray[Any]]:
+    def _found(self) -> dict[Levels, Array]:
         """Positions of the categories, and of a missing cell."""
         return {}
 
@@ -348,7 +351,7 @@ class FrameColumn:
         cells = np.asarray(self.series.iloc[rows]) if self.cells is None else self.cells[rows]
         copy_reals(cells, out, missing)
 
-    def positions(self, rows: slice, levels: Levels) -> NDArray[Any]:
+    def positions(self, rows: slice, levels: Levels) -> Array:
         """Return the position of the level of each cell."""
         if self.cells is not None:
             return levels.positions_in(self.cells[rows])
@@ -366,7 +369,7 @@ class FrameColumn:
 class FrameTable:
     """Columns of a DataFrame, in the order of the declared ones."""
 
-    frame: Any
+    frame: Frame
     places: NDArray[np.intp]
     start: int
     stop: int
@@ -407,18 +410,18 @@ class FrameTable:
         for k, column in enumerate(range(columns.start, columns.stop)):
             self._column(column).copy_numbers(self._moved(rows), out[:, k], missing)
 
-    def floats(self, rows: slice, columns: slice) -> list[NDArray[Any]] | None:
+    def floats(self, rows: slice, columns: slice) -> list[Array] | None:
         """Return cells of columns without a copy, or None if one is no array of numpy."""
         cells = [self._column(k).cells for k in range(columns.start, columns.stop)]
         own = self._moved(rows)
         found = [column[own] for column in cells if column is not None]
         return found if len(found) == len(cells) else None
 
-    def positions(self, rows: slice, column: int, levels: Levels) -> NDArray[Any]:
+    def positions(self, rows: slice, column: int, levels: Levels) -> Array:
         """Return the position of the level of each cell of a column, or raise any error."""
         return self._column(column).positions(self._moved(rows), levels)
 
-    def dtype(self, column: int) -> Any:
+    def dtype(self, column: int) -> object:
         """Return the type of a column."""
         return self._column(column).series.dtype
 
@@ -441,7 +444,7 @@ RawTable: TypeAlias = ArrayTable | FrameTable
 Table: TypeAlias = RawTable | EncodedRows
 
 
-def as_table(X: Any, names: tuple[str, ...] | None, n_columns: int) -> Table:
+def as_table(X: Frame, names: tuple[str, ...] | None, n_columns: int) -> Table:
     """Return ``X`` as a table after a check of its columns; a table is returned unchanged."""
     if isinstance(X, Table):
         return X
@@ -529,11 +532,7 @@ def read_numbers(
 
 
 def _read(
-    table: RawTable,
-    rows: slice,
-    columns: slice,
-    out: FloatArray,
-    ruled: NDArray[np.bool_] | None,
+    table: RawTable, rows: slice, columns: slice, out: FloatArray, ruled: NDArray[np.bool_] | None
 ) -> bool:
     missing = ruled is not None and bool(ruled.any())
     try:
@@ -551,7 +550,7 @@ def _read(
 
 def read_levels(
     table: RawTable, rows: slice, column: int, levels: Levels, label: Callable[[int], str]
-) -> NDArray[Any]:
+) -> Array:
     """Return the position of each cell's level, or raise an error that names the column."""
     dtype, declared = table.dtype(column), levels.kind
     found = kind_of_dtype(dtype)
@@ -566,7 +565,7 @@ def read_levels(
     raise fail(_label(table, column, label), rule, remedy=remedy)
 
 
-def read_target(y: Any, label: str) -> FloatArray:
+def read_target(y: object, label: str) -> FloatArray:
     """Return a new float array of the entries of ``y``, of shape (n,) or (n, 1)."""
     cells = as_column(y)
     out = np.empty((len(cells), 1))
@@ -576,7 +575,7 @@ def read_target(y: Any, label: str) -> FloatArray:
     return out[:, 0]
 
 
-def as_column(y: Any, name: str = "y") -> NDArray[Any]:
+def as_column(y: object, name: str = "y") -> Array:
     """Return an array-like of shape (n,) or (n, 1) as an array of shape (n,)."""
     cells = as_cells(y, name)
     if cells.ndim == 2 and cells.shape[1] == 1:
@@ -586,7 +585,7 @@ def as_column(y: Any, name: str = "y") -> NDArray[Any]:
     return cells
 
 
-def copy_reals(cells: NDArray[Any], out: NDArray[np.float64], missing: bool = False) -> None:
+def copy_reals(cells: Array, out: NDArray[np.float64], missing: bool = False) -> None:
     """Copy cells into ``out`` as floats; raise any error if one is not a real number.
 
     None is copied as NaN. With ``missing`` so are NA, NaT and empty texts.

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -20,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lu_factor, lu_solve
 from scipy.special import gammaln
 
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.ball import (
     LpBall,
     NormBall,
@@ -208,7 +207,7 @@ class MappedBall(BallImage):
         object.__setattr__(self, "matrix", matrix)
 
     @cached_property
-    def _factors(self) -> Any:
+    def _factors(self) -> tuple[FloatArray, Array]:
         return lu_factor(np.asarray(self.matrix))
 
     def gauge(self, v: ArrayLike) -> FloatArray:

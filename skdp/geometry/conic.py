@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,7 @@ from skdp.geometry.polytope import (
     null_direction,
     one_of_each_pair,
 )
-from skdp.geometry.programs import STEPS, TURN, ConeSet, load_cvxpy
+from skdp.geometry.programs import STEPS, TURN, ConeSet, Expression, load_cvxpy
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.ball import MOST_POINTS, as_points, sign_patterns
 from skdp.trusted.checks import check_numbers, fail
@@ -120,8 +120,8 @@ class Semidefinite:
 class Level:
     """The cell where a convex cvxpy expression of one variable is <= 0 in all its entries."""
 
-    variable: Any
-    expression: Any
+    variable: Expression
+    expression: Expression
 
     def gauge(self, v: FloatArray) -> FloatArray:
         """Return the gauge of v, (n, dim) to (n,)."""
@@ -146,7 +146,7 @@ class Level:
         return float(value) if math.isfinite(value) else 1e300
 
 
-def cells_of(variable: Any, constraints: Sequence[Any]) -> tuple[Cell, ...] | None:
+def cells_of(variable: Expression, constraints: Sequence[Expression]) -> tuple[Cell, ...] | None:
     """Return cells whose intersection is {variable : constraints}, or None.
 
     There are none if a constraint has other variables or is of an unknown kind.
@@ -166,7 +166,9 @@ def cells_of(variable: Any, constraints: Sequence[Any]) -> tuple[Cell, ...] | No
     return tuple(cells)
 
 
-def linear_rows(variable: Any, constraints: Sequence[Any]) -> tuple[FloatArray, FloatArray] | None:
+def linear_rows(
+    variable: Expression, constraints: Sequence[Expression]
+) -> tuple[FloatArray, FloatArray] | None:
     """Return A, b of {variable : constraints} = {v : A v <= b}, or None if there are none."""
     kinds = load_cvxpy().constraints
     rows = []
@@ -184,11 +186,11 @@ def linear_rows(variable: Any, constraints: Sequence[Any]) -> tuple[FloatArray, 
     return A, b
 
 
-def _tree(node: Any) -> list[Any]:
+def _tree(node: Expression) -> list[Expression]:
     return [node, *(leaf for arg in node.args for leaf in _tree(arg))]
 
 
-def _cell_of(variable: Any, constraint: Any) -> Cell | None:
+def _cell_of(variable: Expression, constraint: Expression) -> Cell | None:
     cp = load_cvxpy()
     kinds = cp.constraints
     if isinstance(constraint, kinds.Inequality):
@@ -206,7 +208,7 @@ def _cell_of(variable: Any, constraint: Any) -> Cell | None:
     return None
 
 
-def _inequality(variable: Any, lower: Any, upper: Any) -> Cell:
+def _inequality(variable: Expression, lower: Expression, upper: Expression) -> Cell:
     gap = lower - upper
     if gap.is_affine():
         constant, slope = _affine(variable, gap)
@@ -218,7 +220,7 @@ def _inequality(variable: Any, lower: Any, upper: Any) -> Cell:
     return _norm(variable, lower, upper) or Level(variable, gap)
 
 
-def _norm(variable: Any, lower: Any, upper: Any) -> Cell | None:
+def _norm(variable: Expression, lower: Expression, upper: Expression) -> Cell | None:
     """Recognise a norm of an affine expression, or its square, below a bound."""
     cp = load_cvxpy()
     if not lower.args or not lower.args[0].is_affine() or not upper.is_affine():
@@ -238,7 +240,7 @@ def _norm(variable: Any, lower: Any, upper: Any) -> Cell | None:
     return _even_norm(lower, name, slope, float(np.max(upper.value)))
 
 
-def _even_norm(lower: Any, name: str, matrix: FloatArray, top: float) -> Cell | None:
+def _even_norm(lower: Expression, name: str, matrix: FloatArray, top: float) -> Cell | None:
     """Return the cell of |matrix v| <= top for a norm or a square of one, if it is known."""
     if name == "norm_inf" and lower.axis is None:
         return HalfSpaces(np.concatenate([matrix, -matrix]) / top)
@@ -257,7 +259,7 @@ def _even_norm(lower: Any, name: str, matrix: FloatArray, top: float) -> Cell | 
     return None
 
 
-def _below(variable: Any, body: Any, height: Any) -> SecondOrder:
+def _below(variable: Expression, body: Expression, height: Expression) -> SecondOrder:
     """Return the cell where |body|_2 <= height, both affine."""
     (tall,), (slope,) = _affine(variable, height)
     centre, matrix = _affine(variable, body)
@@ -266,7 +268,7 @@ def _below(variable: Any, body: Any, height: Any) -> SecondOrder:
     return SecondOrder(float(tall), slope, centre, matrix)
 
 
-def _semidefinite(variable: Any, expression: Any) -> Cell:
+def _semidefinite(variable: Expression, expression: Expression) -> Cell:
     constant, slope = _affine(variable, expression)
     order = expression.shape[0]
     matrix = constant.reshape(order, order)
@@ -280,14 +282,14 @@ def _semidefinite(variable: Any, expression: Any) -> Cell:
     return Semidefinite(np.array([solve_triangular(root, part.T, lower=True) for part in half]))
 
 
-def _affine(variable: Any, expression: Any) -> tuple[FloatArray, FloatArray]:
+def _affine(variable: Expression, expression: Expression) -> tuple[FloatArray, FloatArray]:
     """Return the constant, (m,), and slope, (m, dim), of an affine expression's entries."""
     points = np.vstack([np.zeros(variable.size), np.eye(variable.size)])
     values = np.array([np.ravel(_value(variable, expression, v)) for v in points], dtype=float)
     return values[0], (values[1:] - values[0]).T
 
 
-def _value(variable: Any, expression: Any, v: FloatArray) -> Any:
+def _value(variable: Expression, expression: Expression, v: FloatArray) -> FloatArray | float:
     """Return an expression's value where the variable is v."""
     STEPS.count += 1
     with TURN:
@@ -377,7 +379,7 @@ class ConeBody:
         return size * bound
 
 
-def cone_body(variable: Any, constraints: Sequence[Any]) -> ConeBody:
+def cone_body(variable: Expression, constraints: Sequence[Expression]) -> ConeBody:
     """Return the body {variable : constraints}, or raise if it is not a norm ball."""
     cone_set = compiled(variable, constraints)
     scale = np.abs(check_body(cone_set)).max(axis=0)
@@ -392,14 +394,14 @@ def cone_body(variable: Any, constraints: Sequence[Any]) -> ConeBody:
     return ConeBody(cone_set, cells_of(variable, constraints))
 
 
-def difference_body(variable: Any, constraints: Sequence[Any]) -> ConeBody:
+def difference_body(variable: Expression, constraints: Sequence[Expression]) -> ConeBody:
     """Return the body {a - b : a, b in {variable : constraints}}."""
     cone_set = compiled(variable, constraints)
     check_body(cone_set)
     return ConeBody(cone_set.minus(), even=True)
 
 
-def compiled(variable: Any, constraints: Sequence[Any]) -> ConeSet:
+def compiled(variable: Expression, constraints: Sequence[Expression]) -> ConeSet:
     """Check the form of a set given by cvxpy objects, and compile it."""
     cp = load_cvxpy()
     if not isinstance(variable, cp.Variable) or variable.ndim > 1:
@@ -520,7 +522,7 @@ def differences_of(points: FloatArray) -> FloatArray:
 
 
 def facet_directions(
-    variable: Any, constraints: Sequence[Any], differences: bool
+    variable: Expression, constraints: Sequence[Expression], differences: bool
 ) -> FloatArray | None:
     """Return the normals of the hull of differences of a small polytope, or of it and its negative.
 
@@ -537,7 +539,7 @@ def facet_directions(
     return normals if len(normals) <= _MOST_DIRECTIONS else None
 
 
-def _corners(variable: Any, constraints: Sequence[Any]) -> FloatArray | None:
+def _corners(variable: Expression, constraints: Sequence[Expression]) -> FloatArray | None:
     rows = linear_rows(variable, constraints)
     if rows is None or len(rows[1]) > 2 * MOST_PAIRS.get(variable.size, 0) or variable.size < 2:
         return None
@@ -545,7 +547,7 @@ def _corners(variable: Any, constraints: Sequence[Any]) -> FloatArray | None:
     # The centre of the greatest Euclidean ball inside.
     aim = np.append(np.zeros(A.shape[1]), -1.0)
     widths = np.linalg.norm(A, axis=1)
-    found: Any = linprog(aim, np.column_stack([A, widths]), b, bounds=(None, None))
+    found = linprog(aim, np.column_stack([A, widths]), b, bounds=(None, None))
     if found.x is None or not found.x[-1] > CLOSE * np.abs(found.x).max():
         return None
     try:

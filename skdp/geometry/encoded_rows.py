@@ -70,7 +70,7 @@ class EncodedDomain(Protocol):
         """Number of encoded columns."""
 
     @property
-    def number_index(self) -> Any:
+    def number_index(self) -> ArrayLike:
         """Positions of the columns of numbers, each in [-1, 1]."""
 
     @property
@@ -404,7 +404,7 @@ def columns_of(domain: EncodedDomain) -> tuple[tuple[int, ...], list[tuple[int, 
     """Return the encoded columns of the numbers, and of each block that has any."""
     columns = np.arange(domain.n_encoded)
 
-    def chosen(where: Any) -> tuple[int, ...]:
+    def chosen(where: object) -> tuple[int, ...]:
         # An empty tuple of positions would become an array of floats.
         picked = where if isinstance(where, slice) else np.asarray(where, dtype=np.intp)
         return tuple(columns[picked].tolist())

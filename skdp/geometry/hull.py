@@ -131,7 +131,7 @@ class Hull:
         return _polytope(_computed(SymmetricPolytope.of_normals, normals) or Facets(normals))
 
     @classmethod
-    def from_constraints(cls, variable: Any, constraints: Sequence[Any]) -> Hull:
+    def from_constraints(cls, variable: object, constraints: Sequence[object]) -> Hull:
         """Return the ball {variable : constraints}, which must be bounded and symmetric.
 
         Parameters

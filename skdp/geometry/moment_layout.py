@@ -6,19 +6,19 @@ import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations_with_replacement, product
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp._search import halved
 from skdp.geometry.encoded_rows import EncodedDomain, columns_of
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.ball import as_points
 from skdp.trusted.checks import check_choice, check_count, fail
 
 IntArray = NDArray[np.intp]
-_Frozen = TypeVar("_Frozen", bound=NDArray[Any])
+_Frozen = TypeVar("_Frozen", bound=Array)
 NEIGHBORS = ("replace_one", "add_remove")
 # The bound is raised by more than the rounding of sums.
 ROUND_UP = 1 + 1e-12

@@ -11,15 +11,17 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import block_diag, csc_array
+from scipy.sparse import block_diag, csc_array, csr_array
 
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import fail
 
+Rows = TypeVar("Rows", Array, csr_array)
+Expression: TypeAlias = Any  # a variable, constraint or problem of cvxpy, which has no types
 # Order of trial; solvers that are not installed are skipped.
 _CONE_SOLVERS = ("CLARABEL", "SCS", "MOSEK", "ECOS", "CVXOPT")
 _LINEAR_METHODS: tuple[Any, ...] = ("highs", "highs-ds", "highs-ipm")
@@ -48,7 +50,7 @@ def load_cvxpy() -> Any:
     return cvxpy
 
 
-def solve(problem: Any, what: str) -> str:
+def solve(problem: Expression, what: str) -> str:
     """Solve a cvxpy problem with the first solver that succeeds; return its status."""
     STEPS.count += 1
     for name in _installed():
@@ -99,7 +101,7 @@ class Cones:
     second: tuple[int, ...]
     matrix: tuple[int, ...]
 
-    def cut(self, rows: Any) -> tuple[Any, Any, list[Any], list[Any]]:
+    def cut(self, rows: Rows) -> tuple[Rows, Rows, list[Rows], list[Rows]]:
         """Cut an array along its first axis into the parts of the cones."""
         sizes = [self.zero, self.nonneg, *self.second, *(k * (k + 1) // 2 for k in self.matrix)]
         ends = np.cumsum(sizes)
@@ -127,11 +129,11 @@ class ConeSet:
     b: FloatArray
     cones: Cones
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.C, self.A, self.b, self.cones)
 
     @classmethod
-    def compiled(cls, variable: Any, constraints: Sequence[Any]) -> ConeSet:
+    def compiled(cls, variable: Expression, constraints: Sequence[Expression]) -> ConeSet:
         """Compile {variable : constraints}, which must be a valid convex set."""
         cp = load_cvxpy()
         flat = cp.reshape(variable, (variable.size,), order="F")
@@ -156,7 +158,7 @@ class ConeSet:
     def minus(self) -> ConeSet:
         """Return the set of differences {u - v : u, v in the set}."""
         # Two copies of the rows with separate variables, cone by cone.
-        picks: list[Any] = []
+        picks: list[Array] = []
         for part in self.cones.cut(np.arange(len(self.b))):
             for rows in part if isinstance(part, list) else [part]:
                 picks += [rows, rows + len(self.b)]
@@ -177,7 +179,7 @@ class ConeSet:
         return int(self.C.shape[0])
 
     @cached_property
-    def _farthest(self) -> tuple[Any, ...]:
+    def _farthest(self) -> tuple[Expression, ...]:
         """Parts of the program for the farthest point in a direction q of x."""
         cp = load_cvxpy()
         x, q = cp.Variable(self.A.shape[1]), cp.Parameter(self.A.shape[1])
@@ -185,13 +187,13 @@ class ConeSet:
         return cp.Problem(cp.Minimize(-q @ x), constraints), x, q, constraints
 
     @cached_property
-    def _ray(self) -> tuple[Any, ...]:
+    def _ray(self) -> tuple[Expression, ...]:
         """Parts of the program for the farthest point along a ray."""
         cp = load_cvxpy()
         x, s, v = cp.Variable(self.A.shape[1]), cp.Variable(), cp.Parameter(self.dim)
         return cp.Problem(cp.Maximize(s), [self.C @ x == s * v, *self._within(x)]), s, v
 
-    def _within(self, x: Any) -> Iterator[Any]:
+    def _within(self, x: Expression) -> Iterator[Expression]:
         """Yield the constraints that b - A x is in the cones."""
         cp = load_cvxpy()
         for kind, A, b in self._rows:
@@ -207,7 +209,7 @@ class ConeSet:
                 yield cp.reshape(_unpack(order) @ slack, (order, order), order="F") >> 0
 
     @cached_property
-    def _rows(self) -> list[tuple[str, Any, FloatArray]]:
+    def _rows(self) -> list[tuple[str, csr_array, Array]]:
         A, b = self.cones.cut(self.A.tocsr()), self.cones.cut(self.b)
         kinds = [("zero", A[0], b[0]), ("nonneg", A[1], b[1])]
         kinds += [("second", rows, right) for rows, right in zip(A[2], b[2], strict=True)]
@@ -294,7 +296,7 @@ def _unpack(order: int) -> csc_array:
     return csc_array(full)
 
 
-def _dual_point(kind: str, constraint: Any) -> FloatArray:
+def _dual_point(kind: str, constraint: Expression) -> FloatArray:
     """Return the dual value of a constraint, projected into the dual cone."""
     if kind == "zero":
         return np.atleast_1d(np.asarray(constraint.dual_value, dtype=float))

@@ -12,14 +12,16 @@ from scipy.special import ndtri
 
 from skdp.inspection._drawing import COLORS, Display
 from skdp.model_selection.curve import EpsilonCurve, epsilon_curve
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import check_choice, check_count, check_interval, fail
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import LineCollection, PolyCollection
     from matplotlib.lines import Line2D
+    from sklearn.base import BaseEstimator
 
+    from skdp.domain import Domain
     from skdp.linear_model import Inference
 
 
@@ -80,10 +82,10 @@ class CoefficientDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         *,
         names: Sequence[str] | None = None,
-        label: Any = None,
+        label: object = None,
         unit: str = "column",
         level: float = 0.95,
         most: int | None = None,
@@ -161,7 +163,7 @@ class CoefficientDisplay(Display):
         ax.set(xlabel=label, ylim=(len(places) - 0.4, -0.6))
         return self
 
-    def _bands(self, ax: Axes, places: NDArray[np.intp]) -> Any:
+    def _bands(self, ax: Axes, places: NDArray[np.intp]) -> LineCollection | None:
         """Draw the bands, or return None if there are none."""
         if self.intervals is not None:
             low, high = self.intervals.T
@@ -178,7 +180,7 @@ class CoefficientDisplay(Display):
         return drawn
 
 
-def _draw_unbounded(ax: Axes, bands: Any, places: NDArray[np.intp], ends: FloatArray) -> None:
+def _draw_unbounded(ax: Axes, bands: LineCollection, places: Array, ends: FloatArray) -> None:
     """Draw bands to the edges of the axes, which points and finite ends give."""
     edges = ax.get_xlim()
     ax.set_xlim(edges)
@@ -197,7 +199,7 @@ def words_of(level: float, is_interval: bool) -> str:
 
 
 def combined(
-    model: Any, inference: Inference, label: Any, rows: FloatArray, level: float
+    model: BaseEstimator, inference: Inference, label: object, rows: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return combinations of the slopes of a model's inference, and their intervals.
 
@@ -210,7 +212,7 @@ def combined(
     return inference.combine(np.hstack([before, sign * rows]), level=level)
 
 
-def last_step(estimator: Any) -> Any:
+def last_step(estimator: BaseEstimator) -> BaseEstimator:
     """Return the fitted model, which is the last step of a Pipeline."""
     steps = getattr(estimator, "steps", None)
     model = steps[-1][1] if steps else estimator
@@ -219,7 +221,7 @@ def last_step(estimator: Any) -> Any:
     return model
 
 
-def domain_of(model: Any) -> Any:
+def domain_of(model: BaseEstimator) -> Domain | None:
     """Return the domain of a model's coefficients, or None; ``domain_`` if curves were chosen."""
     if getattr(model, "domain", None) is None:
         return None
@@ -227,7 +229,7 @@ def domain_of(model: Any) -> Any:
     return getattr(model, "domain", None) if domain is None else domain
 
 
-def coefficients_of(model: Any, label: Any) -> FloatArray:
+def coefficients_of(model: BaseEstimator, label: object) -> FloatArray:
     """Return the coefficients of one label, or the only ones.
 
     With two labels those of the first are those of the second, with the other sign.
@@ -236,7 +238,7 @@ def coefficients_of(model: Any, label: Any) -> FloatArray:
     return np.asarray(sign * np.atleast_2d(model.coef_)[row], dtype=float)
 
 
-def deviations_of(model: Any, label: Any) -> FloatArray | None:
+def deviations_of(model: BaseEstimator, label: object) -> FloatArray | None:
     """Return the standard deviations of these coefficients, or None if they are unknown."""
     deviations = getattr(model, "coef_std_", None)
     if deviations is None:
@@ -244,7 +246,7 @@ def deviations_of(model: Any, label: Any) -> FloatArray | None:
     return np.asarray(np.atleast_2d(deviations)[_row_of(model, label)[0]], dtype=float)
 
 
-def correlations_of(model: Any, label: Any) -> FloatArray | None:
+def correlations_of(model: BaseEstimator, label: object) -> FloatArray | None:
     """Return the correlations of these coefficients, or None if they are unknown."""
     correlations = getattr(model, "coef_corr_", None)
     if correlations is None:
@@ -253,7 +255,7 @@ def correlations_of(model: Any, label: Any) -> FloatArray | None:
     return np.asarray(np.reshape(correlations, (-1, size, size))[_row_of(model, label)[0]])
 
 
-def _row_of(model: Any, label: Any) -> tuple[int, int]:
+def _row_of(model: BaseEstimator, label: object) -> tuple[int, int]:
     """Return the row of the coefficients of a label, and their sign."""
     n_rows = len(np.atleast_2d(model.coef_))
     labels = np.asarray(getattr(model, "classes_", [])).tolist()
@@ -265,7 +267,7 @@ def _row_of(model: Any, label: Any) -> tuple[int, int]:
     return (0, 1 if place else -1) if n_rows == 1 else (place, 1)
 
 
-def _names(model: Any, names: Sequence[str] | None, count: int) -> list[str]:
+def _names(model: BaseEstimator, names: Sequence[str] | None, count: int) -> list[str]:
     """Return a name for each coefficient."""
     if names is None:
         domain = domain_of(model)
@@ -276,12 +278,12 @@ def _names(model: Any, names: Sequence[str] | None, count: int) -> list[str]:
     return [str(name) for name in names]
 
 
-def _ranges(model: Any, count: int) -> FloatArray:
+def _ranges(model: BaseEstimator, count: int) -> FloatArray:
     """Return the length of the range of each encoded column: 1 for an indicator."""
     domain = domain_of(model)
     if domain is None:
         return np.full(count, 2.0)  # without a domain columns are clipped to [-1, 1]
-    if domain.is_ball:
+    if domain.radius is not None:
         return np.full(count, 2.0 * domain.radius)
     ranges = np.ones(count)
     # A slope of 1 over the encoded column is 1 / half the range in the user's own units.
@@ -337,10 +339,10 @@ class EpsilonCurveDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        epsilons: Any,
+        estimator: BaseEstimator,
+        X: object,
+        y: object,
+        epsilons: Sequence[float],
         *,
         ax: Axes | None = None,
         label: str | None = None,

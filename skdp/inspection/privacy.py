@@ -256,7 +256,7 @@ class PrivacyProfileDisplay(Display):
     @classmethod
     def from_guarantee(
         cls,
-        guarantee: Any,
+        guarantee: object,
         labels: Sequence[str] | None = None,
         kind: Kind = "profile",
         ax: Axes | None = None,
@@ -305,7 +305,7 @@ class PrivacyProfileDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, label: str | None = None, **options: Any
+        cls, estimator: object, *, label: str | None = None, **options: Any
     ) -> PrivacyProfileDisplay:
         """Draw the guarantee of a fitted estimator.
 
@@ -370,7 +370,7 @@ class PrivacyProfileDisplay(Display):
             ax.plot(epsilon, delta, "o" if delta > 0 else "v", label=label, **looks, **where)
 
 
-def _guarantees(given: Any, labels: Sequence[str] | None) -> tuple[list[Guarantee], list[str]]:
+def _guarantees(given: object, labels: Sequence[str] | None) -> tuple[list[Guarantee], list[str]]:
     """Return the guarantees and their labels."""
     if isinstance(given, Mapping):
         given, labels = list(given.values()), list(given) if labels is None else labels
@@ -388,7 +388,7 @@ def _guarantees(given: Any, labels: Sequence[str] | None) -> tuple[list[Guarante
     return found, [name if one.holds else f"{name} (void)" for name, one in pairs]
 
 
-def _guarantee_of(thing: Any) -> Guarantee:
+def _guarantee_of(thing: object) -> Guarantee:
     """Return a guarantee, or the guarantee of noise or of a fitted estimator."""
     found = thing
     if not isinstance(thing, Guarantee):

@@ -13,6 +13,7 @@ from shlex import quote
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from skdp.domain import Domain
 from skdp.inspection.shapes import Shape, shapes_of
@@ -185,7 +186,7 @@ def _numbers(ends: Sequence[float]) -> str:
     return f"{low:g} to {high:g}"
 
 
-def _model(model: Any) -> Iterator[str]:
+def _model(model: BaseEstimator) -> Iterator[str]:
     """Yield a table of coefficients, or the curves."""
     if _has_curves(model):
         yield (
@@ -202,12 +203,12 @@ def _model(model: Any) -> Iterator[str]:
         )
 
 
-def _has_curves(model: Any) -> bool:
+def _has_curves(model: BaseEstimator) -> bool:
     """Return whether a column has a curve."""
     return any(table is not None for table in model._design.domain.block_tables)
 
 
-def _coefficients(model: Any) -> str:
+def _coefficients(model: BaseEstimator) -> str:
     """Return the table of coefficients in the user's units, with a column for each model."""
     coef = np.atleast_2d(model.coef_)
     intercept = np.atleast_1d(model.intercept_)
@@ -221,7 +222,7 @@ def _coefficients(model: Any) -> str:
     return _table(("column", *head), rows, numbers=range(1, 1 + len(head)))
 
 
-def _curves(model: Any) -> Iterator[str]:
+def _curves(model: BaseEstimator) -> Iterator[str]:
     """Yield a figure for each curve and a table for each column of levels."""
     shapes, unit = shapes_of(model)
     shown = [own for own in shapes if not own.is_surface]
@@ -259,7 +260,7 @@ def _curve(shape: Shape, low: float, high: float) -> str:
     def y(effect: Any) -> Any:
         return top + height * (high - np.clip(effect, low, high)) / (high - low)
 
-    def path(xs: Any, ys: Any) -> str:
+    def path(xs: Iterable[float], ys: Iterable[float]) -> str:
         return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(xs, ys, strict=True))
 
     marks = []

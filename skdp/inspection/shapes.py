@@ -24,11 +24,12 @@ from skdp.inspection.models import (
     last_step,
     words_of,
 )
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import check_count, check_interval, fail, optional_module
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from sklearn.base import BaseEstimator
 
     from skdp.linear_model import Inference
 
@@ -38,6 +39,7 @@ MOST_NAMES, WIDEST, LONGEST_NAME = 30, 24, 18
 # Room beyond the finite ends of bands if some are infinite, as a part of their range.
 ROOM = 0.1
 Edges = tuple[float, float]
+Values = FloatArray | list[object]  # numbers or levels
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +70,7 @@ class Shape:
     effects: FloatArray
     is_curve: bool
     deviations: FloatArray | None = None
-    label: Any = None
+    label: object = None
     interval: FloatArray | None = None
 
     @property
@@ -133,7 +135,7 @@ class ShapeDisplay(Display):
     ['hour', 'sky']
     """
 
-    axes_: NDArray[Any]
+    axes_: Array
 
     def __init__(self, shapes: Sequence[Shape], *, unit: str = "", level: float = 0.95) -> None:
         self.shapes = shapes
@@ -143,10 +145,10 @@ class ShapeDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         *,
         columns: Sequence[str] | None = None,
-        label: Any = None,
+        label: object = None,
         level: float = 0.95,
         n_cols: int = 3,
         inference: Inference | None = None,
@@ -194,7 +196,7 @@ class ShapeDisplay(Display):
             This display.
         """
         plt = optional_module("matplotlib.pyplot", "to draw", "plot")
-        panels: dict[Any, list[Shape]] = {}
+        panels: dict[object, list[Shape]] = {}
         # Heat maps come last: the first panels of the rows have the numbers of the shared axis.
         for shape in sorted(self.shapes, key=lambda shape: shape.is_surface):
             key = (shape.name, shape.label) if shape.is_surface else shape.name
@@ -242,9 +244,9 @@ class ShapeDisplay(Display):
 
 
 def shapes_of(
-    estimator: Any,
+    estimator: BaseEstimator,
     columns: Sequence[str] | None = None,
-    label: Any = None,
+    label: object = None,
     level: float = 0.95,
     inference: Inference | None = None,
 ) -> tuple[list[Shape], str]:
@@ -280,7 +282,7 @@ class _Term:
     own: slice
     is_curve: bool
 
-    def shape(self, model: Any, label: Any, level: float, inference: Inference | None) -> Shape:
+    def shape(self, model: Any, label: object, level: float, inference: Inference | None) -> Shape:
         """Return the effects of the column in a model; deviations may be upper bounds on them."""
         coef = coefficients_of(model, label)
         effects = self.rows @ coef[self.own]
@@ -306,7 +308,7 @@ class _Term:
         return Shape(self.name, self.values, effects, self.is_curve, spread, label)
 
 
-def _raw_domain(estimator: Any, domain: Any) -> tuple[Domain, bool]:
+def _raw_domain(estimator: BaseEstimator, domain: object) -> tuple[Domain, bool]:
     """Return the domain in the user's units, and whether that of the model is the encoded one."""
     for _, step in getattr(estimator, "steps", [])[:-1]:
         raw = getattr(step, "domain", None)
@@ -321,7 +323,7 @@ def _raw_domain(estimator: Any, domain: Any) -> tuple[Domain, bool]:
     return domain, False
 
 
-def _terms(estimator: Any, model: Any) -> list[_Term]:
+def _terms(estimator: BaseEstimator, model: BaseEstimator) -> list[_Term]:
     """Return the term of each column."""
     domain, is_encoded = _raw_domain(estimator, domain_of(model))
     names = domain._labels
@@ -344,7 +346,7 @@ def _terms(estimator: Any, model: Any) -> list[_Term]:
     return found
 
 
-def _rows_of(column: Column, bounds: Sequence[float] | None) -> tuple[Any, FloatArray]:
+def _rows_of(column: Column, bounds: Sequence[float] | None) -> tuple[Values, FloatArray]:
     """Return the values of a column, and their encoded values less the mean."""
     if isinstance(column, Levels):
         levels = [*column.levels, *["missing"] * (column.missing is not None)]
@@ -367,7 +369,7 @@ def _rows_of(column: Column, bounds: Sequence[float] | None) -> tuple[Any, Float
     return np.append(values, [np.nan] * len(missing)), np.vstack([rows, missing]) - mean
 
 
-def _rows_of_pair(kind: Interaction) -> tuple[tuple[Any, Any], FloatArray]:
+def _rows_of_pair(kind: Interaction) -> tuple[tuple[Values, Values], FloatArray]:
     """Return the values of two columns, and the encoded values of all pairs, less their mean.
 
     Missing cells of numbers are left out.
@@ -379,7 +381,7 @@ def _rows_of_pair(kind: Interaction) -> tuple[tuple[Any, Any], FloatArray]:
     return (first, second), rows - np.outer(_weights(first), _weights(second)).ravel() @ rows
 
 
-def _axis(column: Any, values: Any) -> tuple[Any, NDArray[np.intp]]:
+def _axis(column: object, values: Values) -> tuple[Values, NDArray[np.intp]]:
     """Return the values to draw, and the position of each."""
     places = np.arange(len(values))
     if isinstance(column, Spline) and column.degree == 0:  # both ends of each step
@@ -387,7 +389,7 @@ def _axis(column: Any, values: Any) -> tuple[Any, NDArray[np.intp]]:
     return values, places
 
 
-def _weights(values: Any) -> FloatArray:
+def _weights(values: Values) -> FloatArray:
     return np.full(len(values), 1 / len(values)) if isinstance(values, list) else _lengths(values)
 
 
@@ -457,7 +459,7 @@ def _draw_curve(ax: Axes, shape: Shape, band: FloatArray | None, k: int, n: int)
             ax.legend(fontsize="small", handlelength=1)
 
 
-def _draw_errors(ax: Axes, places: FloatArray, band: FloatArray | None, color: Any) -> None:
+def _draw_errors(ax: Axes, places: FloatArray, band: FloatArray | None, color: str) -> None:
     """Draw vertical lines from the lower to the upper ends, which need not hold the effect."""
     if band is not None:
         low, high = band
@@ -478,7 +480,7 @@ def _name_levels(ax: Axes, names: list[str]) -> None:
         ax.tick_params("x", rotation=90, labelsize="x-small")
 
 
-def _draw_surface(ax: Axes, title: str, values: dict[str, Any], effects: FloatArray) -> None:
+def _draw_surface(ax: Axes, title: str, values: dict[str, Values], effects: FloatArray) -> None:
     """Draw a heat map in the place of a panel, whose axes may be shared with others."""
     ax.set_axis_off()
     inner, bar = ax.inset_axes((0, 0, 0.86, 1)), ax.inset_axes((0.9, 0, 0.05, 1))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from operator import attrgetter
-from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 from numpy.random import Generator
@@ -25,7 +25,8 @@ from skdp.trusted.noise import variances
 from skdp.trusted.randomness import RandomStateLike
 from skdp.trusted.statement import Statement
 
-GAUSSIANS: dict[str, Any] = {"gaussian": IsotropicGaussian, "elliptic": EllipticGaussian}
+_Maker: TypeAlias = "Callable[..., Mechanism[Noise]]"
+GAUSSIANS: dict[str, _Maker] = {"gaussian": IsotropicGaussian, "elliptic": EllipticGaussian}
 # Independent noise of one law in each coordinate, with a shape of least variance.
 LAWS = ("laplace", "logistic", "subbotin", "flipped_huber", "truncated_laplace", "offset_gaussian")
 CHOICES = (*NAMES, "elliptic_l2", *GAUSSIANS, *LAWS)
@@ -38,12 +39,12 @@ _ONLY_NAMED = {"subbotin", "truncated_laplace", "laplace"}
 CANDIDATES = (*NAMES, "elliptic_l2", *GAUSSIANS, *(law for law in LAWS if law not in _ONLY_NAMED))
 # Relative gains below this are ignored: the first candidate so near the best is taken.
 TIE = 1e-3
-_WEIGHTED: dict[str, Any] = {"elliptic": EllipticGaussian, "elliptic_l2": EllipticKNorm}
+_WEIGHTED: dict[str, _Maker] = {"elliptic": EllipticGaussian, "elliptic_l2": EllipticKNorm}
 # The consequence of noise with a bounded support.
 _REVEALS = {"truncated_laplace": "with probability up to delta it gives the record away"}
 
 
-def named(name: str) -> Any:
+def named(name: str) -> Mechanism[Noise]:
     """Return the mechanism with a name of `CHOICES`."""
     if name in LAWS:
         return Independent(name)
@@ -142,7 +143,7 @@ class Auto:
     """
 
     weights: ArrayLike | None = None
-    candidates: Sequence[Any] | Mapping[str, Any] | None = None
+    candidates: Sequence[object] | Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
         # Elliptic noise checks the same weights, and copies them.
@@ -185,7 +186,7 @@ class Auto:
             given = quick_candidates(ball, epsilon, delta)
         if not isinstance(given, Mapping):
             names = [c if isinstance(c, str) else type(c).__name__ for c in given]
-            items: Any = zip(names, given, strict=True)
+            items: Iterable[tuple[str, object]] = zip(names, given, strict=True)
         else:
             items = given.items()
         found = []
@@ -246,12 +247,12 @@ def first_of_least(errors: ArrayLike) -> Any:
     return np.argmax(errors <= errors.min(axis=0) * (1 + TIE), axis=0)
 
 
-def _checked(candidates: Any) -> Any:
+def _checked(candidates: object) -> tuple[object, ...] | dict[str, object]:
     """Return the candidates as a tuple, or a copy of a mapping; each must be a mechanism."""
     if isinstance(candidates, str) or not isinstance(candidates, Mapping | Sequence):
         rule = "be a sequence of mechanisms, or a mapping from names to mechanisms"
         raise fail("candidates", rule, candidates, 'Write candidates=["l2", "gaussian"], say.')
-    kept: Any = dict(candidates) if isinstance(candidates, Mapping) else tuple(candidates)
+    kept = dict(candidates) if isinstance(candidates, Mapping) else tuple(candidates)
     if not kept:
         raise fail("candidates", "hold at least one mechanism")
     for candidate in kept.values() if isinstance(kept, dict) else kept:
@@ -297,7 +298,7 @@ def calibrate(
 
 
 def calibrate(
-    mechanism: Any, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
+    mechanism: object, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
 ) -> Any:
     """Return the noise of a mechanism that makes a release (epsilon, delta)-private.
 
@@ -337,7 +338,7 @@ def calibrate(
     return made if is_whole else _with(made, assumptions=(*known, *named_))
 
 
-def mechanism_of(mechanism: Any) -> Any:
+def mechanism_of(mechanism: object) -> Mechanism[Noise]:
     """Return the object with ``calibrate`` that a name or a ball stands for."""
     remedy = "Or give a norm ball, or an object with calibrate(sensitivity, *, epsilon, delta)."
     remedy += " A law is given as Independent(law)."
@@ -348,11 +349,11 @@ def mechanism_of(mechanism: Any) -> Any:
         mechanism = KNorm(mechanism)
     if isinstance(mechanism, type) or not callable(getattr(mechanism, "calibrate", None)):
         raise fail("mechanism", f"be one of {sorted(_NAMES)}", mechanism, remedy)
-    return mechanism
+    return cast("Mechanism[Noise]", mechanism)
 
 
 def check_noise(
-    mechanism: Any, noise: Any, neighbors: str, dim: int, epsilon: float, delta: float
+    mechanism: object, noise: Any, neighbors: str, dim: int, epsilon: float, delta: float
 ) -> None:
     """Raise unless noise has its members, and a guarantee within epsilon and delta."""
     members = ("guarantee", "rvs", "covariance")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,6 +41,7 @@ from skdp.noise.independent import (
     length_of,
     worst_shift,
 )
+from skdp.noise.law import Law
 from skdp.privacy.guarantee import certified, guarantee_of
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.ball import ask
@@ -96,7 +97,7 @@ class Independent:
     array([[1.7038]])
     """
 
-    law: Any
+    law: str | Law
     proportions: ArrayLike | None = None
 
     def __post_init__(self) -> None:
@@ -134,7 +135,7 @@ class Independent:
 
     def _best(
         self, sensitivity: Sensitivity, epsilon: float, delta: float
-    ) -> tuple[Any, FloatArray, WorstShift]:
+    ) -> tuple[Law, FloatArray, WorstShift]:
         """Return law, proportions and worst shift of least total variance."""
         choices = _promising([(p, worst_shift(sensitivity, p)) for p in self._choices(sensitivity)])
         proportions, worst = choices[0]
@@ -185,7 +186,7 @@ SHARE = 0.5
 
 
 def calibrate_releases(
-    mechanism: Any,
+    mechanism: str | Law | Independent,
     shifts: Sequence[tuple[float, int]],
     *,
     neighbors: str,
@@ -251,12 +252,12 @@ def calibrate_releases(
         check_choice("mechanism", mechanism, MECHANISMS, "Or give a law, as Laplace().")
     else:
         check_law(mechanism, "mechanism")
-    return _calibrated(mechanism, releases, epsilon, delta, choices)
+    return _calibrated(cast("str | Law", mechanism), releases, epsilon, delta, choices)
 
 
 @remembered(maxsize=256)
 def _calibrated(
-    mechanism: Any,
+    mechanism: str | Law,
     releases: Releases,
     epsilon: float,
     delta: float,
@@ -274,7 +275,7 @@ def _calibrated(
             if not rest > 0:
                 raise fail("choices", f"cost less than epsilon = {epsilon:g}", count * width)
 
-    def scale_of(law: Any) -> float:
+    def scale_of(law: Law) -> float:
         if beside and delta > 0:
             return composed_scale(law, few, epsilon, spendable(delta), beside)
         return worst_scale(law, worst, rest, spendable(delta))

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -22,7 +22,7 @@ from skdp._search import last_passing
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.knorm import shift_in_any_norm
 from skdp.noise.independent import Shift, WorstShift, greatest_slope, length_of, losses_of
-from skdp.noise.law import Law
+from skdp.noise.law import EvenLaw, Law, ScaleLaw
 from skdp.noise.laws import (
     FlippedHuber,
     Gaussian,
@@ -48,10 +48,10 @@ _SHARP = 1e-5
 _COARSE, _COARSE_GAP = 1e-3, 1e-3
 
 # Laws without a shape parameter.
-PLAIN: dict[str, Any] = {"laplace": Laplace(), "gaussian": Gaussian(), "logistic": Logistic()}
+PLAIN: dict[str, EvenLaw] = {"laplace": Laplace(), "gaussian": Gaussian(), "logistic": Logistic()}
 # Laws of one shape parameter, from its log, and the range of the log. At either end a family is
 # within 1e-3 of its limit. Subbotin's law at r = 1 is Laplace's.
-FAMILIES: dict[str, tuple[Callable[[float], Any], float, float]] = {
+FAMILIES: dict[str, tuple[Callable[[float], EvenLaw], float, float]] = {
     "flipped_huber": (lambda t: FlippedHuber(math.exp(t), 1.0), -8.0, 6.0),
     "subbotin": (lambda t: Subbotin(1 + (math.exp(t) if t > -9 else 0)), -9.0, 6.0),
     "truncated_laplace": (lambda t: TruncatedLaplace(math.exp(t), 1.0), -8.0, 7.5),
@@ -64,7 +64,7 @@ _GRID, _FINE_GRID = 15, 45
 _REMEDY = "Give 1e-6, say, or take noise whose loss is bounded, such as Laplace or Logistic."
 
 
-def check_law(law: Any, name: str = "law") -> None:
+def check_law(law: object, name: str = "law") -> None:
     """Raise ValueError unless an object is a law, and one of others passes its checks."""
     if isinstance(law, type) or not isinstance(law, Law):
         remedy = "Give a law of skdp.noise, or an object with logpdf, logsf, isf, rvs, var, scaled."
@@ -75,7 +75,7 @@ def check_law(law: Any, name: str = "law") -> None:
     check_at_first_use(law, "law")
 
 
-def scaled(law: Any, s: float) -> Any:
+def scaled(law: Law, s: float) -> Law:
     """Return the law of s X; that of another package is checked at this scale."""
     wide = law.scaled(s)
     if not is_ours(law):
@@ -89,7 +89,7 @@ def scaled(law: Any, s: float) -> Any:
 # One coordinate
 
 
-def least_scale(law: Any, shift: float, *, epsilon: float, delta: float = 0.0) -> float:
+def least_scale(law: Law, shift: float, *, epsilon: float, delta: float = 0.0) -> float:
     """Return the least s for which s X is private for a shift, rounded up.
 
     The law of X is even and log-concave. delta = 0 is possible only for a law with a bounded
@@ -110,14 +110,14 @@ def least_scale(law: Any, shift: float, *, epsilon: float, delta: float = 0.0) -
     return scale
 
 
-def greatest_shift(law: Any, epsilon: float, delta: float = 0.0) -> float:
+def greatest_shift(law: Law, epsilon: float, delta: float = 0.0) -> float:
     """Return the greatest shift for which noise of this law is private, rounded down.
 
     Parameters are those of `least_scale`.
     """
     epsilon = check_positive("epsilon", epsilon)
     delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
-    if type(law) in _CLOSED:
+    if type(law) in _CLOSED and isinstance(law, ScaleLaw):
         return float(law.scale) * _CLOSED[type(law)](epsilon, delta)
     if delta == 0:
         return epsilon / _slope(law, required=True)
@@ -129,7 +129,7 @@ def greatest_shift(law: Any, epsilon: float, delta: float = 0.0) -> float:
     return last_passing(excess, math.sqrt(law.var() / 2) * shift_in_any_norm(epsilon, delta))
 
 
-def excess_of(law: Any, shift: float, epsilon: float, delta: float) -> float:
+def excess_of(law: Law, shift: float, epsilon: float, delta: float) -> float:
     """Return log delta of a shift less log delta: the noise is private if and only if <= 0."""
     if delta < 0.5:
         return float(log_delta(law, shift, epsilon)) - math.log(delta)
@@ -153,7 +153,7 @@ _CLOSED: dict[type, Callable[[float, float], float]] = {
 # Several coordinates, or several releases
 
 
-def _slope(law: Any, *, required: bool) -> float:
+def _slope(law: Law, *, required: bool) -> float:
     """Return `greatest_slope`, or raise an error if it is required and not known."""
     found = greatest_slope(law)
     if required and found == math.inf:
@@ -162,7 +162,7 @@ def _slope(law: Any, *, required: bool) -> float:
     return found
 
 
-def pure_scale(law: Any, total: float, epsilon: float, *, required: bool) -> float:
+def pure_scale(law: Law, total: float, epsilon: float, *, required: bool) -> float:
     """Return the least scale at delta = 0 for a sum of absolute shifts, inf if there is none.
 
     With ``required`` a law without a known bound on its loss is refused instead.
@@ -171,7 +171,7 @@ def pure_scale(law: Any, total: float, epsilon: float, *, required: bool) -> flo
 
 
 def worst_scale(
-    law: Any, worst: WorstShift, epsilon: float, delta: float, *, is_rough: bool = False
+    law: Law, worst: WorstShift, epsilon: float, delta: float, *, is_rough: bool = False
 ) -> float:
     """Return nearly the least scale that is private for a shift that majorises all changes.
 
@@ -200,7 +200,7 @@ def certified_at_first(make: Callable[[float], Made]) -> Made:
 
 
 def composed_scale(
-    law: Any,
+    law: Law,
     shift: Shift,
     epsilon: float,
     delta: float,
@@ -228,7 +228,7 @@ def composed_scale(
 
 
 def excess_at(
-    law: Any,
+    law: Law,
     shift: Shift,
     beside: Losses,
     epsilon: float,
@@ -245,7 +245,7 @@ def excess_at(
 # Shapes
 
 
-def law_of(mechanism: Any, worst: WorstShift, epsilon: float, delta: float) -> Any:
+def law_of(mechanism: str | Law, worst: WorstShift, epsilon: float, delta: float) -> Law:
     """Return a law, or the law of a name: of a family the shape of least variance.
 
     Privacy does not depend on the shape. Over several sizes it is sought for equal sizes of the

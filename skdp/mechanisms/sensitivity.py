@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -67,8 +66,8 @@ class Sensitivity(Change):
     @classmethod
     def from_constraints(
         cls,
-        variable: Any,
-        constraints: Sequence[Any],
+        variable: object,
+        constraints: Sequence[object],
         *,
         neighbors: str = "replace_one",
         directions: ArrayLike | int | None = None,
@@ -107,7 +106,7 @@ class Sensitivity(Change):
     @classmethod
     def of(
         cls,
-        function: Callable[..., Any],
+        function: Callable[..., object],
         domain: Domain,
         *,
         neighbors: str = "replace_one",

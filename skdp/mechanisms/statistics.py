@@ -18,7 +18,7 @@ from fractions import Fraction
 from functools import cache, cached_property
 from itertools import product
 from numbers import Integral, Real
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,7 +28,7 @@ from skdp.geometry import LpBall, NormBall
 from skdp.geometry.conic import flat
 from skdp.geometry.hull import Hull, PolytopeHull, polytope_around
 from skdp.geometry.polytope import MOST_PAIRS, null_direction
-from skdp.geometry.programs import ConeSet, load_cvxpy
+from skdp.geometry.programs import ConeSet, Expression, load_cvxpy
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.ball import sign_patterns
 from skdp.trusted.checks import fail
@@ -67,7 +67,7 @@ class Polynomial:
         return cls({(index,): Fraction(1)}, bound)
 
     @classmethod
-    def of(cls, value: Any) -> Polynomial:
+    def of(cls, value: object) -> Polynomial:
         """Return a number as a polynomial."""
         if isinstance(value, Polynomial):
             return value
@@ -78,14 +78,14 @@ class Polynomial:
             value = Fraction(int(value) if isinstance(value, Integral) else float(value))
         return cls({(): value} if value else {}, abs(float(value)))
 
-    def __add__(self, other: Any) -> Polynomial:
+    def __add__(self, other: object) -> Polynomial:
         other = _operand(other)
         if other is None:
             return NotImplemented
         terms = [*self.terms.items(), *other.terms.items()]
         return Polynomial(_sum(terms), self.size + other.size, self.steps + other.steps + 1)
 
-    def __mul__(self, other: Any) -> Polynomial:
+    def __mul__(self, other: object) -> Polynomial:
         other = _operand(other)
         if other is None:
             return NotImplemented
@@ -104,14 +104,14 @@ class Polynomial:
     def __pos__(self) -> Polynomial:
         return self
 
-    def __sub__(self, other: Any) -> Polynomial:
+    def __sub__(self, other: object) -> Polynomial:
         other = _operand(other)
         return NotImplemented if other is None else self + -other
 
-    def __rsub__(self, other: Any) -> Polynomial:
+    def __rsub__(self, other: object) -> Polynomial:
         return self.__neg__().__add__(other)
 
-    def __truediv__(self, other: Any) -> Polynomial:
+    def __truediv__(self, other: object) -> Polynomial:
         other = _operand(other)
         if other is None:
             return NotImplemented
@@ -121,10 +121,10 @@ class Polynomial:
         terms = {t: c / divisor for t, c in self.terms.items()}
         return Polynomial(terms, self.size / abs(float(divisor)), self.steps + other.steps + 1)
 
-    def __rtruediv__(self, other: Any) -> Polynomial:
+    def __rtruediv__(self, other: object) -> Polynomial:
         return Polynomial.of(other) / self
 
-    def __pow__(self, power: Any) -> Polynomial:
+    def __pow__(self, power: object) -> Polynomial:
         if not isinstance(power, Real) or power not in (0, 1, 2):
             raise NotPolynomial(f"a power {power!r}")
         return self * self if power == 2 else self if power == 1 else Polynomial.of(1)
@@ -135,7 +135,7 @@ class Polynomial:
         """Return the polynomial itself, which is real."""
         return self
 
-    def _refuse(self, *_: Any) -> NoReturn:
+    def _refuse(self, *_: object) -> NoReturn:
         raise NotPolynomial("a comparison, or a use as a plain number or index")
 
     __eq__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
@@ -144,7 +144,7 @@ class Polynomial:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _operand(value: Any) -> Polynomial | None:
+def _operand(value: object) -> Polynomial | None:
     """Return a number as a polynomial; None for an array, whose own operator then takes over."""
     return None if hasattr(value, "shape") and value.shape else Polynomial.of(value)
 
@@ -277,7 +277,7 @@ def _moments(p: int, radius: float | None) -> ConeSet:
     packed = np.maximum(packed, packed.T)
     z, Z = flat[:p], [[flat[p + k] for k in row] for row in packed.tolist()]
     whole = cp.bmat([[1.0, *z], *([z[i], *Z[i]] for i in range(p))])
-    constraints: list[Any] = [whole >> 0]
+    constraints: list[Expression] = [whole >> 0]
     if radius is None:
         # (1 +- z_i)(1 +- z_j) >= 0.
         for i, j, s, t in product(range(p), range(p), (1, -1), (1, -1)):
@@ -288,7 +288,7 @@ def _moments(p: int, radius: float | None) -> ConeSet:
     return ConeSet.compiled(flat, constraints)
 
 
-def quadratic_of(function: Callable[..., Any], domain: Domain) -> Quadratic:
+def quadratic_of(function: Callable[..., object], domain: Domain) -> Quadratic:
     """Return the polynomials of a function, by calling it with polynomials as numbers."""
     if not isinstance(domain, Domain):
         raise fail("domain", "be a Domain", type(domain))
@@ -318,7 +318,7 @@ def quadratic_of(function: Callable[..., Any], domain: Domain) -> Quadratic:
     return Quadratic(constant, linear, square, rounding.max(axis=0), domain.radius)
 
 
-def _records(domain: Domain, bound: float) -> Iterator[tuple[Any, ...]]:
+def _records(domain: Domain, bound: float) -> Iterator[tuple[object, ...]]:
     """Yield a record for each choice of levels and nodes of splines, with variables as numbers."""
     labels = domain.target_labels or (None,)
     choices = [range(count) for count in domain.block_positions]
@@ -327,7 +327,7 @@ def _records(domain: Domain, bound: float) -> Iterator[tuple[Any, ...]]:
         rule = f"have at most {MOST_CHOICES} choices of levels"
         raise fail("domain", rule, count, "Take fewer columns of levels and splines at a time.")
     for chosen, label in product(product(*choices), labels):
-        x: Any = np.full(domain.n_encoded, 0.0, dtype=object)
+        x = np.full(domain.n_encoded, 0.0, dtype=object)
         for block, table, level in zip(domain.blocks, domain.block_tables, chosen, strict=True):
             if table is not None:
                 x[block] = table[level]
@@ -341,7 +341,7 @@ def _records(domain: Domain, bound: float) -> Iterator[tuple[Any, ...]]:
             yield x, Polynomial.variable(domain.n_numbers, 1.0) if label is None else label
 
 
-def _outputs(function: Callable[..., Any], record: tuple[Any, ...]) -> list[Polynomial]:
+def _outputs(function: Callable[..., object], record: tuple[object, ...]) -> list[Polynomial]:
     try:
         out = np.asarray(function(*record), dtype=object)
         return [Polynomial.of(value) for value in np.ravel(out)]

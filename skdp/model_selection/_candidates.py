@@ -19,24 +19,26 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn import config_context
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 
+from skdp.domain.tables import Frame
 from skdp.linear_model.validation import check_ledger
-from skdp.model_selection._scores import SearchScore
+from skdp.model_selection._scores import Persons, SearchScore
 from skdp.privacy import PrivacyLeakWarning
 from skdp.privacy.ledger import Budget
+from skdp.trusted.arrays import Array
 from skdp.trusted.checks import fail
 from skdp.trusted.identity import is_ours
 from skdp.trusted.publish import source_of
 
 Rows = NDArray[np.intp]
 # The table, the target, and the persons or None.
-Data = tuple[Any, Any, Any]
+Data = tuple[Frame, Array, Persons]
 # The search sets these, or the proof needs them to be the same for all candidates.
 OWNED = ("epsilon", "delta", "ledger", "random_state", "neighbors", "n_public", "classes", "domain")
 # These fit only the estimators in them.
@@ -47,14 +49,14 @@ _COMPOSITIONS = (Pipeline, FeatureUnion, ColumnTransformer)
 class Candidates:
     """The models to choose from: one dict of settings and one unfitted model per candidate."""
 
-    estimator: Any
+    estimator: BaseEstimator
     settings: tuple[dict[str, Any], ...]
-    models: tuple[Any, ...]
-    labels: Any = None  # of classifiers, checked
-    classes: Any = None  # the labels again, if they are not declared but found in y
+    models: tuple[BaseEstimator, ...]
+    labels: Array | None = None  # of classifiers, checked
+    classes: list[object] | None = None  # the labels again, if they are not declared but found in y
 
     @classmethod
-    def from_grid(cls, estimator: Any, grid: Any) -> Candidates:
+    def from_grid(cls, estimator: BaseEstimator, grid: object) -> Candidates:
         """Check an estimator and a grid, and return the candidates."""
         private = private_step(estimator)
         _check_private(private)
@@ -76,7 +78,7 @@ class Candidates:
         return len(self.settings)
 
     @property
-    def private(self) -> Any:
+    def private(self) -> BaseEstimator:
         """The private model of the estimator, with the parameters that all candidates share."""
         return private_step(self.estimator)
 
@@ -92,7 +94,7 @@ class Candidates:
         bounds: tuple[float, float] | None = getattr(domain, "target_bounds", None)
         return bounds
 
-    def model(self, which: int, budget: Budget, share: float, seed: Any) -> Any:
+    def model(self, which: int, budget: Budget, share: float, seed: object) -> BaseEstimator:
         """Return an unfitted model for a share of the records, under a budget."""
         model = clone(self.models[which])
         settings = {"epsilon": budget.epsilon, "delta": budget.delta, "random_state": seed}
@@ -109,7 +111,7 @@ class Candidates:
     def cv_results(self, chosen: int) -> dict[str, Any]:
         """Return the candidates in the columns of scikit-learn, without scores."""
         names = sorted({name for one in self.settings for name in one})
-        columns: dict[str, Any] = {}
+        columns: dict[str, object] = {}
         for name in names:
             values = np.empty(len(self), dtype=object)
             values[:] = [one.get(name) for one in self.settings]
@@ -120,12 +122,12 @@ class Candidates:
         return columns
 
 
-def private_step(estimator: Any) -> Any:
+def private_step(estimator: BaseEstimator) -> BaseEstimator:
     """Return the private model: the last step of a pipeline, or the estimator itself."""
     return private_step(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
 
 
-def fit_to(model: Any, X: Any, y: Any, groups: Any = None) -> Any:
+def fit_to(model: BaseEstimator, X: object, y: object, groups: object = None) -> BaseEstimator:
     """Fit a private model, or a pipeline that ends in one, to rows or to persons."""
     given = {} if groups is None else {f"{_prefix_of(model)}groups": groups}
     # The search routes the identifiers itself.
@@ -133,14 +135,14 @@ def fit_to(model: Any, X: Any, y: Any, groups: Any = None) -> Any:
         return model.fit(X, y, **given)
 
 
-def declared_labels(model: Any) -> Any:
+def declared_labels(model: BaseEstimator) -> Any:
     """Return the labels that a private model or its domain declares, or None."""
     labels = getattr(model, "classes", None)
     domain = getattr(model, "domain", None)
     return getattr(domain, "target_labels", None) if labels is None else labels
 
 
-def _prefix_of(estimator: Any) -> str:
+def _prefix_of(estimator: BaseEstimator) -> str:
     """Return the prefix of the private model's parameters: "", or step names and "__"."""
     if not isinstance(estimator, Pipeline):
         return ""
@@ -148,7 +150,7 @@ def _prefix_of(estimator: Any) -> str:
     return f"{name}__{_prefix_of(last)}"
 
 
-def _built(estimator: Any, settings: Mapping[str, Any]) -> Any:
+def _built(estimator: BaseEstimator, settings: Mapping[str, object]) -> BaseEstimator:
     """Return a copy of the estimator with copies of the settings.
 
     A private model from the settings must have the estimator's values of all owned parameters.
@@ -171,7 +173,7 @@ def _built(estimator: Any, settings: Mapping[str, Any]) -> Any:
     return model
 
 
-def _check_private(model: Any) -> None:
+def _check_private(model: BaseEstimator) -> None:
     """Raise unless a model has the parameters that a search sets."""
     known = model.get_params(deep=False) if hasattr(model, "get_params") else {}
     missing = [name for name in ("epsilon", "delta", "random_state") if name not in known]
@@ -180,7 +182,7 @@ def _check_private(model: Any) -> None:
         raise fail("estimator", rule, type(model), "Use an estimator of skdp.linear_model.")
 
 
-def check_candidate(model: Any) -> None:
+def check_candidate(model: BaseEstimator) -> None:
     """Raise for a candidate with steps that the guarantee would not cover.
 
     These are steps that learn from data, caches on disk, and searches.
@@ -200,7 +202,7 @@ def check_candidate(model: Any) -> None:
         raise fail("estimator", "not be a search", type(private_step(model)), remedy)
 
 
-def _learners(step: Any, private: Any) -> Iterator[Any]:
+def _learners(step: BaseEstimator, private: BaseEstimator) -> Iterator[object]:
     """Yield the parts of a step that learn from data, except the private model.
 
     A subclass of scikit-learn's classes may do anything in its own ``fit``.
@@ -220,7 +222,7 @@ def _learners(step: Any, private: Any) -> Iterator[Any]:
         yield step
 
 
-def _is_stateless(step: Any) -> bool:
+def _is_stateless(step: BaseEstimator) -> bool:
     """Return whether the class that defines the methods of a step says that it needs no fit."""
     line = type(step).__mro__
     place = {name: k for k, kind in reversed([*enumerate(line)]) for name in vars(kind)}
@@ -229,7 +231,7 @@ def _is_stateless(step: Any) -> bool:
     return says_so and not get_tags(step).requires_fit
 
 
-def warn_of_steps(models: Iterable[Any]) -> None:
+def warn_of_steps(models: Iterable[BaseEstimator]) -> None:
     """Warn of steps from outside this package; nothing depends on the data."""
     parts = [part for model in models for part in model.get_params(deep=True).values()]
     kinds = {type(part) for part in parts if hasattr(part, "transform") and not is_ours(part)}
@@ -258,8 +260,8 @@ class PlannedFit:
 class SearchTask:
     """The data of a search, and the planned fits: one for each candidate."""
 
-    X: Any
-    y: Any
+    X: Frame
+    y: Array
     candidates: Candidates
     score: SearchScore
     fits: tuple[PlannedFit, ...]
@@ -284,12 +286,12 @@ class SearchTask:
         persons = None if self.persons is None else self.persons[rows]
         return _safe_indexing(self.X, rows), _safe_indexing(self.y, rows), persons
 
-    def model(self, fit: PlannedFit) -> Any:
+    def model(self, fit: PlannedFit) -> BaseEstimator:
         """Return the unfitted model of a fit; its seed is drawn here."""
         seed = source_of(self.rng) if self.is_seeded else None
         return self.candidates.model(fit.candidate, fit.budget, fit.share, seed)
 
-    def fit_and_score(self) -> Iterator[tuple[Any, int]]:
+    def fit_and_score(self) -> Iterator[tuple[BaseEstimator, int]]:
         """Make all fits; yield each model with its total score on the held-out records."""
         held_out = self.records(self.held_out)
         # All seeds are drawn before the first fit: the order in which workers run is not fixed.

@@ -16,20 +16,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from skdp.domain.domain import DomainEncoder
-from skdp.trusted.arrays import FloatArray
+from skdp.domain.tables import Frame
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import check_choice, check_interval, fail
 from skdp.trusted.identity import is_ours
 
+Persons = NDArray[np.intp] | None
 Function = Callable[[Any, Any, Any], ArrayLike]
 
 # The least probability of a label in the log loss is this divided by the number of labels.
 _LEAST_SHARE = 0.04
 
 
-def accuracy(estimator: Any, X: Any, y: Any) -> FloatArray:
+def accuracy(estimator: BaseEstimator, X: Frame, y: ArrayLike) -> FloatArray:
     """Return 1 for records whose label is predicted, 0 for others."""
     return np.asarray(estimator.predict(X) == np.asarray(y), dtype=float)
 
@@ -42,7 +45,7 @@ class NegativeError:
     upper: float
     power: int
 
-    def __call__(self, estimator: Any, X: Any, y: Any) -> FloatArray:
+    def __call__(self, estimator: BaseEstimator, X: Frame, y: ArrayLike) -> FloatArray:
         """Return one number per record, in [-(upper - lower)^power, 0]."""
         target = np.clip(np.asarray(y, dtype=float), self.lower, self.upper)
         found = np.clip(np.asarray(estimator.predict(X), dtype=float), self.lower, self.upper)
@@ -65,7 +68,7 @@ class NegativeLogLoss:
         """The least probability that counts."""
         return _LEAST_SHARE / self.n_labels
 
-    def __call__(self, estimator: Any, X: Any, y: Any) -> FloatArray:
+    def __call__(self, estimator: BaseEstimator, X: Frame, y: ArrayLike) -> FloatArray:
         """Return one number per record, at least log(least)."""
         found, y = np.asarray(estimator.predict_proba(X), dtype=float), np.asarray(y)
         of_label = np.zeros(len(y))
@@ -76,7 +79,7 @@ class NegativeLogLoss:
         return np.array([math.log(p) for p in of_label.tolist()])
 
 
-def log_odds(estimator: Any, X: Any, y: Any) -> FloatArray:
+def log_odds(estimator: BaseEstimator, X: Frame, y: ArrayLike) -> FloatArray:
     """Return log-odds of the greater label, or its probabilities if the model has no log-odds."""
     if hasattr(estimator, "decision_function"):
         return np.asarray(estimator.decision_function(X), dtype=float)
@@ -100,7 +103,7 @@ def is_built_in(function: Function) -> bool:
 # tables of one row.
 
 
-def numbers_of(function: Function, estimator: Any, X: Any, y: NDArray[Any]) -> FloatArray:
+def numbers_of(function: Function, estimator: BaseEstimator, X: Frame, y: Array) -> FloatArray:
     """Return the number of each record, which does not depend on the other records."""
     if is_rowwise(estimator) and is_built_in(function):
         return np.asarray(function(estimator, X, y))
@@ -113,7 +116,7 @@ def numbers_of(function: Function, estimator: Any, X: Any, y: NDArray[Any]) -> F
     return numbers
 
 
-def is_rowwise(model: Any) -> bool:
+def is_rowwise(model: BaseEstimator) -> bool:
     """Return whether a model predicts each row separately, to the last bit.
 
     This holds for models of this package, alone or in a pipeline behind its encoders.
@@ -122,14 +125,14 @@ def is_rowwise(model: Any) -> bool:
     return is_ours(last) and all(type(step) is DomainEncoder for step in before)
 
 
-def _steps(model: Any) -> list[Any]:
+def _steps(model: BaseEstimator) -> list[BaseEstimator]:
     """Return the steps of a pipeline that do something, or the model."""
     if type(model) is not Pipeline:
         return [model]
     return [step for _, step in model.steps if step not in (None, "passthrough")]
 
 
-def one_by_one(model: Any, X: Any) -> Iterator[tuple[Any, Any]]:
+def one_by_one(model: BaseEstimator, X: Frame) -> Iterator[tuple[BaseEstimator, Frame]]:
     """Yield for each record a model and a table of one row.
 
     The model is the given one, or a copy that returns the same predictions without computing them
@@ -140,7 +143,7 @@ def one_by_one(model: Any, X: Any) -> Iterator[tuple[Any, Any]]:
         return
     *encoders, last = _steps(model)
 
-    def predictors_of(X: Any) -> FloatArray:
+    def predictors_of(X: Frame) -> FloatArray:
         for encoder in encoders:
             X = encoder.transform(X)
         return np.asarray(last._predictor(X))
@@ -152,14 +155,14 @@ def one_by_one(model: Any, X: Any) -> Iterator[tuple[Any, Any]]:
         asked.steps[-1] = (model.steps[-1][0], one)
     for k, row in enumerate(_rows(X)):
 
-        def predictor(X: Any, k: int = k, row: Any = row) -> FloatArray:
+        def predictor(X: Frame, k: int = k, row: Frame = row) -> FloatArray:
             return predictors[k : k + 1] if X is row else predictors_of(X)
 
         one._predictor = predictor
         yield asked, row
 
 
-def _rows(X: Any) -> Iterator[Any]:
+def _rows(X: Frame) -> Iterator[Frame]:
     """Yield copies of single rows, whose memory layout does not depend on the number of rows."""
     if not hasattr(X, "iloc"):
         yield from (np.array(X[k : k + 1], order="C") for k in range(len(X)))
@@ -184,7 +187,7 @@ class SearchScore(ABC):
         return True
 
     @abstractmethod
-    def total(self, estimator: Any, X: Any, y: Any, persons: Any = None) -> int:
+    def total(self, estimator: BaseEstimator, X: Frame, y: Array, persons: Persons = None) -> int:
         """Return the score in integer units, by which candidates are compared.
 
         ``persons`` has the person of each row, if rows are not records. Each person then counts as
@@ -245,7 +248,7 @@ class RecordScore(SearchScore):
         """Whether the function is one of this package, which scores each record separately."""
         return is_built_in(self.function)
 
-    def total(self, estimator: Any, X: Any, y: Any, persons: Any = None) -> int:
+    def total(self, estimator: BaseEstimator, X: Frame, y: Array, persons: Persons = None) -> int:
         """Return the sum over the records, in units of (upper - lower) / UNITS.
 
         Each record contributes an integer from -UNITS / 2, for ``lower``, to UNITS / 2. A person
@@ -281,9 +284,9 @@ class AreaScore(SearchScore):
     the mean over the pairs of their rows, and rows of one person are not compared.
     """
 
-    positive: Any
+    positive: object
 
-    def total(self, estimator: Any, X: Any, y: Any, persons: Any = None) -> int:
+    def total(self, estimator: BaseEstimator, X: Frame, y: Array, persons: Persons = None) -> int:
         """Return the sum over the pairs, in units of 2 (n - 1) / UNITS, rounded down."""
         y = np.asarray(y)
         ranks = numbers_of(log_odds, estimator, X, y)
@@ -308,13 +311,13 @@ class RecallScore(SearchScore):
     a bounded amount. Rows of a person are fractions of a record.
     """
 
-    labels: tuple[Any, ...]
+    labels: tuple[object, ...]
 
     def sensitivity(self, neighbors: str) -> int:
         """Return the greatest change of a total, the same for both relations."""
         return UNITS // 2
 
-    def total(self, estimator: Any, X: Any, y: Any, persons: Any = None) -> int:
+    def total(self, estimator: BaseEstimator, X: Frame, y: Array, persons: Persons = None) -> int:
         """Return (mean recall - 1/2) x (harmonic mean of numbers) in units of K / UNITS.
 
         K is the number of labels. The result is rounded down.
@@ -331,7 +334,7 @@ class RecallScore(SearchScore):
         return math.floor(UNITS * recalls / scale)
 
 
-def _weights(n: int, persons: Any) -> tuple[NDArray[np.int64], int, int]:
+def _weights(n: int, persons: Persons) -> tuple[NDArray[np.int64], int, int]:
     """Return the weights of rows, the greatest weight of a person, and the number of persons."""
     if persons is None:
         return np.ones(n, dtype=np.int64), 1, n
@@ -368,10 +371,10 @@ _NEEDS: dict[str, tuple[str, ...]] = {
 
 
 def as_score(
-    scoring: Any,
-    labels: Sequence[Any] | NDArray[Any] | None,
+    scoring: object,
+    labels: Sequence[object] | Array | None,
     bounds: tuple[float, float] | None,
-    models: Sequence[Any] = (),
+    models: Sequence[object] = (),
 ) -> SearchScore:
     """Return the score that ``scoring`` stands for.
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
+from skdp.domain import Domain
 from skdp.linear_model.validation import RECORDS, UNSEEN, chosen_publicly, numbered
 from skdp.model_selection._candidates import (
     PlannedFit,
@@ -118,11 +118,11 @@ def dry_run(task: SearchTask, last: Budget) -> tuple[float, float]:
     return max(found[::2]), max(found[1::2])
 
 
-def _has_ledger(model: Any) -> bool:
+def _has_ledger(model: BaseEstimator) -> bool:
     return "ledger" in private_step(model).get_params()
 
 
-def _try_fit(task: SearchTask, fit: PlannedFit, model: Any) -> float:
+def _try_fit(task: SearchTask, fit: PlannedFit, model: BaseEstimator) -> float:
     """Fit a model with an empty ledger, which stops it after its checks and before any noise.
 
     Returns the mu of the guarantee that it asks for, inf if none is known.
@@ -162,7 +162,7 @@ def _try_score(task: SearchTask, budget: Budget) -> None:
     if task.score.is_built_in or domain is None or not _has_ledger(model):
         return
     y = np.linspace(*(candidates.target_bounds or (-1.0, 1.0)), _N_RECORDS)
-    if is_classifier(candidates.private):
+    if candidates.labels is not None:
         y = np.resize(candidates.labels, max(_N_RECORDS, 2 * len(candidates.labels)))
     X = domain.sample(len(y), 0)
     if hasattr(task.X, "iloc"):
@@ -229,7 +229,7 @@ def releases_of(task: SearchTask, choice: SearchChoice, last: Budget | None) -> 
     return [fits, PrivateFits("last fit", last, *about, mus[1])]
 
 
-def _domain_of(model: Any) -> Any:
+def _domain_of(model: BaseEstimator) -> Domain | None:
     """Return the domain of a candidate, or that of an encoder before it if it was estimated."""
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else []
     domains = [getattr(step, "domain", None) for step in (private_step(model), *steps)]
@@ -237,7 +237,7 @@ def _domain_of(model: Any) -> Any:
     return next(estimated, domains[0])
 
 
-def restate(model: Any, whole: Guarantee) -> None:
+def restate(model: BaseEstimator, whole: Guarantee) -> None:
     """Replace, in place, the guarantees of a chosen model by that of the search.
 
     Its own guarantees are those of a single fit. This is less than the cost of the model, which

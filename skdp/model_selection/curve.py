@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import check_scoring
@@ -23,18 +23,20 @@ from sklearn.utils import _safe_indexing
 from skdp._progress import with_bar
 from skdp.domain import Domain
 from skdp.domain.columns import has_foreign, kinds_of
-from skdp.domain.tables import as_cells, in_memory, read_target
+from skdp.domain.tables import Frame, as_cells, in_memory, read_target
 from skdp.linear_model.validation import check_labels, units_of
 from skdp.model_selection._candidates import declared_labels, fit_to, parts, private_step
+from skdp.model_selection._scores import Persons
 from skdp.privacy import BudgetExceeded, Ledger
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import check_count, check_jobs, check_positives, fail
 from skdp.trusted.randomness import as_generator
 from skdp.trusted.rounding import add, as_decimal
 
 _Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+_Score = Callable[[object, Frame, Array], float]
 # The table, the target, and the position of each row's person or None.
-_Data = tuple[Any, NDArray[Any], NDArray[np.intp] | None]
+_Data = tuple[Frame, Array, Persons]
 
 _FOLDS = 5
 
@@ -112,24 +114,24 @@ class EpsilonCurve:
 
 def _quantile(scores: FloatArray, q: float | Sequence[float]) -> FloatArray:
     """Return quantiles along the second axis, without those that are nan."""
-    lost: NDArray[Any] = np.all(np.isnan(scores), axis=1, keepdims=True)
+    lost: Array = np.all(np.isnan(scores), axis=1, keepdims=True)
     found = np.nanquantile(np.where(lost, 0.0, scores), q, axis=1)
     return np.where(lost[:, 0], np.nan, found)
 
 
 def epsilon_curve(
-    estimator: Any,
-    X: Any,
-    y: Any,
+    estimator: BaseEstimator,
+    X: object,
+    y: object,
     epsilons: Sequence[float],
     *,
     repeats: int = 10,
-    cv: Any = None,
-    scoring: Any = None,
+    cv: object = None,
+    scoring: object = None,
     n_jobs: int | None = None,
     random_state: int | None = None,
     verbose: int = 0,
-    groups: Any = None,
+    groups: object = None,
 ) -> EpsilonCurve:
     """Fit a private model at several epsilons on repeated splits, and score it on test records.
 
@@ -183,7 +185,7 @@ def epsilon_curve(
     if target.dtype.kind == "O" and has_foreign(kinds_of(target.flat)):
         raise fail("y", "hold numbers or strings")
     table = as_cells(X) if isinstance(X, np.ndarray | list) else in_memory(X)
-    data = table, target, units_of(groups, len(y))[1]
+    data = table, target, units_of(groups, len(target))[1]
     splits = list(_splits(estimator, data, repeats, cv, random_state))
     check_jobs(n_jobs)
     _check_ledger(estimator, grid, len(splits))
@@ -198,14 +200,15 @@ def epsilon_curve(
     return EpsilonCurve(grid, np.array(scores), trivial, free, type(private).__name__, str(name))
 
 
-def _checked_score(estimator: Any, scoring: Any) -> Any:
+def _checked_score(estimator: BaseEstimator, scoring: object) -> _Score:
     """Return the scorer; raise if a named one cannot score the declared labels at all."""
-    score, private = check_scoring(estimator, scoring), private_step(estimator)
+    score: _Score = check_scoring(estimator, scoring)
+    private = private_step(estimator)
     classifier = is_classifier(private)
     labels = declared_labels(private) if classifier else np.array([0.0, 1.0])
     if labels is None or not isinstance(scoring, str):
         return score
-    model: Any = DummyClassifier() if classifier else DummyRegressor()
+    model: BaseEstimator = DummyClassifier() if classifier else DummyRegressor()
     try:
         rows = np.zeros((len(labels), 1))
         model.fit(rows, labels)
@@ -218,7 +221,7 @@ def _checked_score(estimator: Any, scoring: Any) -> Any:
 
 
 def _splits(
-    estimator: Any, data: _Data, repeats: int, cv: Any, seed: int | None
+    estimator: BaseEstimator, data: _Data, repeats: int, cv: object, seed: int | None
 ) -> Iterator[_Split]:
     """Yield training and test positions, all folds of all repeats."""
     X, y, persons = data
@@ -235,7 +238,7 @@ def _splits(
 
 
 def _folds(
-    private: Any, n_folds: int, n: int, persons: NDArray[np.intp] | None, rng: np.random.Generator
+    private: object, n_folds: int, n: int, persons: Persons, rng: np.random.Generator
 ) -> Iterator[_Split]:
     """Yield the splits of random folds, which no cell and no label changes.
 
@@ -253,7 +256,7 @@ def _folds(
         yield np.setdiff1d(np.arange(n), test), np.sort(test)
 
 
-def _check_ledger(estimator: Any, epsilons: FloatArray, runs: int) -> None:
+def _check_ledger(estimator: BaseEstimator, epsilons: FloatArray, runs: int) -> None:
     """Raise if the ledger has too little for all fits; with a delta this is not known before."""
     ledger = getattr(private_step(estimator), "ledger", None)
     if not isinstance(ledger, Ledger) or ledger.delta > 0:
@@ -267,7 +270,7 @@ def _check_ledger(estimator: Any, epsilons: FloatArray, runs: int) -> None:
         )
 
 
-def _references(estimator: Any, X: Any, y: NDArray[Any]) -> tuple[Any, Any]:
+def _references(estimator: object, X: Frame, y: Array) -> tuple[object, object]:
     """Return a trivial model, and one without privacy on the columns that the private one has."""
     private = private_step(estimator)
     classifier = is_classifier(private)
@@ -287,7 +290,7 @@ def _references(estimator: Any, X: Any, y: NDArray[Any]) -> tuple[Any, Any]:
     return DummyClassifier() if classifier else DummyRegressor(), reference
 
 
-def _models(estimator: Any, epsilons: FloatArray, seed: int | None, run: int) -> list[Any]:
+def _models(estimator: object, epsilons: FloatArray, seed: int | None, run: int) -> list[object]:
     """Return the unfitted private models of one run, one for each epsilon."""
     models = [clone(estimator) for _ in epsilons]
     for model, epsilon in zip(models, epsilons, strict=True):
@@ -300,7 +303,7 @@ def _models(estimator: Any, epsilons: FloatArray, seed: int | None, run: int) ->
 
 
 def _scores(
-    references: tuple[Any, Any], data: _Data, score: Any, models: list[Any], split: _Split
+    references: tuple[object, object], data: _Data, score: _Score, models: list[Any], split: _Split
 ) -> list[float]:
     X, y, persons = data
     train, test = split
@@ -315,7 +318,7 @@ def _scores(
     return [_score(score, model, X_test, y[test]) for model in fitted]
 
 
-def _score(score: Any, model: Any, X: Any, y: NDArray[Any]) -> float:
+def _score(score: _Score, model: object, X: Frame, y: Array) -> float:
     """Return a score, or nan. The errors of scikit-learn's scores name labels."""
     kind: type | None = None
     try:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
@@ -15,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._progress import with_bar
 from skdp._sklearn import Documented
-from skdp.domain.tables import read_target
+from skdp.domain.tables import Frame, read_target
 from skdp.linear_model.validation import (
     check_labels,
     check_ledger,
@@ -48,18 +47,19 @@ from skdp.model_selection._selection import (
 )
 from skdp.model_selection._theorem import SearchChoice
 from skdp.privacy.ledger import Budget, Ledger
+from skdp.trusted.arrays import Array
 from skdp.trusted.checks import check_epsilon, check_interval, check_jobs, fail
-from skdp.trusted.randomness import as_generator, is_cryptographic
+from skdp.trusted.randomness import RandomStateLike, as_generator, is_cryptographic
 
 # Share of the budget for the last fit, if "auto".
 _REFIT_SHARE = 0.75
-Method = TypeVar("Method", bound=Callable[..., Any])
+Method = TypeVar("Method", bound=Callable[..., object])
 
 
 def _if_best_has(name: str) -> Callable[[Method], Method]:
     """Offer a method if the chosen model has it, or, before a fit, if the estimator has it."""
 
-    def has(search: Any) -> bool:
+    def has(search: PrivateSearchCV) -> bool:
         getattr(getattr(search, "best_estimator_", search.estimator), name)  # names what is missing
         return True
 
@@ -166,16 +166,16 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
 
     def __init__(
         self,
-        estimator: Any,
-        param_grid: Any,
+        estimator: BaseEstimator,
+        param_grid: object,
         *,
         epsilon: float = 1.0,
         delta: float = 0.0,
-        scoring: Any = None,
+        scoring: object = None,
         held_out: float = 0.2,
         refit_share: float | str = "auto",
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomStateLike = None,
         ledger: Ledger | None = None,
         verbose: int = 0,
     ) -> None:
@@ -191,7 +191,7 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
         self.ledger = ledger
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> PrivateSearchCV:
+    def fit(self, X: object, y: object = None, *, groups: object = None) -> PrivateSearchCV:
         """Search once, with the budget ``epsilon`` and ``delta``.
 
         Parameters
@@ -264,7 +264,7 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
         check_ledger("ledger", self.ledger)
         return Budget(epsilon, delta)
 
-    def _read(self, X: Any, y: Any) -> tuple[Candidates, Any, NDArray[Any]]:
+    def _read(self, X: Frame, y: object) -> tuple[Candidates, Frame, Array]:
         """Return the candidates and copies of the data, all checked."""
         candidates = Candidates.from_grid(self.estimator, self.param_grid)
         private = candidates.private
@@ -311,36 +311,36 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
     # The chosen model
 
     @_if_best_has("predict")
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: object) -> Any:
         """Return the chosen model's predictions, for the same tables as the model."""
         return self._best().predict(X)
 
     @_if_best_has("predict_proba")
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: object) -> Any:
         """Return the chosen model's probabilities of the labels."""
         return self._best().predict_proba(X)
 
     @_if_best_has("predict_log_proba")
-    def predict_log_proba(self, X: Any) -> Any:
+    def predict_log_proba(self, X: object) -> Any:
         """Return the logarithms of :meth:`predict_proba`."""
         return self._best().predict_log_proba(X)
 
     @_if_best_has("decision_function")
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: object) -> Any:
         """Return the chosen model's log-odds."""
         return self._best().decision_function(X)
 
     @_if_best_has("score")
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: object, y: object) -> float:
         """Return the chosen model's accuracy or R^2. On private data this is a release."""
         return float(self._best().score(X, y))
 
     @property
-    def classes_(self) -> NDArray[Any]:
+    def classes_(self) -> Array:
         """Labels of the chosen model, if it is a classifier."""
         return np.asarray(self._best().classes_)
 
-    def _best(self) -> Any:
+    def _best(self) -> BaseEstimator:
         check_is_fitted(self)
         return self.best_estimator_
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,7 @@ class CanonicalLaw(EvenLaw):
     """
 
     tradeoff: Any
-    scale: Any
+    scale: float
     log_concave: ClassVar[bool] = False
 
     @cached_property
@@ -283,12 +283,12 @@ def log_concave_canonical(tradeoff: TradeOff) -> Law:
     >>> log_concave_canonical(tradeoff.gaussian(0.5))
     Gaussian(scale=2.0)
     """
-    curve: Any = tradeoff.curve
+    curve = tradeoff.curve
     if isinstance(curve, _curves.NormalShift):
         return Gaussian(1 / curve.mu)
     if isinstance(curve, _curves.Shifted):
         standard = isinstance(curve.law, _curves.StandardLaplace)
-        law: Any = Laplace() if standard else curve.law
+        law = Laplace() if standard else cast("Law", curve.law)
         scaled: Law = law.scaled(1 / curve.shift)
         return scaled
     if isinstance(curve, _curves.Approximate) and curve.epsilon == 0 and curve.delta > 0:

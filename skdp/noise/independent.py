@@ -21,7 +21,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from skdp.noise.law import Size
+from skdp.noise.law import Law, Size
 from skdp.noise.laws import Gaussian, Laplace, Logistic, Subbotin
 from skdp.privacy.shift import ShiftLoss
 from skdp.trusted.arrays import FloatArray
@@ -161,7 +161,7 @@ def greatest_slope(law: Any) -> float:
     return float(law.greatest_slope()) if hasattr(law, "greatest_slope") else math.inf
 
 
-def losses_of(law: Any, shift: Shift, length: float, scale: float) -> Losses:
+def losses_of(law: Law, shift: Shift, length: float, scale: float) -> Losses:
     """Return the privacy losses of noise of a scale for a shift of this Euclidean length."""
     up = math.nextafter(1 / scale, math.inf)
     if type(law) is Gaussian:
@@ -194,7 +194,7 @@ class IndependentNoise(BaseNoise):
     (1,)
     """
 
-    law: Any
+    law: Law
     scale: FloatArray
     guarantee: Any = None  # stated by `certified`
     log_concave: ClassVar[bool] = True
@@ -211,7 +211,7 @@ class IndependentNoise(BaseNoise):
         """Number of coordinates."""
         return len(self.scale)
 
-    def coordinate(self, j: int = 0) -> Any:
+    def coordinate(self, j: int = 0) -> Law:
         """Return the law of the noise in coordinate j."""
         return self.law.scaled(float(self.scale[j]))
 
@@ -299,7 +299,7 @@ class RepeatedNoise(BaseNoise):
     3
     """
 
-    law: Any
+    law: Law
     shifts: Shift
     guarantee: Any = None  # stated by `certified`
     dim: ClassVar[int] = 1

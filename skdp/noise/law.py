@@ -299,7 +299,7 @@ def plain(x: FloatArray) -> FloatArray:
     return np.asarray(x, dtype=float)[()]
 
 
-def check_offset(law: Any, offset: str, scale: str) -> None:
+def check_offset(law: object, offset: str, scale: str) -> None:
     """Check and set two parameters, an offset >= 0 and a scale > 0, of a law near Laplace's."""
     b = check_positive(scale, getattr(law, scale))
     a = check_interval(offset, getattr(law, offset), 0.0, math.inf, "left")

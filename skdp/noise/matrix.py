@@ -190,7 +190,7 @@ class MatrixGaussianNoise(MatrixNoise):
     def __post_init__(self) -> None:
         check_positive("deviation", self.deviation)
 
-    def spent(self, change: Any, public: Public) -> Spent:
+    def spent(self, change: object, public: Public) -> Spent:
         """Return the loss of N(mu, 1) against N(0, 1), mu the greatest |D|_F over the deviation."""
         # |v v' - u u'|_F <= sqrt(2) for rows of length at most 1.
         square = _row_square(self.layout, change, np.ones(self.layout.n_rows))
@@ -241,7 +241,7 @@ class MatrixLaplaceNoise(MatrixNoise):
         precision.setflags(write=False)
         object.__setattr__(self, "precision", precision)
 
-    def spent(self, change: Any, public: Public) -> Spent:
+    def spent(self, change: object, public: Public) -> Spent:
         """Return the greatest |S^1/2 D S^1/2|_1 over all changes, and losses that dominate it."""
         # |S^1/2 (v v' - u u') S^1/2|_1 <= v'Sv + u'Su.
         square = _row_square(self.layout, change, self.precision)

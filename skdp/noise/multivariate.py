@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.random import Generator
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
 from skdp.noise.canonical import CanonicalNoise, log_concave_canonical
-from skdp.noise.law import Law
+from skdp.noise.law import EvenLaw, Law
 from skdp.noise.laws import Gaussian
 from skdp.noise.steps import Uniform
 from skdp.privacy import tradeoff as functions
@@ -60,7 +60,7 @@ class _Publishing:
         Each number costs at most 2^-34 more in epsilon than the law itself
         (docs/proofs/lattice_release.md, Theorem 1).
         """
-        law: Any = self
+        law = cast("IndependentCanonical | LInfLaplace", self)
         lattice = Lattice.of(np.sqrt(np.diag(law.covariance())))
         return lattice.publish(value, lambda generator: law.rvs(None, generator), rng, law)
 
@@ -244,7 +244,7 @@ def approximate_product(epsilon: float, delta: float, dim: int) -> IndependentCa
     delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
     if delta == 0:
         raise _no_multivariate()
-    first: Any = CanonicalNoise(functions.approximate(epsilon))
+    first: EvenLaw = CanonicalNoise(functions.approximate(epsilon))
     laws = (first, *(Uniform(_width(delta, dim - 1)),) * (dim - 1))
     return IndependentCanonical(laws, functions.approximate(epsilon, delta), "linf")
 

@@ -341,7 +341,7 @@ class Guarantee(Statement):
         return _profile.dp_event(self.epsilon, self.delta, self.losses)
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Guarantee:
+    def from_dict(cls, content: Mapping[str, object]) -> Guarantee:
         """Return the guarantee of a dict, without privacy losses.
 
         Parameters
@@ -403,7 +403,7 @@ def _sum_of_powers(epsilon: float, k: int) -> float:
     return math.expm1(k * epsilon) / math.expm1(epsilon) * (1 + _ROUNDING)
 
 
-def _hints() -> dict[str, Any]:
+def _hints() -> dict[str, object]:
     return {name: hint for name, hint in hints_of(Guarantee).items() if name != "losses"}
 
 

@@ -12,7 +12,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 from skdp.privacy import ledger_file
 from skdp.privacy.guarantee import Guarantee
@@ -294,10 +293,10 @@ class Ledger:
     def __copy__(self) -> Ledger:
         return self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Ledger:
+    def __deepcopy__(self, memo: dict[int, object]) -> Ledger:
         return self
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         known = self._seen.known
         return _reopen, (self._path, self._ceiling, self._token, self._composition, known)
 

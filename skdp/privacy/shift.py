@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,17 +41,17 @@ class ShiftedLaw(Protocol):
     cancellation, and ``crossing(shift, epsilon)``, the function of this name below.
     """
 
-    def logpdf(self, x: Any) -> Any:
+    def logpdf(self, x: ArrayLike) -> FloatArray:
         """Return the log of the density."""
 
-    def logsf(self, x: Any) -> Any:
+    def logsf(self, x: ArrayLike) -> FloatArray:
         """Return the log of the probability above x."""
 
-    def isf(self, q: Any) -> Any:
+    def isf(self, q: ArrayLike) -> FloatArray:
         """Return the inverse of the probability above x."""
 
 
-def require_log_concave(law: Any, name: str = "law") -> None:
+def require_log_concave(law: object, name: str = "law") -> None:
     """Raise ValueError for a law of this package whose density is not log-concave."""
     if not getattr(law, "log_concave", True):
         remedy = "Canonical noise and staircases have guarantees of their own, for one release."

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.domain import Domain
 from skdp.domain.layout import encode_compactly
-from skdp.domain.tables import EncodedRows, Table, as_table
+from skdp.domain.tables import EncodedRows, Frame, Table, as_table
 from skdp.rows.persons import Members, Shares, runs_of
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import fail
 
 # Sums over so many multiples of 2^-40 in [-1, 1] are exact in floats, in any order.
@@ -52,8 +52,8 @@ class Block:
     """
 
     numbers: FloatArray
-    levels: tuple[NDArray[Any], ...]
-    target: NDArray[Any]
+    levels: tuple[Array, ...]
+    target: Array
     share: int | None = None
     person: NDArray[np.intp] | None = None
 
@@ -90,12 +90,12 @@ class Run:
     """Rows of a table with their encoded targets and persons; all have the same share, or None."""
 
     table: Table
-    target: NDArray[Any]
+    target: Array
     share: int | None = None
     person: NDArray[np.intp] | None = None
 
     @classmethod
-    def all_of(cls, table: Table, target: NDArray[Any], members: Members | None) -> Iterator[Run]:
+    def all_of(cls, table: Table, target: Array, members: Members | None) -> Iterator[Run]:
         """Yield runs of all rows of a table that have a share; one without rows if none has."""
         if members is None:
             yield cls(table, target)
@@ -116,7 +116,7 @@ class Run:
         self,
         domain: Domain,
         rows: Iterable[slice],
-        dtype: Any = None,
+        dtype: type | None = None,
         at_once: bool = False,
     ) -> Iterator[Block]:
         """Yield encoded rows with their encoded targets, one block for each slice.
@@ -137,7 +137,7 @@ class Run:
 class Coder(Protocol):
     """Encodes a target: each entry by itself."""
 
-    def encode(self, y: Any) -> NDArray[Any]:
+    def encode(self, y: object) -> Array:
         """Return encoded numbers in [-1, 1], or positions of labels."""
 
 
@@ -154,11 +154,7 @@ def columns_to_read(
 
 
 def encoded_runs(
-    domain: Domain,
-    batch: Any,
-    target: str | None,
-    coder: Coder,
-    shares: Shares | None = None,
+    domain: Domain, batch: Frame, target: str | None, coder: Coder, shares: Shares | None = None
 ) -> Iterator[Run]:
     """Yield the rows of a batch with their encoded targets, those of equal shares together.
 

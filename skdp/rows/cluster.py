@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from skdp._compiled import load_kernels
 from skdp.domain import Domain
@@ -13,9 +13,12 @@ from skdp.rows.block import Block, Coder, block_slices, check_weight, encoded_ru
 from skdp.rows.memory import KeptBlocks
 from skdp.rows.persons import Groups, Persons
 from skdp.rows.tables import Collection, computed
-from skdp.rows.threads import quietly
+from skdp.rows.threads import T, quietly
 from skdp.trusted.arrays import joined, summed
 
+Task: TypeAlias = Any  # a delayed object, a future or a client of dask
+_States: TypeAlias = list[tuple[object, int]]  # with their weights
+_Part: TypeAlias = tuple[T, int, list[int]]  # a sum, its weight, the numbers of its tasks
 # Partial sums that are added by one task.
 _FAN_IN = 16
 
@@ -43,9 +46,10 @@ class ClusterRows:
         """The number of rows; it may be private."""
         return self._data.n
 
-    def sum(self, part: Callable[[Block], Any]) -> Any:
+    def sum(self, part: Callable[[Block], T]) -> T:
         """Return the sum of ``part(block)`` over all rows."""
         task = _delayed(_partition_sum(self._next_reader(), part))
+        total: T
         total, weight = _reduced([task(*part) for part in self._partitions])
         check_weight(weight, self._weight, self._is_read or not self.n)
         self._is_read = True
@@ -53,10 +57,10 @@ class ClusterRows:
 
     def keep(
         self,
-        build: Callable[[Block], Any],
+        build: Callable[[Block], object],
         blocks: int = 1,
         caches: bool = False,
-        dtype: Any = None,
+        dtype: type | None = None,
     ) -> KeptBlocks | WorkerStates:
         """Keep the states ``build(block)``, each of so many ``blocks``, on the workers.
 
@@ -66,7 +70,7 @@ class ClusterRows:
 
         reader = self._next_reader(blocks=blocks, dtype=dtype)
 
-        def built(X: Any, y: Any, persons: Persons | None) -> list[Any]:
+        def built(X: object, y: object, persons: Persons | None) -> _States:
             own = reader.blocks_of(X, y, persons)
             return [(quietly(build, block), block.weight) for block in own]
 
@@ -86,9 +90,9 @@ class ClusterRows:
         self._is_read = True
         return states
 
-    def _next_reader(self, **options: Any) -> _Reader:
+    def _next_reader(self, blocks: int = 1, dtype: type | None = None) -> _Reader:
         cells = self.n * self.domain.n_columns
-        return replace(self._reader, cells=cells, **options)
+        return replace(self._reader, cells=cells, blocks=blocks, dtype=dtype)
 
 
 class WorkerStates:
@@ -102,14 +106,14 @@ class WorkerStates:
     # A worker may compute a state twice from the same one.
     may_change = False
 
-    def __init__(self, client: Any, lists: list[Any], workers: list[str]) -> None:
+    def __init__(self, client: Task, lists: list[Task], workers: list[str]) -> None:
         self._client, self._lists, self._workers = client, lists, workers
         # Tasks without workers of their own, of which there are many with one name, are shared out
         # wherever their arguments are: the lists would be sent from worker to worker.
-        self._where: dict[str, Any] = {"workers": workers, "allow_other_workers": True}
+        self._where = {"workers": workers, "allow_other_workers": True}
 
     @classmethod
-    def of(cls, client: Any, kept: list[Any]) -> WorkerStates:
+    def of(cls, client: Task, kept: list[Task]) -> WorkerStates:
         """Return the states of persisted partitions, joined where they are."""
         from distributed import futures_of, wait
 
@@ -126,7 +130,7 @@ class WorkerStates:
         ]
         return cls(client, lists, sorted(set(threads)))
 
-    def sum(self, part: Callable[[Any], Any]) -> Any:
+    def sum(self, part: Callable[[Any], T]) -> T:
         """Return the sum of ``part(state)`` over the blocks."""
         return self._summed(part)[0]
 
@@ -134,8 +138,8 @@ class WorkerStates:
         """Return the number of rows, or the sum of their shares."""
         return self._summed(_nothing)[1]
 
-    def _summed(self, part: Callable[[Any], Any]) -> tuple[Any, int]:
-        def state_sum(states: list[Any], number: int) -> Any:
+    def _summed(self, part: Callable[[Any], T]) -> tuple[T, int]:
+        def state_sum(states: _States, number: int) -> _Part[T]:
             total = summed(quietly(part, state) for state, _ in states)
             return _numbered((total, sum(weight for _, weight in states)), number)
 
@@ -144,29 +148,29 @@ class WorkerStates:
         found = computed(lambda: self._client.gather(calls))
         return _checked(_added(found), len(places))
 
-    def map(self, function: Callable[[Any], Any]) -> WorkerStates:
+    def map(self, function: Callable[[Any], object]) -> WorkerStates:
         """Return ``function(state)`` of every block, kept in place of the states."""
 
-        def mapped(states: list[Any]) -> list[Any]:
+        def mapped(states: _States) -> _States:
             return [(quietly(function, state), weight) for state, weight in states]
 
         lists = self._client.map(mapped, self._lists, pure=False, **self._where)
         return WorkerStates(self._client, lists, self._workers)
 
 
-def _places(client: Any, futures: list[Any]) -> list[str]:
+def _places(client: Task, futures: list[Task]) -> list[str]:
     """Return the first worker that has each future."""
     who = client.who_has(futures)
     return [min(who.get(future.key) or [""]) for future in futures]
 
 
-def _shared_out(items: list[Any], places: list[str], threads: list[str]) -> list[list[Any]]:
+def _shared_out(items: list[Task], places: list[str], threads: list[str]) -> list[list[Task]]:
     """Return as many items for each thread, of those at its own worker where it is possible.
 
     ``threads`` are the workers of all threads.
     """
     most = -(-len(items) // len(threads))
-    lists: list[list[Any]] = [[] for _ in threads]
+    lists: list[list[Task]] = [[] for _ in threads]
     others = []
     for item, place in zip(items, places, strict=True):
         pairs = zip(threads, lists, strict=True)
@@ -180,11 +184,11 @@ def _shared_out(items: list[Any], places: list[str], threads: list[str]) -> list
     return lists
 
 
-def _chained(lists: list[list[Any]]) -> list[Any]:
+def _chained(lists: list[list[T]]) -> list[T]:
     return [pair for own in lists for pair in own]
 
 
-def _client() -> Any:
+def _client() -> Task:
     """Return the distributed client that dask uses at present, or None."""
     distributed = sys.modules.get("distributed")
     if distributed is None:
@@ -204,11 +208,11 @@ class _Reader:
     target: str | None
     groups: Groups | None = None
     blocks: int = 1
-    dtype: Any = None
+    dtype: type | None = None
     cells: int = 0
 
     def blocks_of(
-        self, X: Any, y: Any, part: Persons | None, at_once: bool = False
+        self, X: object, y: object, part: Persons | None, at_once: bool = False
     ) -> Iterator[Block]:
         load_kernels(self.cells)
         batch = (X, y) if self.target is None else X
@@ -219,13 +223,13 @@ class _Reader:
 
 
 # Functions that workers run have no text: dask asks each for it, and a part may hold long lists.
-def _partition_sum(reader: _Reader, part: Callable[[Block], Any]) -> Callable[..., Any]:
+def _partition_sum(reader: _Reader, part: Callable[[Block], T]) -> Callable[..., tuple[T, int]]:
     """Return the function of a partition to the sum of ``part``, and the weight of the rows."""
 
-    def found(X: Any, y: Any, persons: Persons | None) -> tuple[Any, int]:
+    def found(X: object, y: object, persons: Persons | None) -> tuple[T, int]:
         weight = 0
 
-        def values() -> Iterator[Any]:
+        def values() -> Iterator[T]:
             nonlocal weight
             for block in reader.blocks_of(X, y, persons, at_once=True):
                 weight += block.weight
@@ -236,11 +240,11 @@ def _partition_sum(reader: _Reader, part: Callable[[Block], Any]) -> Callable[..
     return found
 
 
-def _nothing(state: Any) -> None:
+def _nothing(state: object) -> None:
     """Return no statistics: only the weight of the rows is wanted."""
 
 
-def _delayed(function: Callable[..., Any]) -> Callable[..., Any]:
+def _delayed(function: Callable[..., object]) -> Callable[..., Task]:
     """Return a function that makes tasks. The function is sent once and not with every task."""
     import dask
 
@@ -249,11 +253,11 @@ def _delayed(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *arguments: call(shared, *arguments)
 
 
-def _called(function: Callable[..., Any], *arguments: Any) -> Any:
+def _called(function: Callable[..., T], *arguments: object) -> T:
     return function(*arguments)
 
 
-def _reduced(tasks: Sequence[Any]) -> tuple[Any, int]:
+def _reduced(tasks: Sequence[Task]) -> tuple[Task, int]:
     """Return the sums of the pairs that tasks return, added in a tree of fixed shape.
 
     Each task adds its number to the pair. So a result that is lost or counted twice is found.
@@ -268,7 +272,7 @@ def _reduced(tasks: Sequence[Any]) -> tuple[Any, int]:
     return _checked(found, len(tasks))
 
 
-def _checked(found: tuple[Any, int, list[int]], tasks: int) -> tuple[Any, int]:
+def _checked(found: _Part[T], tasks: int) -> tuple[T, int]:
     """Return a pair of sums; raise unless each task has been added once."""
     total, weight, numbers = found
     if sorted(numbers) != list(range(tasks)):
@@ -276,12 +280,13 @@ def _checked(found: tuple[Any, int, list[int]], tasks: int) -> tuple[Any, int]:
     return total, weight
 
 
-def _numbered(pair: tuple[Any, int], number: int) -> tuple[Any, int, list[int]]:
+def _numbered(pair: tuple[T, int], number: int) -> _Part[T]:
     return (*pair, [number])
 
 
-def _added(parts: Iterable[tuple[Any, int, list[int]]]) -> tuple[Any, int, list[int]]:
-    total, weight = None, 0
+def _added(parts: Iterable[_Part[T]]) -> _Part[T]:
+    total: Any = None
+    weight = 0
     numbers: list[int] = []
     for value, rows, own in parts:
         if value is not None:  # where only the weight is wanted

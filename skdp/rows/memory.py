@@ -6,16 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from numpy.typing import NDArray
-
 from skdp._compiled import load_kernels
 from skdp.domain import Domain
 from skdp.domain.layout import read_once
 from skdp.domain.tables import as_table
 from skdp.rows.block import Block, Run, block_slices
 from skdp.rows.persons import Members
-from skdp.rows.threads import Runner, compiled_in_order, in_order
-from skdp.trusted.arrays import summed
+from skdp.rows.threads import Runner, T, compiled_in_order, in_order
+from skdp.trusted.arrays import Array, summed
 
 
 class KeptBlocks:
@@ -40,11 +38,12 @@ class KeptBlocks:
     def __init__(self, states: list[Any]) -> None:
         self.states = states
 
-    def sum(self, part: Callable[[Any], Any]) -> Any:
+    def sum(self, part: Callable[[Any], T]) -> T:
         """Return the sum of ``part(state)`` over the blocks."""
-        return summed(compiled_in_order(part, self.states))
+        total: T = summed(compiled_in_order(part, self.states))
+        return total
 
-    def map(self, function: Callable[[Any], Any]) -> KeptBlocks:
+    def map(self, function: Callable[[Any], object]) -> KeptBlocks:
         """Return ``function(state)`` of every block, kept in place of the states."""
         for k, state in enumerate(compiled_in_order(function, self.states)):
             self.states[k] = state
@@ -75,11 +74,7 @@ class MemoryRows:
     """
 
     def __init__(
-        self,
-        domain: Domain,
-        X: Any,
-        target: NDArray[Any],
-        members: Members | None = None,
+        self, domain: Domain, X: object, target: Array, members: Members | None = None
     ) -> None:
         self.domain = domain
         table = as_table(X, domain.names, domain.n_columns)
@@ -90,34 +85,35 @@ class MemoryRows:
         """The number of rows; it may be private."""
         return sum(len(run.target) for run in self._runs)
 
-    def sum(self, part: Callable[[Block], Any]) -> Any:
+    def sum(self, part: Callable[[Block], T]) -> T:
         """Return the sum of ``part(block)`` over all rows."""
-        return summed(self._blocks(part, in_order))
+        total: T = summed(self._blocks(part, in_order))
+        return total
 
     def keep(
         self,
-        build: Callable[[Block], Any],
+        build: Callable[[Block], object],
         blocks: int = 1,
         caches: bool = False,
-        dtype: Any = None,
+        dtype: type | None = None,
     ) -> KeptBlocks:
         """Keep the states ``build(block)``, each of the rows of so many ``blocks``."""
         return KeptBlocks(list(self._blocks(build, compiled_in_order, blocks, dtype)))
 
     def _blocks(
         self,
-        function: Callable[[Block], Any],
+        function: Callable[[Block], T],
         run: Runner,
         blocks: int = 1,
-        dtype: Any = None,
-    ) -> Iterator[Any]:
+        dtype: type | None = None,
+    ) -> Iterator[T]:
         """Yield ``function(block)`` for all blocks, in their order."""
         load_kernels(self.n * self.domain.n_columns)
         domain = self.domain
         # A table of an earlier reading is returned as it is.
         self._runs = [replace(own, table=read_once(domain, own.table)) for own in self._runs]
 
-        def applied(part: tuple[Run, slice]) -> Any:
+        def applied(part: tuple[Run, slice]) -> T:
             own, rows = part
             (block,) = own.blocks(domain, [rows], dtype)
             return function(block)

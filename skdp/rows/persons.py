@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from numbers import Number
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from skdp.domain.columns import is_missing
 from skdp.domain.tables import as_column
+from skdp.trusted.arrays import Array
 from skdp.trusted.checks import converted, fail
 
 # The parts of a whole person.
@@ -27,7 +28,7 @@ WHOLE_BITS = 30
 WHOLE = 2**WHOLE_BITS
 
 # Different identifiers, and their numbers of rows.
-_Counts = tuple[NDArray[np.int64] | list[Any], NDArray[np.int64]]
+_Counts = tuple[NDArray[np.int64] | list[Hashable], NDArray[np.int64]]
 
 _MISSING = "Drop rows without a person, or give each of them an identifier of its own."
 _MIXED = "Convert all of them to strings by a public rule before they are read."
@@ -56,14 +57,14 @@ class Persons:
         The position of each person among those of the whole table.
     """
 
-    places: NDArray[np.int64] | dict[Any, int]
+    places: NDArray[np.int64] | dict[Hashable, int]
     counts: NDArray[np.int64]
     start: NDArray[np.int64]
     stop: NDArray[np.int64]
     numbers: NDArray[np.intp]
 
     @classmethod
-    def of(cls, batches: Iterable[Any]) -> Persons:
+    def of(cls, batches: Iterable[object]) -> Persons:
         """Return the persons of batches of hashable identifiers; equal ones are of one person.
 
         It is an error if an identifier is missing or cannot be hashed, or if some are numbers and
@@ -71,7 +72,7 @@ class Persons:
         """
         found = [_counted(_checked(batch)) for batch in batches]
         sizes = np.concatenate([own for _, own in found] or [np.empty(0, np.int64)])
-        places: Any
+        places: NDArray[np.int64] | dict[Hashable, int]
         if all(isinstance(ids, np.ndarray) for ids, _ in found):
             every = np.concatenate([ids for ids, _ in found] or [np.empty(0, np.int64)])
             places, codes = np.unique(every, return_inverse=True)
@@ -87,31 +88,31 @@ class Persons:
         return cls(places, counts, np.zeros_like(counts), counts, np.arange(len(counts)))
 
     @classmethod
-    def of_table(cls, groups: Any, n: int) -> Persons:
+    def of_table(cls, groups: object, n: int) -> Persons:
         """Return the persons of a table of n rows."""
         if len(_checked(groups)) != n:
             raise fail("groups", "have as many entries as X has rows")
         return cls.of([groups])
 
     @classmethod
-    def of_parts(cls, parts: list[Any]) -> tuple[Persons, list[Persons]]:
+    def of_parts(cls, parts: list[object]) -> tuple[Persons, list[Persons]]:
         """Return the persons of all parts of a table, and those of each part."""
         whole = cls.of(parts)
         are_numbers = isinstance(whole.places, np.ndarray)
-        ids = whole.places if are_numbers else list(whole.places)
+        ids: Any = whole.places if are_numbers else list(whole.places)
         read, each = np.zeros_like(whole.counts), []
         for part in parts:
             own, counts = np.unique(whole.codes(part), return_counts=True)
             start, stop = read[own], read[own] + counts
             read[own] = stop
-            places: Any = ids[own] if are_numbers else {ids[code]: k for k, code in enumerate(own)}
+            places = ids[own] if are_numbers else {ids[code]: k for k, code in enumerate(own)}
             each.append(cls(places, whole.counts[own], start, stop, own))
         return whole, each
 
     def __len__(self) -> int:
         return len(self.counts)
 
-    def codes(self, groups: Any) -> NDArray[np.intp]:
+    def codes(self, groups: object) -> NDArray[np.intp]:
         """Return the position of each identifier, (rows,); -1 for one that is not known."""
         ids = _checked(groups)
         if isinstance(self.places, dict):
@@ -147,7 +148,7 @@ class Shares:
         self._rest = np.where(counts >= cap, WHOLE - self._each * counts, 0)
         self._next = persons.start.copy()
 
-    def members(self, groups: Any) -> Members:
+    def members(self, groups: object) -> Members:
         """Return the person of each row of the next batch, and its share in parts of `WHOLE`."""
         codes = self._persons.codes(groups)
         shares = np.zeros(len(codes), np.int64)
@@ -212,7 +213,7 @@ def _ranks(codes: NDArray[np.intp]) -> NDArray[np.intp]:
     return ranks
 
 
-def _checked(groups: Any) -> NDArray[Any]:
+def _checked(groups: object) -> Array:
     """Return identifiers as an array; raise if one is missing, without naming it."""
     # Of one type numpy would make the number 1 and the string "1" equal because of another row.
     ids, rule = as_column(groups, "groups"), "have an identifier in every row"
@@ -227,7 +228,7 @@ def _checked(groups: Any) -> NDArray[Any]:
     return times
 
 
-def _has_missing(ids: NDArray[Any]) -> bool:
+def _has_missing(ids: Array) -> bool:
     if ids.dtype.kind in "fmM":
         return bool((ids != ids).any())
     # A decimal NaN is no float, but it is not equal to itself either.
@@ -235,7 +236,7 @@ def _has_missing(ids: NDArray[Any]) -> bool:
     return any(is_missing(own) or bool(own != own) for own in cells)
 
 
-def _are_spelled_twice(ids: Iterable[Any]) -> bool:
+def _are_spelled_twice(ids: Iterable[object]) -> bool:
     """Return whether some identifiers are numbers and others are strings that spell numbers.
 
     A reader of files may infer the types of a part of the rows. Then one row with the text "A1"
@@ -244,14 +245,14 @@ def _are_spelled_twice(ids: Iterable[Any]) -> bool:
     return any(isinstance(own, Number) for own in ids) and any(map(_spells_number, ids))
 
 
-def _spells_number(own: Any) -> bool:
+def _spells_number(own: object) -> bool:
     try:
         return isinstance(own, str) and not math.isnan(float(own))
     except ValueError:
         return False
 
 
-def _counted(ids: NDArray[Any]) -> _Counts:
+def _counted(ids: Array) -> _Counts:
     """Return the different identifiers with their numbers of rows."""
     if ids.dtype.kind == "i":
         return np.unique(ids.astype(np.int64), return_counts=True)

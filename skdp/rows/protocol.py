@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from skdp.domain import Domain
 from skdp.rows.block import Block
+from skdp.rows.threads import T
 
 
 class Kept(Protocol):
@@ -32,10 +33,10 @@ class Kept(Protocol):
     def may_change(self) -> bool:
         """Whether a function of `map` may change a state: it is called once for each."""
 
-    def sum(self, part: Callable[[Any], Any]) -> Any:
+    def sum(self, part: Callable[[Any], T]) -> T:
         """Return the sum of ``part(state)`` over the blocks."""
 
-    def map(self, function: Callable[[Any], Any]) -> Kept:
+    def map(self, function: Callable[[Any], object]) -> Kept:
         """Return ``function(state)`` of every block, kept in place of the states."""
 
 
@@ -66,7 +67,7 @@ class Rows(Protocol):
     def n(self) -> int:
         """The number of rows; it may be private."""
 
-    def sum(self, part: Callable[[Block], Any]) -> Any:
+    def sum(self, part: Callable[[Block], T]) -> T:
         """Return the sum of ``part(block)`` over all rows, in blocks of at most 2^13 rows.
 
         A result must not keep arrays of its block, whose memory may be used again.
@@ -74,10 +75,10 @@ class Rows(Protocol):
 
     def keep(
         self,
-        build: Callable[[Block], Any],
+        build: Callable[[Block], object],
         blocks: int = 1,
         caches: bool = False,
-        dtype: Any = None,
+        dtype: type | None = None,
     ) -> Kept:
         """Return the states ``build(block)``, each of the rows of so many ``blocks``.
 

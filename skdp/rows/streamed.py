@@ -23,7 +23,7 @@ from skdp.rows.block import (
 from skdp.rows.memory import KeptBlocks
 from skdp.rows.persons import Groups
 from skdp.rows.tables import Stream
-from skdp.rows.threads import one_by_one
+from skdp.rows.threads import T, one_by_one
 from skdp.trusted.arrays import summed
 
 # Rows that need at most so many bytes are kept in memory.
@@ -66,18 +66,18 @@ class StreamedRows:
         """The number of rows; it may be private."""
         return self.stream.n
 
-    def sum(self, part: Callable[[Block], Any], blocks: int = 1, dtype: Any = None) -> Any:
+    def sum(self, part: Callable[[Block], T], blocks: int = 1, dtype: type | None = None) -> T:
         """Return the sum of ``part(block)`` over all rows."""
-        total = summed(self._blocks(part, blocks, dtype, at_once=True))
+        total: T = summed(self._blocks(part, blocks, dtype, at_once=True))
         self._is_read = True
         return total
 
     def keep(
         self,
-        build: Callable[[Block], Any],
+        build: Callable[[Block], object],
         blocks: int = 1,
         caches: bool = False,
-        dtype: Any = None,
+        dtype: type | None = None,
     ) -> StreamedStates | KeptBlocks:
         """Return the states, built anew at each sum unless they are small or have caches."""
         # About the memory of a row of states.
@@ -89,12 +89,8 @@ class StreamedRows:
         return StreamedStates(self, build, blocks, dtype)
 
     def _blocks(
-        self,
-        function: Callable[[Block], Any],
-        blocks: int,
-        dtype: Any,
-        at_once: bool = False,
-    ) -> Iterator[Any]:
+        self, function: Callable[[Block], T], blocks: int, dtype: type | None, at_once: bool = False
+    ) -> Iterator[T]:
         """Yield ``function(block)`` for all blocks, in their order."""
         load_kernels(self.n * self.domain.n_columns)
         domain = self.domain
@@ -133,18 +129,18 @@ class StreamedStates:
     """States that are built anew at each sum; see `skdp.rows.Kept`."""
 
     rows: StreamedRows
-    build: Callable[[Block], Any]
+    build: Callable[[Block], object]
     blocks: int
-    dtype: Any
+    dtype: type | None
     is_read_again: ClassVar[bool] = True
     may_change: ClassVar[bool] = True
 
-    def sum(self, part: Callable[[Any], Any]) -> Any:
+    def sum(self, part: Callable[[Any], T]) -> T:
         """Return the sum of ``part(state)`` over the blocks."""
         build = self.build
         return self.rows.sum(lambda block: part(build(block)), self.blocks, self.dtype)
 
-    def map(self, function: Callable[[Any], Any]) -> StreamedStates:
+    def map(self, function: Callable[[Any], object]) -> StreamedStates:
         """Return the states that ``function`` makes of these."""
         build = self.build
         return replace(self, build=lambda block: function(build(block)))

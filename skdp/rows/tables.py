@@ -17,8 +17,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from skdp.domain.tables import arrow_frame, in_memory, native
+from skdp.domain.tables import Frame, arrow_frame, in_memory, native
 from skdp.rows.block import check_weight
+from skdp.rows.threads import T
 from skdp.trusted.checks import converted, fail
 
 # Greatest number of rows of a batch of a file, and of its cells: about 32 MB.
@@ -45,7 +46,7 @@ _INSTALL = "Install it: pip install 'skdp[arrow]'."
 class ArrowStream:
     """A dataset of pyarrow: files of Parquet, CSV or Feather."""
 
-    def __init__(self, dataset: Any) -> None:
+    def __init__(self, dataset: Frame) -> None:
         self.dataset = dataset
 
     @property
@@ -58,7 +59,7 @@ class ArrowStream:
         """Number of columns."""
         return len(self.names)
 
-    def batches(self, columns: list[str] | None) -> Iterator[Any]:
+    def batches(self, columns: list[str] | None) -> Iterator[Frame]:
         """Yield DataFrames with some of the columns."""
         wanted = self.names if columns is None else columns
         for fragment in self.dataset.get_fragments():
@@ -72,10 +73,10 @@ class ArrowStream:
             if batch.num_rows:
                 yield _read(partial(arrow_frame, batch))
 
-    def _limits(self, n_columns: int) -> dict[str, Any]:
+    def _limits(self, n_columns: int) -> dict[str, object]:
         """Return options of pyarrow with which a few batches are in memory."""
         size = max(1, min(BATCH_ROWS, BATCH_CELLS // max(1, n_columns)))
-        limits: dict[str, Any] = {"batch_size": size, "batch_readahead": 2}
+        limits: dict[str, object] = {"batch_size": size, "batch_readahead": 2}
         limits["fragment_readahead"] = 1
         own = getattr(getattr(self.dataset, "format", None), "default_extname", None)
         if own == "parquet":
@@ -108,9 +109,9 @@ class CsvStream(ArrowStream):
         )
         texts = dataset.CsvFileFormat(convert_options=types)
         super().__init__(_read(lambda: dataset.dataset(path, format=texts)))
-        self.spelled: dict[str, dict[str, Any]] = {}
+        self.spelled: dict[str, dict[str, object]] = {}
 
-    def batches(self, columns: list[str] | None) -> Iterator[Any]:
+    def batches(self, columns: list[str] | None) -> Iterator[Frame]:
         """Yield DataFrames with some of the columns, of texts or of levels."""
         for batch in super().batches(columns):
             for name in self.spelled.keys() & set(batch.columns):
@@ -122,9 +123,9 @@ class CsvStream(ArrowStream):
             yield batch
 
 
-def spellings(levels: AnyCollection[Any]) -> dict[str, Any]:
+def spellings(levels: AnyCollection[object]) -> dict[str, object]:
     """Return the texts that spell levels that are numbers or truth values."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for level in levels:
         if isinstance(level, bool):
             found |= dict.fromkeys([str(level), str(level).lower(), str(level).upper()], level)
@@ -136,13 +137,13 @@ def spellings(levels: AnyCollection[Any]) -> dict[str, Any]:
     return {text: level for text, level in found.items() if text not in levels}
 
 
-def _read(function: Callable[[], Any]) -> Any:
+def _read(function: Callable[[], T]) -> T:
     """Return what a function of pyarrow returns. Its errors may quote cells and are not shown."""
     rule = "be files that pyarrow can read, with one type for each column"
     return converted(function, "X", rule, "Convert them by a public rule, for instance to Parquet.")
 
 
-def _batch(function: Callable[[], Any]) -> Any:
+def _batch(function: Callable[[], T]) -> T:
     """Return what code of the user returns. Its errors may quote cells and are not shown."""
     remedy = "Its own error is not shown, because it may quote a cell: call it to see the error."
     return converted(function, "X", "be a function that returns batches without an error", remedy)
@@ -151,12 +152,12 @@ def _batch(function: Callable[[], Any]) -> Any:
 class FactoryStream:
     """Batches of a function that returns a new iterable of tables, or of pairs, each time."""
 
-    def __init__(self, factory: Callable[[], Iterable[Any]]) -> None:
+    def __init__(self, factory: Callable[[], Iterable[Frame]]) -> None:
         self.factory = factory
-        self._last: Any = None
+        self._last: object = None
 
     @cached_property
-    def _first(self) -> Any:
+    def _first(self) -> Frame:
         table = None
         for batch in self._all(None):
             table = batch[0] if isinstance(batch, tuple) else batch
@@ -176,16 +177,16 @@ class FactoryStream:
         """Number of columns of the first batch."""
         return int(self._first.shape[1])
 
-    def batches(self, columns: list[str] | None) -> Iterator[Any]:
+    def batches(self, columns: list[str] | None) -> Iterator[Frame]:
         """Yield the batches that have rows, with some of the columns, as they are."""
         for batch in self._all(columns):
             if len(batch[0] if isinstance(batch, tuple) else batch):
                 yield batch
 
-    def _all(self, columns: list[str] | None) -> Iterator[Any]:
+    def _all(self, columns: list[str] | None) -> Iterator[Frame]:
         """Yield all batches."""
         found = self._called()
-        batches = _batch(lambda: iter(found))
+        batches: Any = _batch(lambda: iter(found))
         try:
             while (batch := _batch(lambda: next(batches, _END))) is not _END:
                 table, *rest = batch if isinstance(batch, tuple) else (batch,)
@@ -202,9 +203,9 @@ class FactoryStream:
             if hasattr(type(batches), "close"):
                 _batch(batches.close)
 
-    def _called(self) -> Iterable[Any]:
+    def _called(self) -> Iterable[Frame]:
         """Return what the function returns; raise unless it is an iterable of its own."""
-        found: Iterable[Any] = _batch(self.factory)
+        found: Iterable[Frame] = _batch(self.factory)
         kind = type(found)
         if not issubclass(kind, Iterable) or hasattr(kind, "columns"):
             raise fail("X", _BATCHES, kind.__name__)
@@ -213,7 +214,7 @@ class FactoryStream:
         self._last = found
         return found
 
-    def _tables(self) -> Iterator[Any]:
+    def _tables(self) -> Iterator[Frame]:
         for batch in self.batches(None):
             yield batch[0] if isinstance(batch, tuple) else batch
 
@@ -255,7 +256,7 @@ class Collection:
     collections in different partitions.
     """
 
-    def __init__(self, X: Any, y: Any = None, target: str | None = None) -> None:
+    def __init__(self, X: Frame, y: Frame = None, target: str | None = None) -> None:
         if not hasattr(type(X), "ndim") or X.ndim != 2:
             rule = "be a dask DataFrame or a dask array with two dimensions"
             remedy = "Use X.to_dataframe() for a bag, X.to_frame() or X[:, None] for a column."
@@ -266,7 +267,7 @@ class Collection:
             X, y, target = _joined(X, y), None, _TARGET
         self.X, self.y, self.target = X, y, target
 
-    def with_target(self, y: Any, target: str | None) -> Collection:
+    def with_target(self, y: Frame, target: str | None) -> Collection:
         """Return the table with its target, which is given in one of two ways."""
         if (y is None) == (target is None):
             remedy = 'Give y, or the name of a column: fit(X, target="name").'
@@ -287,7 +288,7 @@ class Collection:
         """Return the same rows with some columns, or with all of them for None."""
         return self if columns is None else Collection(self.X[columns], self.y, self.target)
 
-    def partitions(self) -> list[tuple[Any, Any]]:
+    def partitions(self) -> list[tuple[Frame, Frame]]:
         """Return pairs of delayed partitions of X, with all columns, and of y or None."""
         tables, y = delayed_parts(self.X), self.y
         if hasattr(y, "chunks") and hasattr(self.X, "chunks"):
@@ -297,7 +298,7 @@ class Collection:
             raise fail("y", "have as many partitions as X", len(targets), _AS_COLUMN)
         return list(zip(tables, targets, strict=True))
 
-    def entries(self, column: str) -> list[Any]:
+    def entries(self, column: str) -> list[Frame]:
         """Return a column, computed, one array for each of `partitions`.
 
         Of the column alone dask may read other partitions than of all columns.
@@ -319,13 +320,13 @@ class Collection:
         return int(sum(computed(lambda: dask.compute(*sizes))))
 
 
-def computed(call: Callable[[], Any]) -> Any:
+def computed(call: Callable[[], T]) -> T:
     """Return what a computation returns. Errors of the user's graph are not shown."""
     remedy = "Its own error is not shown, because it may quote a cell: X.compute() shows it."
     return converted(call, "X", "be a collection that can be computed without an error", remedy)
 
 
-def _joined(X: Any, y: Any) -> Any:
+def _joined(X: Frame, y: Frame) -> Frame:
     """Return X with y as a further column, row by row."""
     from dask import dataframe
 
@@ -339,7 +340,7 @@ def _joined(X: Any, y: Any) -> Any:
     return dataframe.map_partitions(_with_target, X, y, meta=meta, align_dataframes=False)
 
 
-def _with_target(table: Any, y: Any) -> Any:
+def _with_target(table: Frame, y: Frame) -> Frame:
     if len(table) != len(y):
         rule = "have as many entries as X has rows, in each batch or partition"
         raise fail("y", rule, remedy=_AS_COLUMN)
@@ -347,13 +348,13 @@ def _with_target(table: Any, y: Any) -> Any:
 
 
 def predictions(
-    predict: Callable[[Any], Any], data: Collection, columns: list[str] | None, example: Any
-) -> Any:
+    predict: Callable[[Frame], Any], data: Collection, columns: list[str] | None, example: Any
+) -> Frame:
     """Return a dask array of the predictions for all rows; ``example`` are those for one row."""
     import dask
     from dask import array
 
-    def of_part(table: Any) -> Any:
+    def of_part(table: Frame) -> Frame:
         return predict(table) if len(table) else example[:0]
 
     task = dask.delayed(of_part, pure=False)
@@ -367,12 +368,12 @@ def predictions(
     return array.concatenate(arrays, allow_unknown_chunksizes=True)
 
 
-def is_collection(X: Any) -> bool:
+def is_collection(X: object) -> bool:
     """Return whether ``X`` is a collection of dask."""
     return "dask" in sys.modules and hasattr(type(X), "__dask_graph__")
 
 
-def delayed_parts(X: Any) -> list[Any]:
+def delayed_parts(X: Frame) -> list[Frame]:
     """Return the delayed partitions of a collection, with all columns each."""
     if hasattr(X, "chunks") and X.ndim == 2:
         X = X.rechunk({1: -1})
@@ -380,7 +381,7 @@ def delayed_parts(X: Any) -> list[Any]:
     return list(np.ravel(parts)) if isinstance(parts, np.ndarray) else list(parts)
 
 
-def _refuse_inferred(dataset: Any) -> None:
+def _refuse_inferred(dataset: object) -> None:
     """Raise an error for text files: one record could change the types inferred for all."""
     for part in getattr(dataset, "children", ()):
         _refuse_inferred(part)
@@ -389,7 +390,7 @@ def _refuse_inferred(dataset: Any) -> None:
         raise fail("X", _STATED, own, _STATE)
 
 
-def opened(X: Any) -> Any:
+def opened(X: Frame) -> Any:
     """Return a table in memory as a DataFrame or an array, any other as a `Stream` or `Collection`.
 
     What can be read only once is an error, unless it is a stream of Arrow: that is read into

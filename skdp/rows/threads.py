@@ -16,6 +16,7 @@ import numpy as np
 
 from skdp._compiled import kernels
 
+S = TypeVar("S")
 T = TypeVar("T")
 Runner = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 
@@ -58,7 +59,7 @@ def shared_threads() -> AbstractContextManager[None]:
     return _SHARED
 
 
-def one_by_one(function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
+def one_by_one(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
     """Yield ``function(item)`` of each item, without warnings of numpy.
 
     This is faster than threads for functions of many short steps, which would wait for each other.
@@ -66,12 +67,12 @@ def one_by_one(function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T
     return (quietly(function, item) for item in items)
 
 
-def compiled_in_order(function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
+def compiled_in_order(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
     """Yield ``function(item)`` of each item, by threads if they use compiled functions."""
     return (one_by_one if kernels() is None else in_order)(function, items)
 
 
-def in_order(function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
+def in_order(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
     """Yield ``function(item)`` of each item, in their order.
 
     Within `shared_threads` the items are shared among threads. numpy does not warn of underflow
@@ -97,7 +98,7 @@ def in_order(function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
                 call.cancel()
 
 
-def quietly(function: Callable[[Any], T], item: Any) -> T:
+def quietly(function: Callable[[S], T], item: S) -> T:
     """Return ``function(item)`` without warnings of numpy."""
     with np.errstate(all="ignore"):
         return function(item)

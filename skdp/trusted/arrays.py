@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+Array: TypeAlias = NDArray[Any]  # of numbers of any type, or of labels
 
 # Number of cells of a wide row: numpy's operations on short rows cost more time for each cell.
 _WIDE = 1024

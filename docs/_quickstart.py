@@ -42,7 +42,8 @@ def main() -> None:
     with known_noise():
         flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
         runner = doctest.DocTestRunner(optionflags=flags)
-        runner.run(page, clear_globs=False)
+        if runner.run(page, clear_globs=False).failed:
+            raise SystemExit("The page does not show what its code prints.")
     page.globs["display"].figure_.savefig(out, dpi=100)
 
 

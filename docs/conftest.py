@@ -7,7 +7,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent))
 
-from _quickstart import PAGES, known_noise  # noqa: E402
+from _quickstart import PAGES, known_noise
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         from_json,
         load_model,
     )
+    from skdp.model_selection import PrivateSearchCV
     from skdp.privacy import (
         BudgetExceeded,
         Guarantee,
@@ -34,6 +35,7 @@ else:
             "linear_model": "DPCoordinateDescentClassifier DPCoordinateDescentRegressor"
             " DPHuberRegressor DPLinearRegression DPLogisticRegression"
             " from_json load_model",
+            "model_selection": "PrivateSearchCV",
             "privacy": "BudgetExceeded Guarantee Ledger PrivacyLeakWarning UndeclaredDomainWarning",
         },
         submodules="bounds datasets domain geometry inspection linear_model mechanisms"
@@ -59,6 +61,7 @@ __all__ = [
     "Guarantee",
     "Ledger",
     "PrivacyLeakWarning",
+    "PrivateSearchCV",
     "Spline",
     "UndeclaredDomainWarning",
     "estimate_domain",

@@ -7,6 +7,8 @@ with scikit-learn, so its cells are those of the page to the digits shown.
 
 from __future__ import annotations
 
+import csv
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -20,7 +22,7 @@ from examples.benchmarks.shared import report
 from examples.benchmarks.shared.report import FloatArray
 from examples.figures.manifest import Figure
 from examples.figures.outputs import Output
-from examples.figures.pages import NUMBER, Item, Table, unit_of, value_of
+from examples.figures.pages import NUMBER, ROOT, Item, Table, unit_of, value_of
 
 # Chance that the stored median of one cell, which is right, is outside of its band.
 ALARM = 1e-4
@@ -99,17 +101,42 @@ def of_benchmark(figure: Figure, table: Table) -> Found:
     """Compare the cells of the package's estimators on two sets, as the page would have them."""
     count, wrong = 0, []
     for row in _benchmark_rows(figure.name.removeprefix("benchmark-")):
-        where = (row["set"], row["epsilon"])
         stored = next(
-            dict(zip(table.headings, r, strict=True)) for r in table.rows if r[:2] == where
+            dict(zip(table.headings, r, strict=True)) for r in table.rows if r[0] == row["set"]
         )
         for heading, text in row.items():
-            if text and heading not in ("set", "epsilon"):
+            if text and heading != "set":
                 count += 1
                 if stored[heading].rstrip("†") != text:
-                    place = f"{' at '.join(where)}, column {heading!r}"
+                    place = f"{row['set']}, column {heading!r}"
                     wrong.append(f"{place}: the page has {stored[heading]!r}, computed: {text}")
     return count, wrong
+
+
+def of_benchmark_file(figure: Figure, table: Table) -> Found:
+    """Compare quartiles in benchmark.csv, in every measure and at every epsilon, on two sets."""
+    from examples.benchmarks.peers.everything_page import figure_rows
+    from examples.benchmarks.peers.verdicts import Scores
+    from examples.benchmarks.shared.measures import MEASURES
+
+    with (ROOT / figure.page).with_suffix(".csv").open(encoding="utf-8") as file:
+        stored = {tuple(line[:6]): line[6:10] for line in csv.reader(file)}
+    count, wrong = 0, []
+    for task, measures in MEASURES.items():
+        for measure in measures:
+            for line in figure_rows(Scores.of(_runs(task), measure), task, measure):
+                texts = [str(cell) for cell in line]
+                found = stored.get(tuple(texts[:6]))
+                count += 1
+                if found is None or not all(map(_is_near, found, texts[6:10])):
+                    place = ", ".join(texts[:6])
+                    wrong.append(f"{place}: the file has {found}, computed: {texts[6:10]}")
+    return count, wrong
+
+
+def _is_near(stored: str, computed: str) -> bool:
+    """Whether two numbers differ by a unit of their fifth digit at most."""
+    return math.isclose(float(stored), float(computed), rel_tol=2e-4, abs_tol=1e-9)
 
 
 def _benchmark_rows(name: str) -> Iterator[Mapping[str, str]]:
@@ -121,7 +148,7 @@ def _benchmark_rows(name: str) -> Iterator[Mapping[str, str]]:
     task, measure = (rest, SHARED[rest]) if kind == "small" else (kind, rest)
     scores = Scores.of(_runs(task), measure)
     columns = (page.SMALL_COLUMNS if kind == "small" else page.COLUMNS)[task]
-    yield from page.rows_of(scores, task, columns, [])
+    yield from page.shown(page.rows_of(scores, task, columns, []))
 
 
 @cache
@@ -145,4 +172,5 @@ def _runs(task: str) -> Sequence[Any]:
 SAMPLES: dict[str, Callable[[Figure, Table], Found]] = {
     "simulation": of_simulation,
     "benchmark": of_benchmark,
+    "benchmark_file": of_benchmark_file,
 }

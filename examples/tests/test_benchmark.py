@@ -393,19 +393,21 @@ def written(tmp_path):
 
 def test_page_says_where_ours_is_behind(written):
     """With both medians; and nowhere that the other one is."""
-    text = (written / "benchmark.md").read_text(encoding="utf-8")
+    text = (written / "benchmark_sets.md").read_text(encoding="utf-8")
     assert (
         f"**{field.LINEAR} (delta = 0) against diffprivlib, behind:** diabetes at 1 (.200 to .300)"
         in text
     )
     assert f"**{field.HUBER} (delta = 0) against diffprivlib" not in text
-    line = next(line for line in text.splitlines() if line.startswith("| diabetes | 1 "))
+    line = next(line for line in text.splitlines() if line.startswith("| diabetes | "))
     cells = [cell.strip() for cell in line.strip("|").split("|")]
-    assert cells == ["diabetes", "1", ".200†", ".400", *[""] * 3, ".300", "", "", ".500", ".000"]
+    assert cells == ["diabetes", ".200†", ".400", *[""] * 3, ".300", "", "", ".500", ".000"]
+    assert "## Classification" not in text
+    text = (written / "benchmark.md").read_text(encoding="utf-8")
     assert "are set on simulated populations only" in text
     shares = [line for line in text.splitlines() if line.startswith("| DPHuberRegressor ")]
     assert "80 %" in shares[0]
-    assert "## Classification" not in text
+    assert "benchmark_classification.png" not in text
     assert "20 random splits (at least 1 for trivial, without privacy on diabetes)" in text
 
 
@@ -450,6 +452,7 @@ def test_command_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
     assert store.read_text(encoding="utf-8") == first
     assert "runs" not in capsys.readouterr().err
     assert (docs / "benchmark.md").exists()
+    assert (docs / "benchmark_sets.md").exists()
     assert report.RESULTS not in store.parents
 
 

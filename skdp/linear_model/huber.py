@@ -66,17 +66,17 @@ class DPHuberRegressor(PrivateRegressor, ObjectiveEstimator, FittedHuber):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from skdp import Domain, DPHuberRegressor
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(0, 10, size=(5000, 2))
-    >>> y = 3 * X[:, 0] - X[:, 1] + rng.normal(size=5000)
-    >>> domain = Domain.box([0, 0], [10, 10], target=(-10, 30))
-    >>> model = DPHuberRegressor(epsilon=1.0, domain=domain).fit(X, y)
-    >>> bool(model.score(X, y) > 0.95)
-    True
-    >>> model.q_, bool(0 < model.threshold_ < 20)
-    (0.965, True)
+    >>> from skdp.datasets import load_diabetes
+    >>> X, y, _ = load_diabetes()
+    >>> columns = {"age": (18, 80), "bmi": (15, 45), "bp": (60, 140)}
+    >>> domain = Domain(columns, target=(0, 350))  # progression of the disease after a year
+    >>> model = DPHuberRegressor(epsilon=1.0, domain=domain).fit(X[list(columns)], y)
+    >>> import pandas as pd
+    >>> print(model.predict(pd.DataFrame({"age": [50], "bmi": [40], "bp": [110]})))
+    [2...]
+    >>> print(model.target_bounds_, round(model.threshold_, 1))
+    (0.0, 350.0) 34.0
     """
 
     # The curvature costs little, so nearly all of epsilon is spent on the gradient; with Gaussian

@@ -56,19 +56,22 @@ class DPLogisticRegression(PrivateClassifier, ObjectiveEstimator):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from skdp import Domain, DPLogisticRegression
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(0, 10, size=(5000, 2))
-    >>> y = np.where(X[:, 0] > X[:, 1], "yes", "no")
-    >>> domain = Domain.box([0, 0], [10, 10], target=["no", "yes"])
+    >>> from skdp import DPLogisticRegression
+    >>> from skdp.datasets import load_breast_cancer
+    >>> X, y, domain = load_breast_cancer()  # 569 patients, with public bounds
     >>> model = DPLogisticRegression(epsilon=1.0, domain=domain).fit(X, y)
-    >>> bool(model.score(X, y) > 0.95)
-    True
-    >>> model.guarantee_.epsilon
+    >>> print(model.predict(X[20:22]))
+    ['benign' 'benign']
+    >>> print(model.guarantee_.epsilon)
     1.0
-    >>> [release.name for release in model.releases_], model.ridge_.shape
-    (['scaling', 'objective'], (3,))
+
+    The budget is divided among the releases of the fit:
+
+    >>> from skdp.trusted import overview
+    >>> for release in overview(model.releases_, model.public_):
+    ...     print(f"{release.name:9} epsilon {release.epsilon:.3f}")
+    scaling   epsilon 0.200
+    objective epsilon 0.800
     """
 
     _reference: ClassVar = Reference(

@@ -51,3 +51,14 @@ def test_the_table_is_that_of_the_benchmark():
 def test_links_lead_to_files():
     for target in re.findall(r"\]\(([^)#:]+)", README):
         assert (ROOT / target).exists(), target
+
+
+def test_the_number_of_the_landing_page_is_that_of_the_figures():
+    """Of the persons of Adult: at epsilon = 1, and without privacy."""
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    figures = (ROOT / "docs" / "figures" / "accuracy.md").read_text(encoding="utf-8")
+    table = figures.partition("<!-- figure: accuracy-adult -->\n")[2].partition("\n\n")[0]
+    heads, _, cells = rows(table.splitlines())
+    measured = dict(zip(heads, cells, strict=True))
+    shown = [f"{100 * float(measured[name]):.1f} %" for name in ("1", "without privacy")]
+    assert re.findall(r"[\d.]+ %", index) == shown

@@ -92,15 +92,49 @@ def test_a_missing_example_is_seen():
     assert not has_example(lambda: None)
 
 
+DOCS = ROOT / "docs"
+INTRODUCTIONS = {"guide/index", "examples/index", "reference/index", "mathematics/index"}
+LISTS = re.compile(r"```\{toctree\}\n(.*?)```", re.DOTALL)
+
+
+def listed(page):
+    """The pages below a page of the menu."""
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    names = [line for part in LISTS.findall(text) for line in part.splitlines()]
+    folder = DOCS / page
+    return [
+        (folder.parent / name).resolve().relative_to(DOCS).as_posix()
+        for name in names
+        if name and not name.startswith((":", "*", "["))
+    ]
+
+
 def test_every_page_for_users_has_an_example():
-    """Pages of the first two parts of the site show code that is run."""
-    docs = ROOT / "docs"
-    parts = (docs / "index.md").read_text(encoding="utf-8").split(":caption: ")
-    for part in parts:
-        if part.startswith(("Start\n", "User guide\n")):
-            pages = part.split("```")[0].split("\n\n", 1)[1].split()
-            assert pages
-            assert not [p for p in pages if ">>> " not in (docs / f"{p}.md").read_text("utf-8")]
+    """Pages of the first two parts of the menu, and of the guide, show code that is run."""
+    use, guarantee = (DOCS / "index.md").read_text("utf-8").split(":caption: ")[1:3]
+    above = [name for part in (use, guarantee) for name in part.split("```")[0].split()[1:]]
+    without = {"glossary", "development/audit", "figures/accuracy", *INTRODUCTIONS}
+    pages = [name for name in (*above, *listed("guide/index")) if name not in without]
+    assert len(pages) > 20
+    assert not [p for p in pages if ">>> " not in (DOCS / f"{p}.md").read_text("utf-8")]
+
+
+def test_code_of_the_pages_for_users_fits_the_window():
+    """At most 80 columns, so that nothing is cut."""
+    pages = [*listed("index"), *listed("guide/index"), "../README", "index"]
+    long = []
+    for page in pages:
+        lines = (DOCS / f"{page}.md").read_text(encoding="utf-8").splitlines()
+        code = [line for line in lines if line.startswith((">>> ", "... "))]
+        long += [f"{page}: {line}" for line in code if len(line) > 80]
+    assert not long
+
+
+def test_user_pages_show_results_and_not_that_a_test_passes():
+    """The reader wants the table, the prediction or the picture."""
+    pages = [*listed("index"), *listed("guide/index"), "../README", "index"]
+    text = {page: (DOCS / f"{page}.md").read_text(encoding="utf-8") for page in pages}
+    assert not [page for page in pages if re.search(r"^(>>>|\.\.\.).*\bbool\(", text[page], re.M)]
 
 
 def test_the_page_on_installing_has_every_extra():

@@ -1,4 +1,4 @@
-"""The page of the benchmark of everything: tables, verdicts and pictures of what is stored."""
+"""The pages of the benchmark of everything: tables, verdicts and pictures of what is stored."""
 
 from __future__ import annotations
 
@@ -104,95 +104,122 @@ for task, name in (("classification", LOGISTIC), ("regression", HUBER)):
 SHORT = {CLASSIFIER: "DPCoordinateDescent", REGRESSOR: "DPCoordinateDescent"}
 # The measure of verdicts.
 FIRST = {task: names[0] for task, names in MEASURES.items()}
+SHOWN_MEASURES = {"classification": (ACCURACY, AUROC), "regression": (R2,)}
 TITLES = {ACCURACY: "Accuracy", AUROC: "AUROC", LOG_LOSS: "Log-loss", R2: "R²"}
 
 HEAD = """\
-# Everything against the peers
+# Comparison with peers
 
-This page compares every estimator of skdp with the peers, on every data set of `skdp.datasets`
-with one label or one number as the target, at epsilon = .1, .5, 1 and 4. The page, the pictures
-and [the table with quartiles and seconds](benchmark.csv) are written by
+This page compares the estimators of skdp with other private models, on all data sets of
+`skdp.datasets` with one label or one number as the target, at epsilon = .1, .5, 1 and 4.
+[By data set](benchmark_sets.md) has the scores of each set.
+The [table of all figures](benchmark.csv) adds the quartiles, the other epsilons and the seconds.
+
+A *share* is the way from the trivial model to the model without privacy:
+(score - trivial) / (without privacy - trivial), in AUROC for classifiers and in R² for regressors.
+The tables show its mean over the sets.
+"""
+
+METHOD = """\
+## How it is measured
+
+A score is the median over {repeats}. A fifth of the rows is left out for the score. Every method
+gets the same splits and the same encoded columns: numbers are scaled to [-1, 1] by public bounds,
+and levels are indicators. Every estimator of skdp has its default parameters, and nothing is tuned
+for a set.
+
+- *delta* is 0, 1/n², or 1e-6. Here n is the number of training rows, rounded to its first digit.
+  Coordinate descent and all peers but diffprivlib need a delta.
+- *Neighbours.* With delta = 0 and 1/n² one record is replaced, and the number of records is public.
+  With delta = 1e-6 one record is added or removed, as in most of the peers.
+- *Curves* is the same estimator with `additive="auto"`. These models and DP-EBM get the columns as
+  they are, with the same bounds.
+- *AUROC* compares each label with all others; with several labels it is the mean. *Log-loss* is the
+  mean of -log p, where p is the probability of the true label, at least 1e-15.
+- *Without privacy* is scikit-learn's model with its default penalty. *Trivial* is the most common
+  label, or the mean.
+- *Shares* are computed from the medians of a set. A share below -100 % counts as -100 %, and so
+  does R² below -1e12 or of predictions that are not finite. Sets where the trivial model and the
+  model without privacy differ by less than .02 are left out.
+- *Ahead, level, behind.* An estimator is *ahead* if its median is at least that of the peer. It is
+  *behind* if its median is lower and a sign test over the splits rejects chance at 5 %. Otherwise
+  it is *level*. With fewer than six splits the test never rejects, so *level* means that the median
+  is lower.
+
+The rules of the automatic choices are set on simulated populations only, and the sets of this page
+confirm them. Some older constants were set with knowledge of some of these sets
+([automatic choices](../mathematics/automatic_choices.md)).
+
+The command stores each run, continues where it was stopped, and creates an environment for each
+peer that is a package. It writes both pages, the pictures and the table:
 
 ```
 SKDP_DATA=path/to/datasets make benchmark
 ```
 
-The command stores each run, continues where it was stopped, and creates an environment for each
-peer that is a package.
+## The peers
 
-**Figures.** A figure is the median over {repeats} of the accuracy, or R², on the fifth of
-the rows that was left out. Every method gets the same splits and the same encoded columns
-(numbers scaled to [-1, 1] by public bounds, indicators of levels). One record is replaced; the
-number of records is public. Every estimator of skdp has its default parameters; nothing is tuned
-for a set. delta is 0, or 1/n², where n is the number of training rows rounded to its first digit.
-Coordinate descent and all peers but diffprivlib need a delta. *Curves* is the same estimator with
-`additive="auto"`, and DP-EBM is an additive model too: both are given the columns as they are, with
-the same bounds. A second group of tables has delta = 1e-6 and the neighbouring relation of most
-peers: a record is added or removed.
+All peers get the bounds of the domain, and their epsilon is taken at face value. If a peer has
+settings, the better median is shown, although this choice is made after the fact.
 
-For classifiers there are also the AUROC, that of each label against all others and then the mean
-where there are several, and the log-loss: the mean of -log p, where p is the probability that the
-model gives to the true label, at least 1e-15. R² below -1e12, or of predictions that are not
-finite, counts as -1e12.
+- diffprivlib 0.6: `LogisticRegression` with C = 1 and C = .1, and `LinearRegression`.
+- DP-EBM (Nori et al. 2021): the boosted additive models of interpret 0.7 with their default
+  parameters. Levels are nominal. One record is added or removed.
+- AdaSSP (Wang 2018): one version releases the least eigenvalue, the other computes it from the
+  noisy matrix. Boosted AdaSSP (Tang et al. 2023) has ten rounds. Hessian mixing (Lev et al. 2026)
+  has three.
+- DP-GD: gradient descent with all records in each step, clipped gradients and the step
+  1 / (greatest curvature), for 30 and 300 steps.
+- DP-Newton (Ganesh et al. 2023): the double noise method with the quadratic upper bound and clipped
+  eigenvalues, for 15 steps.
 
-**Shares.** The summary is the share of the way from the trivial model to the model without
-privacy, (score - trivial) / (without privacy - trivial), in AUROC or R². It is computed from the
-medians of a set; the table shows the mean over the sets. A share below -100 % counts as -100 %.
-Sets where the two models differ by less than .02 are left out.
-
-**Rules.** Rules of automatic choices are set on simulated populations only, and the sets of this
-page confirm them. Earlier versions did not keep to this: some older constants were set with
-knowledge of some of these sets ([automatic choices](../mathematics/automatic_choices.md)).
-
-**The peers.** Where a peer has settings, a figure is the better median, chosen after the fact. All
-have the bounds of the domain and epsilon at face value.
-
-- diffprivlib 0.6: `LogisticRegression`, with C = 1 and C = .1, and `LinearRegression`.
-- DP-EBM (Nori et al. 2021), the boosted additive models of interpret 0.7 with their default
-  parameters. Levels are nominal. Its noise is that of one record more or less.
-- AdaSSP (Wang 2018), in a version that releases the least eigenvalue and one that computes it from
-  the noisy matrix; Boosted AdaSSP (Tang et al. 2023), ten rounds; Hessian mixing (Lev et al. 2026),
-  three rounds.
-- DP-GD, gradient descent with all records in each step, clipped gradients, step 1 / (greatest
-  curvature), 30 and 300 steps; DP-Newton (Ganesh et al. 2023), the double noise method with the
-  quadratic upper bound and clipped eigenvalues, 15 steps.
-
-The last two groups are written for this page, with the least noise for which all their releases are
-private together; Hessian mixing with the calibration of its authors. They divide rows by the
-greatest length that the domain allows or each row by its own (two settings), clip predictions to
-the bounds of the target, and use the number of training rows as a public figure. *Without privacy*
-is scikit-learn's model with its default penalty, *trivial* is the most common label, or the mean.
-
-**Verdicts.** An estimator of skdp is *ahead* where its median is at least the peer's. It is
-*behind* where its median is lower and it loses on so many of the splits that chance explains it
-in at most 5 % of cases (sign test). It is *level* where its median is lower without this
-significance. So *level* means only that a loss is not shown; with fewer than six splits a loss is
-never shown.
+The last three entries were written for this page. Their noise is the least for which all
+their releases together are private; Hessian mixing has the calibration of its authors. They divide
+the rows by the greatest length that the domain allows, or each row by its length (two settings).
+Their predictions are clipped to the bounds of the target. They treat the number of training rows as
+public.
 """
 
 TAIL = """\
 ## Peers that are not run
 
 BinAgg (Lin & Slavković 2026) is not on the package index. On simulated data of 10,000 rows, at
-epsilon = 1 and delta = 1e-6, the l2 error of its coefficients was .139, and of two estimators of
-skdp .027 and .007; its 95 % intervals covered in 92 % of cases. Its public code, run once with the
-encoded columns and their bounds, had R² = .58 on california_housing, .20 on protein_casp and .00 on
-bike_sharing_hour (medians of three splits). Its intervals are compared in
-[confidence intervals in figures](inference_figures.md). DD-SSP (Ferrando & Sheldon 2025), objective
-perturbation with delta (Redberg et al. 2023) and TukeyEM (Amin et al. 2023) are not run.
+epsilon = 1 and delta = 1e-6, the l2 error of its coefficients was .139; the errors of two
+estimators of skdp were .027 and .007. Its 95 % intervals covered in 92 % of cases. Its public code
+was run once with the encoded columns and their bounds: R² was .58 on california_housing, .20 on
+protein_casp and .00 on bike_sharing_hour (medians of three splits).
+[Confidence intervals in figures](inference_figures.md) compares its intervals. DD-SSP (Ferrando &
+Sheldon 2025), objective perturbation with delta (Redberg et al. 2023) and TukeyEM (Amin et al.
+2023) are not run.
 
 ## Limitations
 
-These are public sets, and some of the bounds are *informed* ([data sets](../datasets.md)), for all
-methods alike. Among many verdicts at 5 % some are due to chance. Medians hide the spread; the
-quartiles are in the table. A guarantee with delta > 0 is weaker than one with delta = 0. A model
-that is ahead of a peer need not be useful: the comparison with the trivial model shows where
-epsilon is too small for a set.
+- The sets are public, and some of the bounds are *informed* ([data sets](../datasets.md)), for all
+  methods alike.
+- Among many verdicts at 5 % some are due to chance. Medians hide the spread; the quartiles are in
+  the table.
+- A guarantee with delta > 0 is weaker than one with delta = 0.
+- A model that is ahead of a peer need not be useful. The comparison with the trivial model shows
+  where epsilon is too small for a set.
 """
+
+SETS_HEAD = """\
+# Comparison by data set
+
+This page has the scores of each data set at epsilon = 1, and lists where the median of a peer is
+higher. [Comparison with peers](benchmark.md) describes the methods and has the means over the sets.
+The [table of all figures](benchmark.csv) has the other epsilons and the quartiles.
+
+The scores are medians. Sets are in the order of their sizes. Where one record is replaced, the
+methods marked (1/n^2) have this delta and the others have delta = 0. Where one record is added or
+removed, delta is 1e-6.
+"""
+# The epsilon of the tables by set.
+SHOWN = 1.0
 
 
 def write(runs: Iterable[Run], docs: Path) -> None:
-    """Write benchmark.md, benchmark.csv and two pictures into a folder, and print summaries."""
+    """Write two pages, benchmark.csv and two pictures into a folder, and print summaries."""
     runs = list(runs)
     by_measure = {name: Scores.of(runs, name) for known in MEASURES.values() for name in known}
     scores = Scores.of(runs)
@@ -200,7 +227,11 @@ def write(runs: Iterable[Run], docs: Path) -> None:
     write_table(by_measure, docs / "benchmark.csv")
     for task, columns in COLUMNS.items():
         draw(scores, task, columns, docs / f"benchmark_{task}.png")
-    (docs / "benchmark.md").write_text("\n".join(page(scores, by_measure)), encoding="utf-8")
+    for name, parts in (
+        ("benchmark", page(scores, by_measure)),
+        ("benchmark_sets", sets_page(scores, by_measure)),
+    ):
+        (docs / f"{name}.md").write_text("\n".join(parts), encoding="utf-8")
     for title, rows in (
         ("Verdicts", verdict_rows(by_measure, FIRST, RIVALS)),
         ("Shares", share_rows(by_measure, COLUMNS)),
@@ -210,42 +241,58 @@ def write(runs: Iterable[Run], docs: Path) -> None:
 
 
 def page(scores: Scores, by_measure: Mapping[str, Scores]) -> Iterator[str]:
-    """Yield the page part by part; ``scores`` are in the first measure of each task."""
-    yield HEAD.format(repeats=repeats_text(scores))
-    yield "## Share of the way from trivial to without privacy\n"
+    """Yield the summary part by part; ``scores`` are in the first measure of each task."""
+    has_small = any(cell.delta == SMALL for cell in scores.by_cell)
+    yield HEAD
+    if has_small:
+        yield "## Shares with delta = 1e-6, one record added or removed\n"
+        yield _table("small-shares", share_rows(by_measure, SMALL_COLUMNS))
+    yield "## Shares with delta = 0 or 1/n², one record replaced\n"
     yield _table("shares", share_rows(by_measure, COLUMNS))
-    yield "## Who is ahead\n"
-    yield "In accuracy and R².\n"
-    yield _table("verdicts", verdict_rows(by_measure, FIRST, RIVALS))
-    yield from behind_lists(by_measure, FIRST, RIVALS)
     for task in [task for task in COLUMNS if sets_of(scores, task)]:
-        yield f"## {task.capitalize()}\n"
-        for name in MEASURES[task]:
-            if name == MEASURES[task][0]:
-                picture = f"benchmark_{task}.png"
-                yield f"<!-- figure: benchmark-{task} -->"
-                yield f"![{TITLES[name]} against epsilon, a panel for each set]({picture})\n"
-                yield f"{TITLES[name]}, medians. A dagger: behind diffprivlib.\n"
-            else:
-                yield f"{TITLES[name]}, medians.\n"
-            yield _table(f"{task}-{name}", task_rows(by_measure[name], task, name))
-    if any(cell.delta == SMALL for cell in scores.by_cell):
-        yield from small_parts(by_measure)
+        yield f"<!-- figure: benchmark-{task} -->"
+        title = TITLES[MEASURES[task][0]]
+        yield f"![{title} against epsilon, a panel for each set](benchmark_{task}.png)\n"
+    yield "## Who is ahead\n"
+    yield "The tables count sets and epsilons. In accuracy and R², one record replaced:\n"
+    yield _table("verdicts", verdict_rows(by_measure, FIRST, RIVALS))
+    if has_small:
+        yield "In AUROC and R², one record added or removed:\n"
+        yield _table("small-verdicts", verdict_rows(by_measure, SHARED, SMALL_RIVALS))
+    yield METHOD.format(repeats=repeats_text(scores))
     yield TAIL
 
 
-def small_parts(by_measure: Mapping[str, Scores]) -> Iterator[str]:
-    """Yield what is said of the guarantee SMALL: shares, verdicts, and medians."""
-    yield "## One record added or removed, delta = 1e-6\n"
-    yield "Shares of the way from trivial to without privacy, and verdicts in AUROC and R².\n"
-    yield _table("small-shares", share_rows(by_measure, SMALL_COLUMNS))
-    yield _table("small-verdicts", verdict_rows(by_measure, SHARED, SMALL_RIVALS))
-    yield from behind_lists(by_measure, SHARED, SMALL_RIVALS)
-    for task, columns in SMALL_COLUMNS.items():
+def sets_page(scores: Scores, by_measure: Mapping[str, Scores]) -> Iterator[str]:
+    """Yield the page of the sets: medians at one epsilon, and where a peer is higher."""
+    yield SETS_HEAD
+    for task, names in SHOWN_MEASURES.items():
+        if not sets_of(scores, task):
+            continue
+        yield f"## {task.capitalize()}\n"
+        for name in names:
+            dagger = " A dagger: behind diffprivlib." if name == MEASURES[task][0] else ""
+            yield f"{TITLES[name]}, one record replaced.{dagger}\n"
+            yield _table(f"{task}-{name}", shown(task_rows(by_measure[name], task, name)))
+        measure = SHARED[task]
         against = [rival for rival in SMALL_RIVALS[task] if rival.peer == EBM]
-        if found := list(rows_of(by_measure[SHARED[task]], task, columns, against)):
-            yield f"{TITLES[SHARED[task]]}, medians. A dagger: behind DP-EBM.\n"
-            yield _table(f"small-{task}", found)
+        if any(cell.delta == SMALL for cell in scores.by_cell):
+            rows = rows_of(by_measure[measure], task, SMALL_COLUMNS[task], against)
+            yield f"{TITLES[measure]}, one record added or removed. A dagger: behind DP-EBM.\n"
+            yield _table(f"small-{task}", shown(rows))
+    yield "## Where a peer has the higher median\n"
+    yield "For each pair: the set, the epsilon, and both medians. In accuracy and R²:\n"
+    yield from behind_lists(by_measure, FIRST, RIVALS)
+    if found := list(behind_lists(by_measure, SHARED, SMALL_RIVALS)):
+        yield "In AUROC and R², with one record added or removed:\n"
+        yield from found
+
+
+def shown(rows: Iterable[report.Row]) -> Iterator[report.Row]:
+    """Yield the rows of the epsilon that is shown, without its column."""
+    for row in rows:
+        if row["epsilon"] == epsilon_text(SHOWN):
+            yield {name: cell for name, cell in row.items() if name != "epsilon"}
 
 
 def _table(name: str, rows: Iterable[report.Row]) -> str:
@@ -315,7 +362,6 @@ def verdict_rows(
                 "delta": rival.own_delta,
                 "peer": rival.peer,
                 "its delta": rival.peer_delta,
-                "epsilon": ", ".join(epsilon_text(e) for e in rival.epsilons),
                 "ahead": ahead,
                 "level": level,
                 "behind": behind,
@@ -401,10 +447,11 @@ def write_table(by_measure: Mapping[str, Scores], path: Path) -> None:
         table.writerow(heads)
         for task, names in MEASURES.items():
             for name in names:
-                table.writerows(_figure_rows(by_measure[name], task, name))
+                table.writerows(figure_rows(by_measure[name], task, name))
 
 
-def _figure_rows(scores: Scores, task: str, measure: str) -> Iterator[list[object]]:
+def figure_rows(scores: Scores, task: str, measure: str) -> Iterator[list[object]]:
+    """Yield the lines of the table of all figures for one measure."""
     order = {(c.method, c.delta): k for k, c in enumerate(contenders())}
     sets = sets_of(scores, task)
     cells = [cell for cell in scores.by_cell if cell.set in sets]

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._codec import check_keys, decode, document, from_text, hints_of
+from skdp._codec import TYPES, check_keys, decode, document, from_text, hints_of
 from skdp.domain import Domain
 from skdp.domain.layout import number_units
 from skdp.linear_model._inference.estimate import estimate
@@ -63,49 +63,29 @@ ESTIMATORS = {
 _MOST = 2**28
 # Coefficients in the user's units are computed again. Another machine may round differently.
 _CLOSE = 1e-9
-# The classes of each module that occur in fitted models.
-_CLASSES = {
-    "skdp.domain.columns": "Indicators Levels Number",
-    "skdp.domain.domain": "Domain DomainEncoder",
+# Classes of fitted models that are no types of a file.
+_FURTHER = {
+    "skdp.domain.domain": "DomainEncoder",
     "skdp.domain.layout": "BallProjection BoxProjection Layout Piece",
-    "skdp.domain.splines": "Interaction Spline SplineBlock",
-    "skdp.geometry.combined": "MappedBall ProductBall ShearedBall SumBall",
-    "skdp.geometry.encoded_rows": "EncodedRowsBall SimplexBall",
-    "skdp.geometry.moment_layout": "MomentLayout Sorts",
-    "skdp.geometry.moments": "MomentBall NumbersBall RadialMomentBall SquaresBall",
+    "skdp.geometry.moment_layout": "Sorts",
     "skdp.linear_model._moments.moments": "Moments",
-    "skdp.linear_model._moments.theorem": "FirstChange",
     "skdp.linear_model._objective.clipping": "ClippingBounds",
     "skdp.linear_model._objective.profiles": "JointProfile RecordLoss SoftmaxRecord",
-    "skdp.linear_model._objective.theorem": "NoisyMinimiser",
     "skdp.linear_model._shared.design": "Design Group Roughness",
     "skdp.linear_model._shared.task": "Progress",
-    "skdp.linear_model._standardize.theorem": "ColumnSums",
-    "skdp.linear_model.coordinate_descent": "DPCoordinateDescentClassifier"
-    " DPCoordinateDescentRegressor",
-    "skdp.linear_model.huber": "DPHuberRegressor",
-    "skdp.linear_model.linear": "DPLinearRegression",
     "skdp.linear_model.load": "NotInFile",
-    "skdp.linear_model.logistic": "DPLogisticRegression",
-    "skdp.linear_model.losses": "Logistic PseudoHuber SharpLogistic Softmax",
-    "skdp.linear_model.proof": "Claim",
-    "skdp.mechanisms.sensitivity": "Sensitivity",
-    "skdp.noise.independent": "IndependentNoise Releases RepeatedNoise",
-    "skdp.noise.laws": "FlippedHuber Gaussian Laplace Logistic OffsetGaussian Subbotin"
-    " TruncatedLaplace",
-    "skdp.noise.matrix": "MatrixGaussianNoise MatrixLaplaceNoise RowsWithin",
-    "skdp.privacy.guarantee": "Guarantee",
-    "skdp.privacy.shift": "ShiftLoss",
-    "skdp.trusted.ball": "LpBall",
-    "skdp.trusted.losses": "FiniteLoss GaussianLoss PairLoss ProfileLoss SelectionLoss",
-    "skdp.trusted.noise": "GaussianNoise KNormNoise Publication",
-    "skdp.trusted.radial": "RadialLoss RadialSum",
+    "skdp.linear_model.losses": "Logistic",
+    "skdp.trusted.losses": "ProfileLoss",
+    "skdp.trusted.noise": "Publication",
+    "skdp.trusted.radial": "RadialSum",
     "skdp.trusted.randomness": "Lattice",
-    "skdp.trusted.releases": "NoisySum PrivateChoice",
-    "skdp.trusted.statement": "Public",
 }
 SKOPS_TYPES = tuple(
-    f"{module}.{name}" for module, names in _CLASSES.items() for name in names.split()
+    sorted(
+        [f"{module}.{name}" for name, module in TYPES.items() if name != "LogisticLoss"]
+        + [f"{module}.{name}" for module, names in _FURTHER.items() for name in names.split()]
+        + [f"{estimator.__module__}.{name}" for name, estimator in ESTIMATORS.items()]
+    )
 )
 """Names of the classes in a fitted model, for ``skops.io.load(path, trusted=[*SKOPS_TYPES])``.
 
@@ -273,7 +253,8 @@ def _read(source: Any) -> str:
 def _with_parameters(estimator: Any, found: ModelFile) -> Any:
     """Return an estimator with the parameters of a file, and its domain unless it had another."""
     names, left_out = estimator().get_params(deep=False), found.left_out
-    given = check_keys("parameters", found.parameters, (), names)
+    given = found.parameters
+    check_keys("parameters", given, (), names)
     check_keys("left_out", dict.fromkeys(left_out), (), names)
     if wrong := sorted({*given} & {*left_out, *UNWRITTEN}):
         raise fail("parameters", "not be in the file and left out", wrong)

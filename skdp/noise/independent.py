@@ -21,7 +21,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from skdp.noise.law import Size
+from skdp.noise.law import Law, Size
 from skdp.noise.laws import Gaussian, Laplace, Logistic, Subbotin
 from skdp.privacy.shift import ShiftLoss
 from skdp.trusted.arrays import FloatArray
@@ -194,7 +194,7 @@ class IndependentNoise(BaseNoise):
     (1,)
     """
 
-    law: Any
+    law: Law
     scale: FloatArray
     guarantee: Any = None  # stated by `certified`
     log_concave: ClassVar[bool] = True
@@ -299,7 +299,7 @@ class RepeatedNoise(BaseNoise):
     3
     """
 
-    law: Any
+    law: Law
     shifts: Shift
     guarantee: Any = None  # stated by `certified`
     dim: ClassVar[int] = 1

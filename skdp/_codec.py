@@ -75,7 +75,7 @@ _LOSS = "LogisticLoss"
 # What the annotations of some fields do not say.
 _HINTS: dict[str, dict[str, Any]] = {
     "NoisySum": {
-        "change": Union["Change", "Sensitivity", "Releases", "RowsWithin", "FirstChange"],  # noqa: F821, UP007
+        "change": Union["Change", "Sensitivity", "Releases", "RowsWithin", "FirstChange"],  # noqa: F821
         "noise": Union[tuple(name for name in TYPES if name.endswith("Noise"))],  # noqa: UP007
     },
     "MappedBall": {"matrix": FloatArray},
@@ -126,13 +126,7 @@ def encode(name: str, value: object) -> Any:
     if isinstance(value, dict) and all(type(key) is str for key in value):
         return {key: encode(f"{name}: {key}", entry) for key, entry in value.items()}
     if isinstance(value, np.ndarray) and kind is np.ndarray:
-        scalar = "str" if value.dtype.kind == "U" else value.dtype.name
-        entries = value.ravel().tolist()
-        if scalar.startswith("float"):
-            entries = encode(name, entries)
-        elif scalar not in ARRAYS or not all(map(is_plain, entries)):
-            raise fail(name, _WRITTEN, f"an array of {scalar}", _CONVERT)
-        return {"kind": "array", "type": scalar, "shape": [*value.shape], "entries": entries}
+        return _of_array(name, value)
     for named in (kind.__name__, f"{kind.__name__}Loss"):
         if TYPES.get(named) and type_named(named) is kind:
             if hasattr(value, "to_dict"):
@@ -140,6 +134,16 @@ def encode(name: str, value: object) -> Any:
             own = {field: getattr(value, field) for field in hints_of(kind)}
             return {"kind": named, **encode(name, own)}
     raise fail(name, _WRITTEN, kind, _CONVERT)
+
+
+def _of_array(name: str, array: NDArray[Any]) -> dict[str, object]:
+    kind = "str" if array.dtype.kind == "U" else array.dtype.name
+    entries = array.ravel().tolist()
+    if kind.startswith("float"):
+        entries = encode(name, entries)
+    elif kind not in ARRAYS or not all(map(is_plain, entries)):
+        raise fail(name, _WRITTEN, f"an array of {kind}", _CONVERT)
+    return {"kind": "array", "type": kind, "shape": [*array.shape], "entries": entries}
 
 
 def decode(name: str, hint: object, content: object) -> Any:
@@ -195,36 +199,46 @@ def hints_of(kind: type) -> dict[str, Any]:
 
 def _decode(name: str, hint: object, content: object) -> Any:
     if isinstance(hint, dict):
-        check_keys(name, content, hint)
-        return {key: _decode(f"{name}: {key}", own, content[key]) for key, own in hint.items()}
+        entries = check_keys(name, content, hint)
+        return {key: _decode(f"{name}: {key}", own, entries[key]) for key, own in hint.items()}
     if hint is Any:
         return content
     hint = type_named(hint.__forward_arg__) if isinstance(hint, ForwardRef) else hint
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return _one_of(name, parts, content)
-    if isinstance(content, dict):
-        if origin is np.ndarray:
-            return _array(name, get_args(parts[1])[0], content)
-        if origin is dict:
-            check_keys(name, content, (), content)
-            return {key: _decode(f"{name}: {key}", parts[1], own) for key, own in content.items()}
-        if isinstance(hint, type) and origin is None:
-            return _object(name, hint, content)
-    elif isinstance(content, list) and origin in (list, tuple, Sequence):
+    if isinstance(content, dict) and (origin in (np.ndarray, dict) or isinstance(hint, type)):
+        return _of_dict(name, hint, content)
+    if isinstance(content, list) and origin in (list, tuple, Sequence):
         hints = [parts[0]] * len(content) if origin is not tuple or ... in parts else parts
         if len(hints) == len(content):
             found = [_decode(name, own, entry) for own, entry in zip(hints, content, strict=True)]
             return found if origin is list else tuple(found)
     elif hint is float and (_is_number(content) or content in ("inf", "-inf")):
         return float(content)
-    elif any(type(content) is type(part) and content == part for part in parts):  # Literal
-        return content
-    elif hint is type(content) and hint is not float and is_plain(content):
-        return content
-    elif (hint in (object, Hashable) and is_plain(content)) or (hint, content) == (NoneType, None):
+    elif _is_own(hint, parts, content):
         return content
     raise fail(name, f"be {_described(hint)}", _shown(content))
+
+
+def _of_dict(name: str, hint: Any, content: dict[str, object]) -> Any:
+    if get_origin(hint) is np.ndarray:
+        return _array(name, get_args(get_args(hint)[1])[0], content)
+    if get_origin(hint) is dict:
+        check_keys(name, content, (), content)
+        own = get_args(hint)[1]
+        return {key: _decode(f"{name}: {key}", own, entry) for key, entry in content.items()}
+    return _object(name, hint, content)
+
+
+def _is_own(hint: object, parts: tuple[object, ...], content: object) -> bool:
+    """Return whether a string, bool, int or None, or a number for ``object``, fits a hint."""
+    if get_origin(hint) is Literal:
+        return any(type(content) is type(part) and content == part for part in parts)
+    if content is None:
+        return hint is NoneType
+    kinds = (object, Hashable, type(content) if type(content) is not float else object)
+    return is_plain(content) and hint in kinds
 
 
 def _one_of(name: str, hints: tuple[object, ...], content: object) -> Any:
@@ -318,8 +332,8 @@ def _name_of(hint: object) -> str:
 
 def check_keys(
     name: str, content: object, needed: Collection[str], possible: Collection[str] = ()
-) -> None:
-    """Raise an error unless content is a dict with all needed keys and no unknown ones."""
+) -> dict[str, Any]:
+    """Return a dict if it has all needed keys and no unknown ones."""
     if not isinstance(content, dict) or not all(type(key) is str for key in content):
         raise fail(name, "be a dict with names as keys", type(content))
     if missing := [key for key in needed if key not in content]:
@@ -328,6 +342,7 @@ def check_keys(
     if unknown:
         rule = f"have no entries but {sorted({*needed, *possible})}"
         raise fail(name, rule, unknown, _LATER)
+    return content
 
 
 def is_plain(value: object) -> bool:
@@ -337,8 +352,8 @@ def is_plain(value: object) -> bool:
 
 def _is_number(value: object) -> TypeGuard[int | float]:
     # Also False for NaN. The comparison of an int with a float is exact.
-    is_own = isinstance(value, int | float) and type(value) in (int, float)
-    return is_own and abs(value) <= sys.float_info.max
+    most = sys.float_info.max
+    return isinstance(value, int | float) and type(value) in (int, float) and abs(value) <= most
 
 
 def to_text(content: object, indent: str = "") -> str:

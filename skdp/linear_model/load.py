@@ -71,6 +71,7 @@ _FURTHER = {
     "skdp.linear_model._moments.moments": "Moments",
     "skdp.linear_model._objective.clipping": "ClippingBounds",
     "skdp.linear_model._objective.profiles": "JointProfile RecordLoss SoftmaxRecord",
+    "skdp.linear_model._objective.theorem": "OutputNoise",
     "skdp.linear_model._shared.design": "Design Group Roughness",
     "skdp.linear_model._shared.task": "Progress",
     "skdp.linear_model.load": "NotInFile",

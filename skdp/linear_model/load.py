@@ -21,7 +21,6 @@ from skdp._codec import TYPES, check_keys, decode, document, from_text, hints_of
 from skdp.domain import Domain
 from skdp.domain.layout import number_units
 from skdp.linear_model._inference.estimate import estimate
-from skdp.linear_model._inference.file import InferenceFile
 from skdp.linear_model._inference.table import Inference
 from skdp.linear_model._objective.clipping import ClippingBounds
 from skdp.linear_model._objective.theorem import NoisyMinimiser
@@ -35,6 +34,7 @@ from skdp.linear_model.export import (
     UNWRITTEN,
     Attributes,
     Encoded,
+    InferenceFile,
     InUnits,
     ModelFile,
     check_finite,
@@ -226,7 +226,8 @@ def _model(content: Any) -> Any:
         if not hasattr(model, "classes"):
             model.target_bounds_ = model._clipping.target_in_units(domain)
     model._set_coefficients()
-    _set_releases(model, found)
+    model._records = Design(found.records or domain, encoded.with_intercept)
+    model.guarantee_, model.public_, model.releases_ = _proof_of(found, model._records)
     _set_attributes(model, found.attributes)
     _check_shown(found.coefficients, InUnits.of(model), domain)
     return model
@@ -305,23 +306,20 @@ def _clipping(domain: Domain, encoded: Encoded) -> ClippingBounds:
     return ClippingBounds(domain.number_index, numbers[0], numbers[1], (low, high))
 
 
-def _set_releases(model: Any, found: ModelFile) -> None:
-    """Set the releases; `skdp.linear_model.proof.check_proof` evaluates them."""
-    model.guarantee_, model.public_ = found.guarantee, _public(found.public, found.guarantee)
-    model._records = Design(found.records or found.domain, found.encoded.with_intercept)
+def _proof_of(
+    found: ModelFile | InferenceFile, design: Design
+) -> tuple[Guarantee, Public, tuple[Listed, ...]]:
+    """Return guarantee, public facts and releases, which `check_proof` evaluates."""
     if not found.releases:
         raise fail("releases", "name what was released")
-    model.releases_ = _with_design(found.releases, model._records)
-
-
-def _public(public: Public, whole: Guarantee) -> Public:
-    return replace(public, assumptions=whole.assumptions, void_because=whole.void_because)
-
-
-def _with_design(releases: tuple[Listed, ...], design: Design) -> tuple[Listed, ...]:
-    return tuple(
-        replace(own, design=design) if isinstance(own, NoisyMinimiser) else own for own in releases
+    whole = found.guarantee
+    assumptions, void_because = whole.assumptions, whole.void_because
+    public = replace(found.public, assumptions=assumptions, void_because=void_because)
+    releases = (
+        replace(own, design=design) if isinstance(own, NoisyMinimiser) else own
+        for own in found.releases
     )
+    return whole, public, tuple(releases)
 
 
 def _set_attributes(model: Any, found: Attributes) -> None:
@@ -348,9 +346,11 @@ def _inference(content: Any) -> Inference:
     k = len(sums.sampling)
     if k not in (domain.n_encoded, domain.n_encoded + 1):
         raise fail("sampling", "have a row for each coefficient", k)
-    squares = {"matrix": equations.matrix, "variance": equations.variance}
-    for name, matrix in (squares | {"sampling": sums.sampling}).items():
-        size = k if name == "sampling" else k + 1
+    for name, matrix, size in (
+        ("matrix", equations.matrix, k + 1),
+        ("variance", equations.variance, k + 1),
+        ("sampling", sums.sampling, k),
+    ):
         _check_shape(name, matrix, (size, size))
         error = 1e-9 * float(np.abs(matrix).max(initial=0.0))
         if not np.allclose(matrix, matrix.T, rtol=1e-6, atol=error):
@@ -367,7 +367,6 @@ def _inference(content: Any) -> Inference:
         ("freedom", sums.freedom > 0, "be above 0"),
         ("n_records", (sums.n_records or 1) >= 1, "be a whole number >= 1"),
         ("rows", count == domain.n_encoded or rows[0].any(), "have no constant intercept"),
-        ("releases", sums.releases, "name what was released"),
     ):
         if not holds:
             raise fail(name, rule)
@@ -378,12 +377,12 @@ def _inference(content: Any) -> Inference:
     if count == domain.n_encoded:  # no intercept
         rows, constants = np.vstack([np.zeros(k), rows]), np.append(0.0, constants)
     records = sums.records or domain
-    design = Design(records, k > domain.n_encoded)
+    guarantee, public, releases = _proof_of(sums, Design(records, k > domain.n_encoded))
     return replace(
         Inference.of(whole, rows, constants, domain, sums.notes),
-        guarantee=sums.guarantee,
-        releases=_with_design(sums.releases, design),
-        public=_public(sums.public, sums.guarantee),
+        guarantee=guarantee,
+        public=public,
+        releases=releases,
         records=records,
         n_records=sums.n_records,
         model=sums.model,

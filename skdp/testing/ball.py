@@ -19,9 +19,8 @@ from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
 from scipy.stats import binomtest, gamma, ks_2samp, kstest
 
-from skdp.geometry import NormBall
 from skdp.testing._require import agree, members_of, pickled, require
-from skdp.trusted.ball import known
+from skdp.trusted.ball import NormBall, known
 from skdp.trusted.randomness import RandomStateLike, as_generator
 
 Array = NDArray[np.float64]

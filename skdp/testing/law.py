@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import roots_legendre
 from scipy.stats import binomtest, kstwobign
 
-from skdp.noise import Law
+from skdp.noise.law import Law
 from skdp.testing._require import agree, members_of, pickled, require
 from skdp.trusted.checks import check_count, check_positive
 from skdp.trusted.randomness import RandomStateLike, as_generator

@@ -22,13 +22,14 @@ from scipy.stats import chi2
 
 from skdp.geometry import LpBall
 from skdp.mechanisms import Sensitivity
-from skdp.mechanisms.calibrate import mechanism_of
-from skdp.testing._require import agree, check_claim, members_of, pickled, require
+from skdp.mechanisms.calibrate import Noise, mechanism_of
+from skdp.testing._require import agree, members_of, pickled, require
 from skdp.testing.audit import ALARM, epsilon_lower_bound
 from skdp.testing.ball import corners
 from skdp.trusted.checks import check_count, check_interval, check_positive, fail
 from skdp.trusted.noise import publication, release, variances
 from skdp.trusted.randomness import RandomStateLike, as_generator
+from skdp.trusted.statement import Statement
 
 Array = NDArray[np.float64]
 
@@ -43,7 +44,7 @@ NO_BIT = 1100.0
 
 
 def check_release(
-    noise: Any,
+    noise: Noise,
     value: ArrayLike | None = None,
     other: ArrayLike | None = None,
     *,
@@ -195,14 +196,20 @@ def check_mechanism(
     mechanism = mechanism_of(mechanism)
     noise = mechanism.calibrate(sensitivity, **asked)
     members_of(noise, MEMBERS)
-    name = f"{type(noise).__name__}.guarantee"
-    check_claim(name, noise.guarantee, **asked, neighbors=sensitivity.neighbors)
+    name, claim = f"{type(noise).__name__}.guarantee", noise.guarantee
+    require(isinstance(claim, Statement), name, "be a Guarantee or a Statement", type(claim))
+    for spent, most in asked.items():
+        rule, found = f"claim {spent} <= {most:g}, the {spent} asked for", getattr(claim, spent)
+        require(found <= most * (1 + 1e-9), name, rule, found)
+    relation = sensitivity.neighbors
+    require(claim.neighbors == relation, name, f"be under neighbors={relation!r}", claim.neighbors)
+    require(claim.holds, name, "hold without a seed", claim.void_because)
     check_noise(noise, sensitivity, rng, draws)
     _check_order(mechanism, sensitivity, **asked)
     check_audit(noise, sensitivity, rng, draws, **asked)
 
 
-def check_noise(noise: Any, sensitivity: Sensitivity, rng: Generator, draws: int) -> None:
+def check_noise(noise: Noise, sensitivity: Sensitivity, rng: Generator, draws: int) -> None:
     """Check that draws depend on rng only, are centred, and have the stated covariance."""
     name, dim = type(noise).__name__, sensitivity.ball.dim
     seeded = ((noise, 1), (pickled(noise, name), 1), (noise, 2))
@@ -243,7 +250,7 @@ def _check_order(mechanism: Any, sensitivity: Sensitivity, *, epsilon: float, de
 
 
 def check_audit(
-    noise: Any,
+    noise: Noise,
     sensitivity: Sensitivity,
     rng: Generator,
     draws: int,
@@ -279,7 +286,7 @@ def _shifts(sensitivity: Sensitivity) -> list[Array]:
     return [sensitivity.radius * v / float(ball.gauge(v)) for v in candidates[at]]
 
 
-def _statistics(noise: Any, sensitivity: Sensitivity, v: Array) -> Callable[[Array], Array]:
+def _statistics(noise: Noise, sensitivity: Sensitivity, v: Array) -> Callable[[Array], Array]:
     """Return the statistics of outputs: log-likelihood ratios of common noise for the shift v."""
     covariance = np.asarray(noise.covariance())
     whitened = np.linalg.lstsq(covariance, v, rcond=None)[0]
@@ -294,9 +301,9 @@ def _statistics(noise: Any, sensitivity: Sensitivity, v: Array) -> Callable[[Arr
     return statistics
 
 
-def _drawn(noise: Any, rng: Generator, draws: int) -> Array:
+def _drawn(noise: Noise, rng: Generator, draws: int) -> Array:
     return np.array([noise.rvs(rng) for _ in range(draws)], dtype=float)
 
 
-def _size(noise: Any) -> float:
+def _size(noise: Noise) -> float:
     return math.sqrt(float(np.trace(np.asarray(noise.covariance()))))

@@ -15,7 +15,7 @@ from skdp.noise import Gaussian, Laplace
 from skdp.testing import check_ball, check_law, check_loss, examples
 from skdp.testing.ball import BATTERY, check_norm_at
 from skdp.testing.examples import BoxNoise, Cylinder, HyperbolicSecant, LaplaceInTheBox
-from skdp.testing.law import View
+
 
 # Laws
 

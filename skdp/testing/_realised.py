@@ -11,9 +11,11 @@ A loss is an interval: where only a bound is known, it is the one around 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property, partial
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -26,11 +28,11 @@ from skdp.noise.independent import IndependentNoise, Releases, RepeatedNoise
 from skdp.noise.laws import Gaussian
 from skdp.noise.matrix import MatrixGaussianNoise, MatrixLaplaceNoise, RowsWithin
 from skdp.privacy.shift import ShiftLoss
-from skdp.testing._same import differences
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.change import Change
 from skdp.trusted.losses import GaussianLoss, Losses
 from skdp.trusted.noise import GaussianNoise, KNormNoise
+from skdp.trusted.publish import Recorder
 from skdp.trusted.releases import NoisySum, PrivateChoice
 from skdp.trusted.statement import Public, records_changed
 
@@ -388,3 +390,80 @@ def _change_of_curvature(own: Published, other: Published) -> float:
     penalty = np.array([own.exact.penalty(unit) for unit in np.eye(len(point))])[np.ix_(at, at)]
     changed = eigh(found[0].matrix[0] - found[1].matrix[0], penalty, eigvals_only=True)
     return float(np.abs(changed).max() / most)
+
+
+# What two objects have in common
+
+_PLAIN = (str, bytes, bool, int, float, complex, type(None), np.generic, type, CodeType)
+# What a replay itself gives to an estimator.
+_GIVEN = ("random_state", "ledger")
+
+
+def differences(
+    place: str, a: object, b: object, seen: dict[tuple[int, int], object] | None = None
+) -> Iterator[str]:
+    """Yield the places, such as ``model.coef_``, where two objects are not the same.
+
+    Arrays have the same bits, type and layout. Parts of an object are its attributes, also private
+    ones, but for ``random_state`` and ``ledger``.
+    """
+    seen = {} if seen is None else seen
+    if a is b or (id(a), id(b)) in seen or (isinstance(a, Recorder) and isinstance(b, Recorder)):
+        return
+    seen[id(a), id(b)] = a, b  # so that nothing else has their addresses
+    mine, others = _inside(a), _inside(b)
+    if type(a) is not type(b) or mine is None or others is None:
+        # The repr shows NaN and -0.0, too.
+        if type(a) is not type(b) or _bits(a) != _bits(b):
+            yield place
+        return
+    for name in dict.fromkeys([*mine, *others]):
+        if name in mine and name in others:
+            yield from differences(f"{place}{name}", mine[name], others[name], seen)
+        elif not isinstance(getattr(type(a), name[1:], None), cached_property):
+            yield f"{place}{name}"
+    if [*mine] != [*others] and sorted(mine) == sorted(others):
+        yield f"the order in {place}"
+
+
+def _bits(value: object) -> tuple[object, ...]:
+    """Return what tells a value without parts from others."""
+    if not isinstance(value, np.ndarray):
+        return (text_of(value),)
+    flags = value.flags
+    layout = value.dtype, value.shape, value.strides, flags.writeable, flags.owndata
+    return value.tobytes(), *layout
+
+
+def text_of(value: object) -> str:
+    """Return the repr of an object, without an address."""
+    return "" if type(value).__repr__ is object.__repr__ else repr(value)
+
+
+def _inside(value: object) -> dict[str, object] | None:
+    """Return the parts of an object by their names, in their order; None if it has none."""
+    match value:
+        case np.ndarray():
+            return None if value.dtype.kind != "O" else {".list": value.tolist()}
+        case dict():
+            return {f"[{key!r}]": own for key, own in value.items()}
+        case list() | tuple():
+            return {f"[{k}]": own for k, own in enumerate(value)}
+        case set() | frozenset():
+            return dict.fromkeys(sorted(map(repr, value)))
+        case FunctionType():
+            cells = [cell.cell_contents for cell in value.__closure__ or ()]
+            return {".code": value.__code__, ".closure": cells, ".defaults": value.__defaults__}
+        case MethodType():
+            return {".self": value.__self__, ".function": value.__func__}
+        case partial():
+            return {".function": value.func, ".given": (value.args, value.keywords)}
+        case _ if isinstance(value, _PLAIN):
+            return None
+    # When a property is cached depends on earlier computations, and not on the data.
+    kind, state = type(value), object.__getstate__(value)  # with slots it is a pair
+    parts = state if isinstance(state, tuple) else (state,)
+    found = {name: own for part in parts if part for name, own in part.items()}
+    cached = {name: isinstance(getattr(kind, name, None), cached_property) for name in found}
+    names = sorted(found, key=lambda name: name * cached[name])
+    return {f".{name}": found[name] for name in names if name not in _GIVEN} or None

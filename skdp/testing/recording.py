@@ -19,10 +19,8 @@ from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, partial
 from io import StringIO
 from itertools import starmap
-from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -34,11 +32,13 @@ from skdp.privacy import Guarantee
 from skdp.testing._realised import (
     Interval,
     Published,
+    differences,
     linear_term_at,
     loss_of,
     size_of_change,
     size_of_repeated,
     size_of_shift,
+    text_of,
 )
 from skdp.trusted.certify import certify
 from skdp.trusted.draws import discrete_laplace
@@ -402,7 +402,7 @@ def _flow(first: _Shown, second: _Shown, tape: Tape, again: Tape) -> Iterator[st
         yield f"flow: {place} is not the same"
     if first.text != second.text:
         yield "flow: the JSON text of the model is not the same"
-    if _text_of(first.model) != _text_of(second.model):
+    if text_of(first.model) != text_of(second.model):
         yield "flow: the repr of the model is not the same"
 
 
@@ -517,80 +517,3 @@ def _changes(pairs: list[tuple[Published, Published]], relation: str) -> dict[st
 def _cost(entry: Published) -> float:
     """Return a bound on what the lattice adds to the loss of a value, under both tables."""
     return 2 * len(entry.exact) / entry.facts["lattice"].dither if entry.is_sum else 0.0
-
-
-# What two objects have in common
-
-_PLAIN = (str, bytes, bool, int, float, complex, type(None), np.generic, type, CodeType)
-# What a replay itself gives to an estimator.
-_GIVEN = ("random_state", "ledger")
-
-
-def differences(
-    place: str, a: object, b: object, seen: dict[tuple[int, int], object] | None = None
-) -> Iterator[str]:
-    """Yield the places, such as ``model.coef_``, where two objects are not the same.
-
-    Arrays have the same bits, type and layout. Parts of an object are its attributes, also private
-    ones, but for ``random_state`` and ``ledger``.
-    """
-    seen = {} if seen is None else seen
-    if a is b or (id(a), id(b)) in seen or (isinstance(a, Recorder) and isinstance(b, Recorder)):
-        return
-    seen[id(a), id(b)] = a, b  # so that nothing else has their addresses
-    mine, others = _inside(a), _inside(b)
-    if type(a) is not type(b) or mine is None or others is None:
-        # The repr shows NaN and -0.0, too.
-        if type(a) is not type(b) or _bits(a) != _bits(b):
-            yield place
-        return
-    for name in dict.fromkeys([*mine, *others]):
-        if name in mine and name in others:
-            yield from differences(f"{place}{name}", mine[name], others[name], seen)
-        elif not isinstance(getattr(type(a), name[1:], None), cached_property):
-            yield f"{place}{name}"
-    if [*mine] != [*others] and sorted(mine) == sorted(others):
-        yield f"the order in {place}"
-
-
-def _bits(value: object) -> tuple[object, ...]:
-    """Return what tells a value without parts from others."""
-    if not isinstance(value, np.ndarray):
-        return (_text_of(value),)
-    flags = value.flags
-    layout = value.dtype, value.shape, value.strides, flags.writeable, flags.owndata
-    return value.tobytes(), *layout
-
-
-def _text_of(value: object) -> str:
-    """Return the repr of an object, without an address."""
-    return "" if type(value).__repr__ is object.__repr__ else repr(value)
-
-
-def _inside(value: object) -> dict[str, object] | None:
-    """Return the parts of an object by their names, in their order; None if it has none."""
-    match value:
-        case np.ndarray():
-            return None if value.dtype.kind != "O" else {".list": value.tolist()}
-        case dict():
-            return {f"[{key!r}]": own for key, own in value.items()}
-        case list() | tuple():
-            return {f"[{k}]": own for k, own in enumerate(value)}
-        case set() | frozenset():
-            return dict.fromkeys(sorted(map(repr, value)))
-        case FunctionType():
-            cells = [cell.cell_contents for cell in value.__closure__ or ()]
-            return {".code": value.__code__, ".closure": cells, ".defaults": value.__defaults__}
-        case MethodType():
-            return {".self": value.__self__, ".function": value.__func__}
-        case partial():
-            return {".function": value.func, ".given": (value.args, value.keywords)}
-        case _ if isinstance(value, _PLAIN):
-            return None
-    # When a property is cached depends on earlier computations, and not on the data.
-    kind, state = type(value), object.__getstate__(value)  # with slots it is a pair
-    parts = state if isinstance(state, tuple) else (state,)
-    found = {name: own for part in parts if part for name, own in part.items()}
-    cached = {name: isinstance(getattr(kind, name, None), cached_property) for name in found}
-    names = sorted(found, key=lambda name: name * cached[name])
-    return {f".{name}": found[name] for name in names if name not in _GIVEN} or None

@@ -39,8 +39,8 @@ _PATTERNS, RELEASE_ALARM = 64, 1e-7
 _FEWEST = 64
 # The spacing is at least 2^-_FINEST standard deviations.
 _FINEST = 34
-# Last bit of 0, which has no bit that is 1.
-NO_BIT = 1100.0
+# In place of the last bit of 0.
+_NO_BIT = 1100
 
 
 def check_release(
@@ -108,9 +108,13 @@ def _lattice_of(outputs: list[Array], deviation: Array, name: str) -> NDArray[np
     """Return the binary logarithm of the spacing of each coordinate."""
     for found in outputs:
         require(found.shape[1:] == deviation.shape, name, f"give {len(deviation)} numbers")
-        require(bool(np.isfinite(found).all()), name, "give finite numbers")
+        require(np.isfinite(found).all(), name, "give finite numbers")
         require(not np.signbit(found[found == 0]).any(), name, "never give -0.0")
-    spacing = last_bits(np.vstack(outputs)).min(axis=0).astype(np.int64)
+    # The last bit of each number that is 1.
+    share, exponent = np.frexp(np.vstack(outputs))
+    mantissa = np.ldexp(share, 53).astype(np.int64)
+    last = exponent - 54 + np.frexp((mantissa & -mantissa).astype(float))[1]
+    spacing = np.where(mantissa == 0, _NO_BIT, last).min(axis=0).astype(np.int64)
     fine = spacing < np.floor(np.log2(deviation)) - _FINEST
     require(not fine.any(), name, f"end at most {_FINEST} halvings below the standard deviation")
     return np.asarray(spacing, dtype=np.int64)
@@ -124,15 +128,6 @@ def _values(value: ArrayLike | None, deviation: Array, start: float) -> Array:
         rule = f"be {len(deviation)} numbers below 2^15 standard deviations of the noise"
         raise fail("value", rule)
     return numbers
-
-
-def last_bits(values: Array) -> Array:
-    """Return k such that 2^k is the last nonzero bit of each float; NO_BIT if there is none."""
-    with np.errstate(invalid="ignore"):
-        share, exponent = np.frexp(np.where(np.isfinite(values), values, 0.0))
-    mantissa = np.ldexp(share, 53).astype(np.int64)
-    last = np.frexp((mantissa & -mantissa).astype(float))[1] - 1
-    return np.where(mantissa == 0, NO_BIT, exponent - 53 + last).astype(float)
 
 
 DRAWS = 20_000
@@ -240,9 +235,10 @@ def _check_order(mechanism: Any, sensitivity: Sensitivity, *, epsilon: float, de
     """Check that half of epsilon needs more noise, and twice the sensitivity twice the noise."""
     name = type(mechanism).__name__ if not isinstance(mechanism, str) else mechanism
     wider = Sensitivity(sensitivity.ball, 2 * sensitivity.radius, sensitivity.neighbors)
-    usual = _size(mechanism.calibrate(sensitivity, epsilon=epsilon, delta=delta))
-    less = _size(mechanism.calibrate(sensitivity, epsilon=epsilon / 2, delta=delta))
-    wide = _size(mechanism.calibrate(wider, epsilon=epsilon, delta=delta))
+    usual, less, wide = (
+        math.sqrt(np.trace(mechanism.calibrate(own, epsilon=share, delta=delta).covariance()))
+        for own, share in ((sensitivity, epsilon), (sensitivity, epsilon / 2), (wider, epsilon))
+    )
     rule = "make more noise for half of epsilon"
     require(less >= usual * (1 - _SEARCH), name, rule, f"{less / usual:.3g} of it")
     rule = "make twice the noise for twice the sensitivity"
@@ -303,7 +299,3 @@ def _statistics(noise: Noise, sensitivity: Sensitivity, v: Array) -> Callable[[A
 
 def _drawn(noise: Noise, rng: Generator, draws: int) -> Array:
     return np.array([noise.rvs(rng) for _ in range(draws)], dtype=float)
-
-
-def _size(noise: Noise) -> float:
-    return math.sqrt(float(np.trace(np.asarray(noise.covariance()))))

@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
@@ -212,9 +213,7 @@ class Replay:
     @property
     def loss(self) -> float:
         """Absolute value of the realised loss of all releases, or a bound on it."""
-        low, high = (
-            math.fsum(ends) for ends in zip(*self.losses.values(), (0.0, 0.0), strict=True)
-        )
+        low, high = map(math.fsum, zip(*self.losses.values(), (0.0, 0.0), strict=True))
         return max(high, -low)
 
     def check(self) -> Replay:
@@ -284,16 +283,18 @@ def replay(
     first = _shown(estimator, table, tape)
     again = Tape(seed, recorded=tape)
     second = _shown(estimator, neighbour, again)
-    guarantee = _guarantee_of(first.model)
+    # Of a fitted model, an inference or an estimated domain.
+    stated = (getattr(first.model, name, None) for name in ("guarantee_", "guarantee", "estimated"))
+    guarantee = next((own for own in stated if isinstance(own, Guarantee)), None)
     wrong = [*dict.fromkeys([*tape.wrong, *again.wrong]), *_flow(first, second, tape, again)]
-    pairs = [
-        pair
-        for pair in zip(tape.entries, again.entries, strict=False)
-        if pair[0].name == pair[1].name
-    ]
+    both = zip(tape.entries, again.entries, strict=False)
+    pairs = [(own, other) for own, other in both if own.name == other.name]
     relation = "replace_one" if guarantee is None else guarantee.neighbors
     steps = _steps(first.model)
-    public = None if guarantee is None else _public(guarantee, bool(steps))
+    public = None
+    if guarantee is not None:
+        facts = guarantee.delta, guarantee.neighbors, guarantee.unit, bool(steps)
+        public = Public(guarantee.epsilon, *facts)
     unproven = [] if public is None else _proof(first.model, tape, public)
     changes = _changes(pairs, "add_remove" if steps else relation)
     wrong += unproven + [
@@ -308,7 +309,9 @@ def replay(
         low, high = losses.get(own.name, (0.0, 0.0))
         more = loss_of(own, other)
         losses[own.name] = low + more[0], high + more[1]
-    cost = math.fsum(_cost(entry) for entry in tape.entries)
+    # Bounds on what the lattices add to the losses, under both tables.
+    sums = [entry for entry in tape.entries if entry.is_sum]
+    cost = math.fsum(2 * len(own.exact) / own.facts["lattice"].dither for own in sums)
     epsilon, delta = (math.inf, 0.0) if guarantee is None else (guarantee.epsilon, guarantee.delta)
     found = Replay(
         float(epsilon), float(delta), losses, changes, cost, len(tape.entries), (), first.error
@@ -365,13 +368,6 @@ def _chain(error: BaseException | None) -> Iterator[str]:
         error = error.__cause__ or error.__context__
 
 
-def _guarantee_of(model: Any) -> Guarantee | None:
-    """Return the guarantee of a fitted model, an inference or an estimated domain."""
-    names = ("guarantee_", "guarantee", "estimated")
-    found = (getattr(model, name, None) for name in names)
-    return next((own for own in found if isinstance(own, Guarantee)), None)
-
-
 def _releases_of(model: Any) -> tuple[Any, ...] | None:
     """Return the releases that a model or an inference states, or None."""
     found = getattr(model, "releases_", getattr(model, "releases", None))
@@ -412,21 +408,15 @@ def _certified(model: Any, tape: Tape) -> Iterator[str]:
     if releases is None:
         return
     stated = {release.name: release for release in releases}
-    times: dict[str, int] = {}
-    for entry in tape.entries:
-        times[entry.name] = times.get(entry.name, 0) + 1
-        is_first = times[entry.name] == 1
-        if entry.name not in stated:
-            if is_first:
-                yield f"flow: {entry.name} is published, and no release of the model"
-        elif is_first and any(differences("release", entry.release, stated[entry.name])):
-            yield f"flow: {entry.name} is not published as the model's release states"
+    times = Counter(entry.name for entry in tape.entries)
+    for name, entry in {entry.name: entry for entry in reversed(tape.entries)}.items():
+        if name not in stated:
+            yield f"flow: {name} is published, and no release of the model"
+        elif any(differences("release", entry.release, stated[name])):
+            yield f"flow: {name} is not published as the model's release states"
+        if times[name] > (most := _times(entry)):
+            yield f"flow: of {name} {times[name]} values are published, and {most} are stated"
     yield from (f"flow: {name} is stated and not published" for name in stated if name not in times)
-    for entry in {entry.name: entry for entry in tape.entries}.values():
-        most = _times(entry)
-        if times[entry.name] > most:
-            found = f"{times[entry.name]} values are published, and {most} are stated"
-            yield f"flow: of {entry.name} {found}"
 
 
 def _steps(model: Any) -> dict[str, int]:
@@ -439,11 +429,6 @@ def _steps(model: Any) -> dict[str, int]:
     public = getattr(fitted, "public_", getattr(fitted, "public", None))
     in_two_steps, releases = getattr(public, "in_two_steps", False), _releases_of(fitted)
     return dict.fromkeys((own.name for own in releases or ()), 2) if in_two_steps else {}
-
-
-def _public(guarantee: Guarantee, in_two_steps: bool) -> Public:
-    facts = guarantee.delta, guarantee.neighbors, guarantee.unit, in_two_steps
-    return Public(guarantee.epsilon, *facts)
 
 
 def _proof(model: Any, tape: Tape, public: Public) -> list[str]:
@@ -512,8 +497,3 @@ def _changes(pairs: list[tuple[Published, Published]], relation: str) -> dict[st
         size = size_of_repeated(own.release, moved, own.facts.get("parts"))
         found[own.name] = max(found.get(own.name, 0.0), size)
     return found
-
-
-def _cost(entry: Published) -> float:
-    """Return a bound on what the lattice adds to the loss of a value, under both tables."""
-    return 2 * len(entry.exact) / entry.facts["lattice"].dither if entry.is_sum else 0.0

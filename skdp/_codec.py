@@ -315,7 +315,7 @@ def _shown(content: object) -> object:
     return content if is_plain(content) else type(content)
 
 
-def _described(hint: Any) -> str:
+def _described(hint: object) -> str:
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Literal:
         return " or ".join(map(repr, parts))

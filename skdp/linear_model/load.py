@@ -197,7 +197,7 @@ def from_json(text: str) -> Any:
     return _read_back(from_text("text", text))
 
 
-def _read_back(content: Any) -> Any:
+def _read_back(content: object) -> Any:
     is_inference = isinstance(content, Mapping) and content.get("kind") == "Inference"
     return _inference(content) if is_inference else _model(content)
 
@@ -233,7 +233,7 @@ def _model(content: Any) -> Any:
     return model
 
 
-def _read(source: Any) -> str:
+def _read(source: object) -> str:
     """Return the text of a file; a device or a pipe may have no end."""
     rule = "be a dict, or the path of a regular file"
     if not isinstance(source, str | Path):
@@ -338,7 +338,7 @@ def _set_attributes(model: Any, found: Attributes) -> None:
         Softmax(len(model.classes_), found.normalizer_)
 
 
-def _inference(content: Any) -> Inference:
+def _inference(content: object) -> Inference:
     """Return the inference that follows from released sums, after checks of their ranges."""
     hints = hints_of(InferenceFile)
     sums = InferenceFile(**document("the inference", hints, content, ("Inference",)))

@@ -51,25 +51,15 @@ ASSUMED = (
 
 @dataclass(frozen=True, repr=False)
 class Claim:
-    """A release that a file does not hold, because a part of it is not of this package.
-
-    Attributes
-    ----------
-    name, theorem, law, times, deviation
-        As those of the release.
-    epsilon : float or None
-        The privacy loss that is claimed; None if it is composed with others.
-    relies_on : tuple of str
-        The classes of the parts.
-    """
+    """A release that a file does not hold, because a part of it is not of this package."""
 
     name: str
     theorem: str
     law: str
     times: int
     deviation: float
-    epsilon: float | None
-    relies_on: tuple[str, ...]
+    epsilon: float | None  # that is claimed; None if it is composed with others
+    relies_on: tuple[str, ...]  # the classes of the parts
 
     def __post_init__(self) -> None:
         check_interval("deviation", self.deviation, 0.0, math.inf)

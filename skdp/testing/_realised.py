@@ -206,12 +206,10 @@ def _size_of_matrix(layout: MomentLayout, entries: FloatArray) -> float:
 
 
 def _trace_norm(matrix: FloatArray) -> float:
-    """Return the sum of the absolute eigenvalues of a symmetric matrix."""
     return float(np.abs(np.linalg.eigvalsh(matrix)).sum())
 
 
 def _log_probabilities(entry: Published) -> dict[int, float]:
-    """Return the log-probability of each candidate of a choice."""
     among, greatest = entry.among, max(entry.exact[j] for j in entry.among)
     below = np.array([float((entry.exact[j] - greatest) * entry.rate) for j in among])
     if entry.name != "permute-and-flip":

@@ -87,7 +87,6 @@ def check_law(
 
 
 def _name(law: Law, member: str) -> str:
-    """Return the name of a member in messages."""
     return f"{type(law).__name__}.{member}"
 
 
@@ -97,12 +96,10 @@ def _std(law: Law) -> float:
 
 
 def _support(law: Law) -> float:
-    """Return the half-width of the support."""
     return float(law.support() if hasattr(law, "support") else law.isf(0.0))
 
 
 def _log_ratio(law: Law, x: ArrayLike, shift: float) -> FloatArray:
-    """Return the log of f(x) / f(x + shift)."""
     if hasattr(law, "log_ratio"):
         return np.asarray(law.log_ratio(x, shift))
     with np.errstate(invalid="ignore"):

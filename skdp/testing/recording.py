@@ -41,10 +41,11 @@ from skdp.testing._realised import (
     size_of_shift,
     text_of,
 )
+from skdp.trusted.arrays import FloatArray
 from skdp.trusted.certify import certify
 from skdp.trusted.draws import discrete_laplace
 from skdp.trusted.publish import Recorder
-from skdp.trusted.releases import PrivateChoice
+from skdp.trusted.releases import Listed, PrivateChoice
 from skdp.trusted.statement import NotPrivate, Public
 
 # Covers the rounding of gauges, determinants and sums.
@@ -53,25 +54,19 @@ SLACK = 1e-6
 EXACT = 1e-10
 
 
+# Returns a value to publish in the place of the one that was drawn, or None.
+Choose = Callable[[Published], object]
+
+
 class Parted(RuntimeError):
     """The replayed fit publishes more than the recorded one."""
 
 
 class Tape(Recorder):
-    """A generator that records what is published, or repeats what another one has recorded.
-
-    Parameters
-    ----------
-    seed : int
-    recorded : Tape or None
-        The published values that are repeated.
-    choose : callable or None
-        Returns the value that is published instead of the one that was drawn, or None, for an
-        `Published` with the latter.
-    """
+    """A generator that records what is published, or repeats what another one has recorded."""
 
     def __init__(
-        self, seed: int, recorded: Tape | None = None, choose: Callable[..., Any] | None = None
+        self, seed: int, recorded: Tape | None = None, choose: Choose | None = None
     ) -> None:
         super().__init__(PCG64(seed))
         self.seed, self.recorded, self.choose = seed, recorded, choose
@@ -85,7 +80,7 @@ class Tape(Recorder):
     def __copy__(self) -> Tape:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Tape:
+    def __deepcopy__(self, memo: object) -> Tape:
         return self
 
     def published(
@@ -235,12 +230,12 @@ class Replay:
 
 
 def replay(
-    estimator: Any,
-    table: Any,
-    neighbour: Any,
+    estimator: object,
+    table: object,
+    neighbour: object,
     *,
     seed: int = 0,
-    choose: Callable[[Published], Any] | None = None,
+    choose: Choose | None = None,
 ) -> Replay:
     """Record a fit to a table, repeat it on a neighbouring one, and compare.
 
@@ -323,16 +318,13 @@ def replay(
 
 @dataclass
 class _Shown:
-    """What a fit shows."""
-
-    model: Any = None
+    model: object = None
     told: list[str] = field(default_factory=list)  # warnings, printed text, the error
     text: str = ""
     error: str = ""
 
 
 def _shown(estimator: Any, table: Any, tape: Tape) -> _Shown:
-    """Fit an estimator with a tape, and return all that it shows."""
     shown, printed = _Shown(), StringIO()
     fit, model = estimator, None
     if hasattr(estimator, "fit"):
@@ -368,8 +360,7 @@ def _chain(error: BaseException | None) -> Iterator[str]:
         error = error.__cause__ or error.__context__
 
 
-def _releases_of(model: Any) -> tuple[Any, ...] | None:
-    """Return the releases that a model or an inference states, or None."""
+def _releases_of(model: object) -> tuple[Listed, ...] | None:
     found = getattr(model, "releases_", getattr(model, "releases", None))
     return found if isinstance(found, tuple) else None
 
@@ -402,7 +393,7 @@ def _flow(first: _Shown, second: _Shown, tape: Tape, again: Tape) -> Iterator[st
         yield "flow: the repr of the model is not the same"
 
 
-def _certified(model: Any, tape: Tape) -> Iterator[str]:
+def _certified(model: object, tape: Tape) -> Iterator[str]:
     """Yield what was published beyond the releases that a model states."""
     releases = _releases_of(model)
     if releases is None:
@@ -419,7 +410,7 @@ def _certified(model: Any, tape: Tape) -> Iterator[str]:
     yield from (f"flow: {name} is stated and not published" for name in stated if name not in times)
 
 
-def _steps(model: Any) -> dict[str, int]:
+def _steps(model: object) -> dict[str, int]:
     """Return the releases whose changes are those of one of the two steps of a replacement.
 
     The difference of a removal and an addition is at most twice as great.
@@ -431,7 +422,7 @@ def _steps(model: Any) -> dict[str, int]:
     return dict.fromkeys((own.name for own in releases or ()), 2) if in_two_steps else {}
 
 
-def _proof(model: Any, tape: Tape, public: Public) -> list[str]:
+def _proof(model: object, tape: Tape, public: Public) -> list[str]:
     """Return why what was published does not prove a guarantee."""
     releases = [*{id(entry.release): entry.release for entry in tape.entries}.values()]
     # Bounds on compositions depend a little on the order.
@@ -485,10 +476,10 @@ def _times(entry: Published) -> float:
 def _changes(pairs: list[tuple[Published, Published]], relation: str) -> dict[str, float]:
     """Return the greatest change of each release over what it allows."""
     found: dict[str, float] = {}
-    repeated: dict[int, list[Any]] = {}
+    repeated: dict[int, tuple[Published, list[FloatArray]]] = {}
     for own, other in pairs:
         if isinstance(getattr(own.release, "change", None), Releases):
-            known = repeated.setdefault(id(own.release), [own, []])
+            known = repeated.setdefault(id(own.release), (own, []))
             known[1].append(own.change(other))
         else:
             size = size_of_change(own, other, relation)

@@ -11,89 +11,75 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from functools import lru_cache
 from importlib import import_module
 from types import NoneType, UnionType
-from typing import Any, ForwardRef, Literal, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    ForwardRef,
+    Literal,
+    TypeGuard,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
-from skdp.trusted.arrays import Array
+from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import fail
 
 VERSION = 1
-# Types that a file may name, with their modules. A loss has the name of a law, and another kind.
+# Types that a file may name, by their modules. A loss has the name of a law, and another kind.
 TYPES = {
     name: module
     for module, names in {
         "skdp.domain.columns": "Indicators Levels Number",
         "skdp.domain.domain": "Domain",
         "skdp.domain.splines": "Interaction Spline SplineBlock",
+        "skdp.geometry.combined": "MappedBall ProductBall ScaledBall ShearedBall SumBall",
+        "skdp.geometry.encoded_rows": "EncodedRowsBall SimplexBall",
+        "skdp.geometry.moment_layout": "MomentLayout",
+        "skdp.geometry.moments": "MomentBall NumbersBall RadialMomentBall SquaresBall",
         "skdp.linear_model._inference.estimate": "NoisyEquations",
-        "skdp.linear_model.export": "Attributes Encoded InUnits",
-        "skdp.linear_model.proof": "Claim",
-        "skdp.noise": "FlippedHuber Gaussian Laplace Logistic OffsetGaussian Subbotin"
-        " TruncatedLaplace",
-        "skdp.privacy.guarantee": "Guarantee",
-        "skdp.trusted.losses": "FiniteLoss GaussianLoss PairLoss SelectionLoss",
-        "skdp.privacy.shift": "ShiftLoss",
-        "skdp.trusted.radial": "RadialLoss",
-        "skdp.geometry": "EncodedRowsBall LpBall MappedBall ProductBall ScaledBall ShearedBall"
-        " SimplexBall SumBall",
-        "skdp.geometry.moments": "MomentBall MomentLayout NumbersBall RadialMomentBall SquaresBall",
         "skdp.linear_model._moments.theorem": "FirstChange",
         "skdp.linear_model._objective.theorem": "NoisyMinimiser Perturbation",
         "skdp.linear_model._standardize.theorem": "ColumnSums",
+        "skdp.linear_model.export": "Attributes Encoded InUnits",
         "skdp.linear_model.losses": "LogisticLoss PseudoHuber SharpLogistic Softmax",
-        "skdp.mechanisms": "GaussianNoise IndependentNoise KNormNoise MatrixGaussianNoise"
-        " MatrixLaplaceNoise RepeatedNoise",
+        "skdp.linear_model.proof": "Claim",
         "skdp.mechanisms.sensitivity": "Sensitivity",
+        "skdp.noise.independent": "IndependentNoise Releases RepeatedNoise",
+        "skdp.noise.laws": "FlippedHuber Gaussian Laplace Logistic OffsetGaussian Subbotin"
+        " TruncatedLaplace",
+        "skdp.noise.matrix": "MatrixGaussianNoise MatrixLaplaceNoise RowsWithin",
+        "skdp.privacy.guarantee": "Guarantee",
+        "skdp.privacy.shift": "ShiftLoss",
+        "skdp.trusted.ball": "LpBall",
         "skdp.trusted.change": "Change",
-        "skdp.noise.independent": "Releases",
-        "skdp.noise.matrix": "RowsWithin",
+        "skdp.trusted.losses": "FiniteLoss GaussianLoss PairLoss SelectionLoss",
+        "skdp.trusted.noise": "GaussianNoise KNormNoise",
+        "skdp.trusted.radial": "RadialLoss",
         "skdp.trusted.releases": "NoisySum PrivateChoice",
         "skdp.trusted.statement": "Public",
     }.items()
     for name in names.split()
 }
 _LOSS = "LogisticLoss"
-
-
-def _one_of_kinds(names: Iterable[str]) -> object:
-    """Return the union of types of the table."""
-    return Union[tuple(names)]  # noqa: UP007
-
-
-def _from(*modules: str) -> object:
-    """Return the union of the types of some modules."""
-    return _one_of_kinds(name for name, module in TYPES.items() if module in modules)
-
-
-_BALL = _from("skdp.geometry", "skdp.geometry.moments")
-_BALLS = tuple[_BALL, ...]  # type: ignore[valid-type]
-# Hints of fields that are annotated with a protocol, or with Any.
-_HINTS: dict[str, dict[str, object]] = {
+# What the annotations of some fields do not say.
+_HINTS: dict[str, dict[str, Any]] = {
     "NoisySum": {
-        "change": _one_of_kinds(("Change", "Sensitivity", "Releases", "RowsWithin", "FirstChange")),
-        "noise": _from("skdp.mechanisms"),
+        "change": Union["Change", "Sensitivity", "Releases", "RowsWithin", "FirstChange"],  # noqa: F821
+        "noise": Union[tuple(name for name in TYPES if name.endswith("Noise"))],  # noqa: UP007
     },
-    "Perturbation": {
-        "loss": _from("skdp.linear_model.losses"),
-        "noise": _from("skdp.mechanisms"),
-    },
-    "IndependentNoise": {"law": _from("skdp.noise")},
-    "RepeatedNoise": {"law": _from("skdp.noise")},
-    "LpBall": {"weights": tuple[float, ...] | None},
-    "MappedBall": {"ball": _BALL, "matrix": NDArray[np.float64]},
-    "ProductBall": {"balls": _BALLS},
-    "SumBall": {"balls": _BALLS},
+    "MappedBall": {"matrix": FloatArray},
 }
-_HINTS |= {name: {"ball": _BALL} for name in ("Change", "KNormNoise", "ScaledBall", "Sensitivity")}
-_HINTS["ShearedBall"] = {"ball": _BALL, "shift": NDArray[np.float64]}
 # Greatest dimension of a ball in a file, and number of columns of moments; greater ones could fill
 # the memory.
 _MOST_DIM, _MOST_ROWS = 2**20, 2**13
@@ -103,9 +89,9 @@ ARRAYS = (
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
 )
 _ARRAY = {"kind": Literal["array"], "type": str, "shape": tuple[int, ...], "entries": list[object]}
-# The result of comparing a value with the hint of another type.
-_WRONG = object()
-_INFINITE = {"inf": math.inf, "-inf": -math.inf}
+_PLAIN = "a string, a finite number or a bool"
+_WORDS = {float: "a finite number", NoneType: "null", bool: "true or false", str: "a string"}
+_WORDS |= {int: "a whole number", object: _PLAIN, Hashable: _PLAIN}
 _WRITTEN = "hold strings, bools, numbers and objects of skdp's own types, to be exported"
 _CONVERT = "Declare strings or numbers, or use pickle."
 # A value of at most so many characters is written on one line.
@@ -123,7 +109,7 @@ def package_version() -> str:
         return "0+unknown"
 
 
-def encode(name: str, value: Any) -> Any:
+def encode(name: str, value: object) -> Any:
     """Return a value as dicts, lists, strings, numbers, bools and None.
 
     Values are these, infinities, tuples, arrays of `ARRAYS`, and objects of `TYPES`. Objects of a
@@ -133,24 +119,24 @@ def encode(name: str, value: Any) -> Any:
     kind = type(value)
     if value is None or is_plain(value):
         return value
-    if kind is float and math.isinf(value):
+    if isinstance(value, float) and math.isinf(value):
         return "inf" if value > 0 else "-inf"
-    if kind in (tuple, list):
+    if isinstance(value, tuple | list) and kind in (tuple, list):
         return [encode(name, entry) for entry in value]
-    if kind is dict and all(type(key) is str for key in value):
+    if isinstance(value, dict) and all(type(key) is str for key in value):
         return {key: encode(f"{name}: {key}", entry) for key, entry in value.items()}
-    if kind is np.ndarray:
+    if isinstance(value, np.ndarray) and kind is np.ndarray:
         return _of_array(name, value)
     for named in (kind.__name__, f"{kind.__name__}Loss"):
         if TYPES.get(named) and type_named(named) is kind:
-            if hasattr(kind, "to_dict"):
+            if hasattr(value, "to_dict"):
                 return value.to_dict()
             own = {field: getattr(value, field) for field in hints_of(kind)}
             return {"kind": named, **encode(name, own)}
     raise fail(name, _WRITTEN, kind, _CONVERT)
 
 
-def _of_array(name: str, array: Array) -> dict[str, object]:
+def _of_array(name: str, array: NDArray[Any]) -> dict[str, object]:
     kind = "str" if array.dtype.kind == "U" else array.dtype.name
     entries = array.ravel().tolist()
     if kind.startswith("float"):
@@ -163,9 +149,9 @@ def _of_array(name: str, array: Array) -> dict[str, object]:
 def decode(name: str, hint: object, content: object) -> Any:
     """Return the value that `encode` wrote.
 
-    ``hint`` is a type, a dict of hints (for a dict with exactly these entries), the name of a type
-    of `TYPES`, or a protocol, for any type of `TYPES` that has its members. The hint ``object``
-    stands for a string, a bool or a finite number, and ``Any`` for JSON that the caller decodes.
+    ``hint`` is a type, a dict of hints (for a dict with exactly these entries), or a protocol, for
+    any type of `TYPES` that has its members. The hint ``object`` stands for a string, a bool or a
+    finite number, and ``Any`` for JSON that the caller decodes.
     """
     try:
         return _decode(name, hint, content)
@@ -173,18 +159,20 @@ def decode(name: str, hint: object, content: object) -> Any:
         raise fail(name, "not be nested so deeply") from None
 
 
-def document(name: str, hint: dict[str, object], content: object, kinds: Collection[str]) -> Any:
+def document(
+    name: str, hint: dict[str, Any], content: object, kinds: Collection[str]
+) -> dict[str, Any]:
     """Return the entries of a dict of a known kind and of this version."""
     if not isinstance(content, Mapping):
         raise fail(name, "be a dict", type(content))
     kind, version = content.get("kind"), content.get("version")
     if not isinstance(kind, str) or kind not in kinds:
-        shown = kind if isinstance(kind, str) else type(kind)
-        raise fail(name, f"have a kind of {sorted(kinds)}", shown)
+        raise fail(name, f"have a kind of {sorted(kinds)}", _shown(kind))
     if type(version) is not int or version != VERSION:
         raise fail(name, f"have the version {VERSION}", version, _LATER)
     own = {key: value for key, value in content.items() if key not in ("kind", "version")}
-    return decode(name, hint, own)
+    found: dict[str, Any] = decode(name, hint, own)
+    return found
 
 
 @lru_cache
@@ -195,10 +183,10 @@ def type_named(name: str) -> Any:
 
 
 @lru_cache
-def hints_of(kind: type) -> dict[str, object]:
+def hints_of(kind: type) -> dict[str, Any]:
     """Return the type hint of each field of a dataclass that is written."""
     hidden = getattr(kind, "unwritten", {})
-    known: dict[str, object] = {}
+    known: dict[str, Any] = {}
     while True:
         try:
             found = get_type_hints(kind, localns=known)
@@ -209,87 +197,81 @@ def hints_of(kind: type) -> dict[str, object]:
             return {f.name: found[f.name] for f in fields(kind) if f.name not in hidden}
 
 
-def _decode(name: str, hint: Any, content: Any) -> Any:
-    if isinstance(hint, str | ForwardRef):
-        hint = type_named(hint if isinstance(hint, str) else hint.__forward_arg__)
+def _decode(name: str, hint: object, content: object) -> Any:
     if isinstance(hint, dict):
-        check_keys(name, content, hint)
-        return {key: _decode(f"{name}: {key}", own, content[key]) for key, own in hint.items()}
+        entries = check_keys(name, content, hint)
+        return {key: _decode(f"{name}: {key}", own, entries[key]) for key, own in hint.items()}
     if hint is Any:
         return content
+    hint = type_named(hint.__forward_arg__) if isinstance(hint, ForwardRef) else hint
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return _one_of(name, parts, content)
-    found = (
-        _nested(name, hint, content) if isinstance(content, list | dict) else _scalar(hint, content)
-    )
-    if found is _WRONG:
-        raise fail(name, f"be {_described(hint)}", content if is_plain(content) else type(content))
-    return found
+    if isinstance(content, dict) and (origin in (np.ndarray, dict) or isinstance(hint, type)):
+        return _of_dict(name, hint, content)
+    if isinstance(content, list) and origin in (list, tuple, Sequence):
+        hints = [parts[0]] * len(content) if origin is not tuple or ... in parts else parts
+        if len(hints) == len(content):
+            found = [_decode(name, own, entry) for own, entry in zip(hints, content, strict=True)]
+            return found if origin is list else tuple(found)
+    elif hint is float and (_is_number(content) or content in ("inf", "-inf")):
+        return float(content)
+    elif _is_own(hint, parts, content):
+        return content
+    raise fail(name, f"be {_described(hint)}", _shown(content))
 
 
-def _scalar(hint: object, content: Any) -> object:
-    """Return a string, number, bool or None, or _WRONG."""
-    if hint is float:
-        if type(content) is str:
-            return _INFINITE.get(content, _WRONG)
-        return float(content) if _is_number(content) else _WRONG
-    literal = get_args(hint) if get_origin(hint) is Literal else ()
-    is_literal = any(type(content) is type(part) and content == part for part in literal)
-    is_own = hint in (bool, str, int, object, Hashable) and is_plain(content)
-    is_own &= hint in (object, Hashable) or type(content) is hint
-    is_none = content is None and hint is NoneType
-    return content if is_literal or is_own or is_none else _WRONG
-
-
-def _nested(name: str, hint: object, content: object) -> object:
-    """Return a list, tuple, dict, array or object, or _WRONG."""
-    origin, parts = get_origin(hint), get_args(hint)
-    if origin in (list, tuple) and isinstance(content, list):
-        many = origin is list or parts[1:] == (...,)
-        if not many and len(parts) != len(content):
-            return _WRONG
-        own = [parts[0]] * len(content) if many else parts
-        return origin(_decode(name, h, c) for h, c in zip(own, content, strict=True))
-    if origin is dict and isinstance(content, dict):
+def _of_dict(name: str, hint: Any, content: dict[str, object]) -> Any:
+    if get_origin(hint) is np.ndarray:
+        return _array(name, get_args(get_args(hint)[1])[0], content)
+    if get_origin(hint) is dict:
         check_keys(name, content, (), content)
-        return {key: _decode(f"{name}: {key}", parts[1], own) for key, own in content.items()}
-    if origin is np.ndarray:
-        return _array(name, get_args(parts[1])[0], content)
-    if isinstance(content, dict) and origin is None and isinstance(hint, type):
-        return _object(name, hint, content)
-    return _WRONG
+        own = get_args(hint)[1]
+        return {key: _decode(f"{name}: {key}", own, entry) for key, entry in content.items()}
+    return _object(name, hint, content)
 
 
-def _one_of(name: str, hints: tuple[object, ...], content: object) -> object:
+def _is_own(hint: object, parts: tuple[object, ...], content: object) -> bool:
+    """Return whether a string, bool, int or None, or a number for ``object``, fits a hint."""
+    if get_origin(hint) is Literal:
+        return any(type(content) is type(part) and content == part for part in parts)
+    if content is None:
+        return hint is NoneType
+    kinds = (object, Hashable, type(content) if type(content) is not float else object)
+    return is_plain(content) and hint in kinds
+
+
+def _one_of(name: str, hints: tuple[object, ...], content: object) -> Any:
     kind = content.get("kind") if isinstance(content, dict) else None
     for hint in hints:  # a dict that names its type has the error of this type
-        if kind is not None and _name_of(hint) == kind:
+        if kind is not None and (_name_of(hint) == kind or _has_members(kind, hint)):
             return _decode(name, hint, content)
     for hint in hints:
-        try:
+        with suppress(ValueError):
             return _decode(name, hint, content)
-        except ValueError:
-            continue
-    named = " or ".join(map(_described, hints))
-    raise fail(name, f"be {named}", content if is_plain(content) else type(content)) from None
+    raise fail(name, f"be {' or '.join(map(_described, hints))}", _shown(content))
 
 
-def _object(name: str, hint: object, content: dict[str, object]) -> object:
+def _has_members(kind: object, hint: object) -> bool:
+    """Return whether a type of the table has the members of a protocol."""
+    if not (isinstance(kind, str) and kind in TYPES and getattr(hint, "_is_protocol", False)):
+        return False
+    found = type_named(kind)
+    members = {member for member in dir(hint) if not member.startswith("_")}
+    return members <= {*dir(found), *getattr(found, "__dataclass_fields__", ())}
+
+
+def _object(name: str, hint: type, content: dict[str, object]) -> Any:
     """Return an object of a type of the table, which is the hint or has its members."""
     kind = content.get("kind")
     if not isinstance(kind, str) or kind not in TYPES:
-        shown = kind if isinstance(kind, str) else type(kind)
-        raise fail(name, "have a kind that skdp knows", shown, _LATER)
+        raise fail(name, "have a kind that skdp knows", _shown(kind), _LATER)
     found = type_named(kind)
-    members = [member for member in dir(hint) if not member.startswith("_")]
-    is_like = getattr(hint, "_is_protocol", False) and all(hasattr(found, m) for m in members)
-    if not (found is hint or is_like):
+    if not (found is hint or _has_members(kind, hint)):
         raise fail(name, f"be {_described(hint)}", kind)
     if hasattr(found, "from_dict"):
         return found.from_dict(content)
-    own = {key: value for key, value in content.items() if key != "kind"}
-    values = _decode(name, hints_of(found), own)
+    values = _decode(name, hints_of(found), {k: own for k, own in content.items() if k != "kind"})
     names = {field.name for field in fields(found)}
     values |= {k: v for k, v in getattr(found, "unwritten", {}).items() if k in names}
     try:
@@ -304,7 +286,7 @@ def _object(name: str, hint: object, content: dict[str, object]) -> object:
     return made
 
 
-def _array(name: str, scalar: Any, content: object) -> Array:
+def _array(name: str, scalar: Any, content: dict[str, object]) -> NDArray[Any]:
     """Return an array of a type, or of any type for the hint Any."""
     found = _decode(name, _ARRAY, content)
     shape, entries, kind = found["shape"], found["entries"], found["type"]
@@ -328,16 +310,18 @@ def _array(name: str, scalar: Any, content: object) -> Array:
     return array.reshape(shape)
 
 
+def _shown(content: object) -> object:
+    """Return what an error shows: of a list or dict the type only."""
+    return content if is_plain(content) else type(content)
+
+
 def _described(hint: object) -> str:
-    if get_origin(hint) is Literal:
-        return " or ".join(map(repr, get_args(hint)))
-    words = {float: "a finite number", NoneType: "null", bool: "true or false", str: "a string"}
-    words |= {int: "a whole number", object: "a string, a finite number or a bool"}
-    words |= {Hashable: words[object]}
-    origin = get_origin(hint)
-    if origin in (list, tuple):
-        return f"a list of {' and '.join(_described(h) for h in get_args(hint) if h is not ...)}"
-    return "a dict" if origin is dict else words.get(hint, f"of the kind {_name_of(hint)}")
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return " or ".join(map(repr, parts))
+    if origin in (list, tuple, Sequence):
+        return f"a list of {' and '.join(_described(part) for part in parts if part is not ...)}"
+    return "a dict" if origin is dict else _WORDS.get(hint, f"of the kind {_name_of(hint)}")
 
 
 def _name_of(hint: object) -> str:
@@ -366,9 +350,10 @@ def is_plain(value: object) -> bool:
     return type(value) in (str, bool) or _is_number(value)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[int | float]:
     # Also False for NaN. The comparison of an int with a float is exact.
-    return type(value) in (int, float) and abs(value) <= sys.float_info.max
+    most = sys.float_info.max
+    return isinstance(value, int | float) and type(value) in (int, float) and abs(value) <= most
 
 
 def to_text(content: object, indent: str = "") -> str:
@@ -403,7 +388,7 @@ def _no_number(constant: str) -> None:
     raise ValueError(f"{constant} is not a JSON number")
 
 
-def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)

@@ -1,4 +1,4 @@
-"""Fitted models as dicts and as JSON text. `skdp.linear_model.load` reads them back."""
+"""Fitted models and inferences as dicts and JSON text. `skdp.linear_model.load` reads them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._codec import VERSION, encode, package_version, to_text
 from skdp.domain import Domain
+from skdp.linear_model._inference.estimate import NoisyEquations
 from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model.proof import Claim, written
 from skdp.privacy import Guarantee
@@ -29,6 +30,9 @@ LISTS: dict[str, Any] = {
     "classes": list[object] | None,
     "class_weight": list[tuple[object, object]] | None,
 }
+
+
+InFile = tuple[NoisySum | NoisyMinimiser | PrivateChoice | Claim, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +89,7 @@ class ModelFile:
     skdp: str
     guarantee: Guarantee
     public: Public
-    releases: tuple[NoisySum | NoisyMinimiser | PrivateChoice | Claim, ...]
+    releases: InFile
     coefficients: InUnits
     classes: NDArray[Any] | None
     feature_names: list[str] | None
@@ -105,10 +109,9 @@ class ModelFile:
             bounds = np.column_stack([clipping.lower, clipping.upper])
             bounds = np.vstack([bounds, clipping.target])
         facts: Any = [getattr(model, field.name, None) for field in fields(Attributes)]
-        attributes, coef = Attributes(*facts), model._encoded_coef
-        encoded = Encoded(bool(model._design.intercept), coef, model._encoded_intercept, bounds)
-        check_finite("attributes", vars(attributes).values())
-        records: Any = model._records.domain
+        check_finite("attributes", facts)
+        coef, intercept = model._encoded_coef, model._encoded_intercept
+        records, domain = model._records.domain, model._design.domain
         return cls(
             package_version(),
             model.guarantee_,
@@ -117,12 +120,60 @@ class ModelFile:
             InUnits.of(model),
             getattr(model, "classes_", None),
             None if names is None else [str(name) for name in names],
-            attributes,
-            model._design.domain,
-            None if records == model._design.domain else records,
-            encoded,
+            Attributes(*facts),
+            domain,
+            None if records == domain else records,
+            Encoded(bool(model._design.intercept), coef, intercept, bounds),
             *_parameters(model),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class InferenceFile:
+    """The entries of an inference's file, which proves its guarantee and has the released sums."""
+
+    skdp: str
+    guarantee: Guarantee
+    fit: Guarantee | None
+    public: Public
+    releases: InFile
+    model: str
+    domain: Domain
+    records: Domain | None  # of the releases, if it is another one
+    equations: NoisyEquations
+    sampling: FloatArray
+    freedom: float
+    rows: FloatArray
+    constants: FloatArray
+    notes: tuple[str, ...]
+    n_records: int | None
+
+    @classmethod
+    def of(cls, found: Any) -> InferenceFile:
+        """Return the entries of an `Inference`."""
+        own = found.estimate
+        sums = own.equations, own.sampling, own.freedom, found.rows, found.constants
+        values = [*sums[3:], own.sampling, *vars(own.equations).values()]
+        check_finite("the inference", values)
+        return cls(
+            package_version(),
+            found.guarantee,
+            found.fit,
+            found.public,
+            written(found.releases, found.public),  # type: ignore[arg-type]
+            found.model,
+            found.domain,
+            None if found.records == found.domain else found.records,
+            *sums,
+            found.notes,
+            found.n_records,
+        )
+
+
+def entries_of(file: ModelFile | InferenceFile, kind: str) -> dict[str, Any]:
+    """Return the entries of a file as plain values."""
+    own = {name: encode(name, value) for name, value in vars(file).items()}
+    return {"kind": kind, "version": VERSION, **own}
 
 
 class Exportable:
@@ -156,9 +207,7 @@ class Exportable:
         if not is_ours(self):
             remedy = "A subclass may predict in another way: use pickle."
             raise fail("the class of the model", "be an estimator of skdp", kind, remedy)
-        entries = vars(ModelFile.of(self))
-        own = {name: encode(name, value) for name, value in entries.items()}
-        return {"kind": kind, "version": VERSION, **own}
+        return entries_of(ModelFile.of(self), kind)
 
     def to_json(self) -> str:
         """Return the fitted model as JSON text; see :meth:`to_dict`."""
@@ -189,7 +238,7 @@ def _parameters(model: Any) -> tuple[dict[str, Any], list[str]]:
     return kept, left_out
 
 
-def check_finite(name: str, values: Iterable[Any]) -> None:
+def check_finite(name: str, values: Iterable[ArrayLike | None]) -> None:
     """Raise an error unless all numbers are finite."""
     if not all(np.isfinite(value).all() for value in values if value is not None):
         raise fail(name, "hold finite numbers, as the file of a model")

@@ -17,11 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from skdp._codec import check_keys, decode, document, from_text, hints_of
+from skdp._codec import TYPES, check_keys, decode, document, from_text, hints_of
 from skdp.domain import Domain
 from skdp.domain.layout import number_units
 from skdp.linear_model._inference.estimate import estimate
-from skdp.linear_model._inference.file import InferenceFile
 from skdp.linear_model._inference.table import Inference
 from skdp.linear_model._objective.clipping import ClippingBounds
 from skdp.linear_model._objective.theorem import NoisyMinimiser
@@ -35,6 +34,7 @@ from skdp.linear_model.export import (
     UNWRITTEN,
     Attributes,
     Encoded,
+    InferenceFile,
     InUnits,
     ModelFile,
     check_finite,
@@ -63,49 +63,30 @@ ESTIMATORS = {
 _MOST = 2**28
 # Coefficients in the user's units are computed again. Another machine may round differently.
 _CLOSE = 1e-9
-# The classes of each module that occur in fitted models.
-_CLASSES = {
-    "skdp.domain.columns": "Indicators Levels Number",
-    "skdp.domain.domain": "Domain DomainEncoder",
+# Classes of fitted models that are no types of a file.
+_FURTHER = {
+    "skdp.domain.domain": "DomainEncoder",
     "skdp.domain.layout": "BallProjection BoxProjection Layout Piece",
-    "skdp.domain.splines": "Interaction Spline SplineBlock",
-    "skdp.geometry.combined": "MappedBall ProductBall ShearedBall SumBall",
-    "skdp.geometry.encoded_rows": "EncodedRowsBall SimplexBall",
-    "skdp.geometry.moment_layout": "MomentLayout Sorts",
-    "skdp.geometry.moments": "MomentBall NumbersBall RadialMomentBall SquaresBall",
+    "skdp.geometry.moment_layout": "Sorts",
     "skdp.linear_model._moments.solve": "Moments",
-    "skdp.linear_model._moments.theorem": "FirstChange",
     "skdp.linear_model._objective.clipping": "ClippingBounds",
     "skdp.linear_model._objective.profiles": "JointProfile RecordLoss SoftmaxRecord",
-    "skdp.linear_model._objective.theorem": "NoisyMinimiser OutputNoise Perturbation",
+    "skdp.linear_model._objective.theorem": "OutputNoise",
     "skdp.linear_model._shared.design": "Design Group Roughness",
     "skdp.linear_model._shared.task": "Progress",
-    "skdp.linear_model._standardize.theorem": "ColumnSums",
-    "skdp.linear_model.coordinate_descent": "DPCoordinateDescentClassifier"
-    " DPCoordinateDescentRegressor",
-    "skdp.linear_model.huber": "DPHuberRegressor",
-    "skdp.linear_model.linear": "DPLinearRegression",
     "skdp.linear_model.load": "NotInFile",
-    "skdp.linear_model.logistic": "DPLogisticRegression",
-    "skdp.linear_model.losses": "Logistic PseudoHuber SharpLogistic Softmax",
-    "skdp.linear_model.proof": "Claim",
-    "skdp.mechanisms.sensitivity": "Sensitivity",
-    "skdp.noise.independent": "IndependentNoise Releases RepeatedNoise",
-    "skdp.noise.laws": "FlippedHuber Gaussian Laplace Logistic OffsetGaussian Subbotin"
-    " TruncatedLaplace",
-    "skdp.noise.matrix": "MatrixGaussianNoise MatrixLaplaceNoise RowsWithin",
-    "skdp.privacy.guarantee": "Guarantee",
-    "skdp.privacy.shift": "ShiftLoss",
-    "skdp.trusted.ball": "LpBall",
-    "skdp.trusted.losses": "FiniteLoss GaussianLoss PairLoss ProfileLoss SelectionLoss",
-    "skdp.trusted.noise": "GaussianNoise KNormNoise Publication",
-    "skdp.trusted.radial": "RadialLoss RadialSum",
+    "skdp.linear_model.losses": "Logistic",
+    "skdp.trusted.losses": "ProfileLoss",
+    "skdp.trusted.noise": "Publication",
+    "skdp.trusted.radial": "RadialSum",
     "skdp.trusted.randomness": "Lattice",
-    "skdp.trusted.releases": "NoisySum PrivateChoice",
-    "skdp.trusted.statement": "Public",
 }
 SKOPS_TYPES = tuple(
-    f"{module}.{name}" for module, names in _CLASSES.items() for name in names.split()
+    sorted(
+        [f"{module}.{name}" for name, module in TYPES.items() if name != "LogisticLoss"]
+        + [f"{module}.{name}" for module, names in _FURTHER.items() for name in names.split()]
+        + [f"{estimator.__module__}.{name}" for name, estimator in ESTIMATORS.items()]
+    )
 )
 """Names of the classes in a fitted model, for ``skops.io.load(path, trusted=[*SKOPS_TYPES])``.
 
@@ -216,7 +197,7 @@ def from_json(text: str) -> Any:
     return _read_back(from_text("text", text))
 
 
-def _read_back(content: Any) -> Any:
+def _read_back(content: object) -> Any:
     is_inference = isinstance(content, Mapping) and content.get("kind") == "Inference"
     return _inference(content) if is_inference else _model(content)
 
@@ -245,13 +226,14 @@ def _model(content: Any) -> Any:
         if not hasattr(model, "classes"):
             model.target_bounds_ = model._clipping.target_in_units(domain)
     model._set_coefficients()
-    _set_releases(model, found)
+    model._records = Design(found.records or domain, encoded.with_intercept)
+    model.guarantee_, model.public_, model.releases_ = _proof_of(found, model._records)
     _set_attributes(model, found.attributes)
     _check_shown(found.coefficients, InUnits.of(model), domain)
     return model
 
 
-def _read(source: Any) -> str:
+def _read(source: object) -> str:
     """Return the text of a file; a device or a pipe may have no end."""
     rule = "be a dict, or the path of a regular file"
     if not isinstance(source, str | Path):
@@ -273,7 +255,8 @@ def _read(source: Any) -> str:
 def _with_parameters(estimator: Any, found: ModelFile) -> Any:
     """Return an estimator with the parameters of a file, and its domain unless it had another."""
     names, left_out = estimator().get_params(deep=False), found.left_out
-    given = check_keys("parameters", found.parameters, (), names)
+    given = found.parameters
+    check_keys("parameters", given, (), names)
     check_keys("left_out", dict.fromkeys(left_out), (), names)
     if wrong := sorted({*given} & {*left_out, *UNWRITTEN}):
         raise fail("parameters", "not be in the file and left out", wrong)
@@ -323,23 +306,20 @@ def _clipping(domain: Domain, encoded: Encoded) -> ClippingBounds:
     return ClippingBounds(domain.number_index, numbers[0], numbers[1], (low, high))
 
 
-def _set_releases(model: Any, found: ModelFile) -> None:
-    """Set the releases; `skdp.linear_model.proof.check_proof` evaluates them."""
-    model.guarantee_, model.public_ = found.guarantee, _public(found.public, found.guarantee)
-    model._records = Design(found.records or found.domain, found.encoded.with_intercept)
+def _proof_of(
+    found: ModelFile | InferenceFile, design: Design
+) -> tuple[Guarantee, Public, tuple[Listed, ...]]:
+    """Return guarantee, public facts and releases, which `check_proof` evaluates."""
     if not found.releases:
         raise fail("releases", "name what was released")
-    model.releases_ = _with_design(found.releases, model._records)
-
-
-def _public(public: Public, whole: Guarantee) -> Public:
-    return replace(public, assumptions=whole.assumptions, void_because=whole.void_because)
-
-
-def _with_design(releases: tuple[Listed, ...], design: Design) -> tuple[Listed, ...]:
-    return tuple(
-        replace(own, design=design) if isinstance(own, NoisyMinimiser) else own for own in releases
+    whole = found.guarantee
+    assumptions, void_because = whole.assumptions, whole.void_because
+    public = replace(found.public, assumptions=assumptions, void_because=void_because)
+    releases = (
+        replace(own, design=design) if isinstance(own, NoisyMinimiser) else own
+        for own in found.releases
     )
+    return whole, public, tuple(releases)
 
 
 def _set_attributes(model: Any, found: Attributes) -> None:
@@ -358,7 +338,7 @@ def _set_attributes(model: Any, found: Attributes) -> None:
         Softmax(len(model.classes_), found.normalizer_)
 
 
-def _inference(content: Any) -> Inference:
+def _inference(content: object) -> Inference:
     """Return the inference that follows from released sums, after checks of their ranges."""
     hints = hints_of(InferenceFile)
     sums = InferenceFile(**document("the inference", hints, content, ("Inference",)))
@@ -366,9 +346,11 @@ def _inference(content: Any) -> Inference:
     k = len(sums.sampling)
     if k not in (domain.n_encoded, domain.n_encoded + 1):
         raise fail("sampling", "have a row for each coefficient", k)
-    squares = {"matrix": equations.matrix, "variance": equations.variance}
-    for name, matrix in (squares | {"sampling": sums.sampling}).items():
-        size = k if name == "sampling" else k + 1
+    for name, matrix, size in (
+        ("matrix", equations.matrix, k + 1),
+        ("variance", equations.variance, k + 1),
+        ("sampling", sums.sampling, k),
+    ):
         _check_shape(name, matrix, (size, size))
         error = 1e-9 * float(np.abs(matrix).max(initial=0.0))
         if not np.allclose(matrix, matrix.T, rtol=1e-6, atol=error):
@@ -385,7 +367,6 @@ def _inference(content: Any) -> Inference:
         ("freedom", sums.freedom > 0, "be above 0"),
         ("n_records", (sums.n_records or 1) >= 1, "be a whole number >= 1"),
         ("rows", count == domain.n_encoded or rows[0].any(), "have no constant intercept"),
-        ("releases", sums.releases, "name what was released"),
     ):
         if not holds:
             raise fail(name, rule)
@@ -396,13 +377,13 @@ def _inference(content: Any) -> Inference:
     if count == domain.n_encoded:  # no intercept
         rows, constants = np.vstack([np.zeros(k), rows]), np.append(0.0, constants)
     records = sums.records or domain
-    design = Design(records, k > domain.n_encoded)
+    guarantee, public, releases = _proof_of(sums, Design(records, k > domain.n_encoded))
     return replace(
         Inference.of(whole, rows, constants, domain, sums.notes),
-        guarantee=sums.guarantee,
+        guarantee=guarantee,
         fit=sums.fit,
-        releases=_with_design(sums.releases, design),
-        public=_public(sums.public, sums.guarantee),
+        public=public,
+        releases=releases,
         records=records,
         n_records=sums.n_records,
         model=sums.model,

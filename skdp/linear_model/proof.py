@@ -53,25 +53,15 @@ ASSUMED = (
 
 @dataclass(frozen=True, repr=False)
 class Claim:
-    """A release that a file does not hold, because a part of it is not of this package.
-
-    Attributes
-    ----------
-    name, theorem, law, times, deviation
-        As those of the release.
-    epsilon : float or None
-        The privacy loss that is claimed; None if it is composed with others.
-    relies_on : tuple of str
-        The classes of the parts.
-    """
+    """A release that a file does not hold, because a part of it is not of this package."""
 
     name: str
     theorem: str
     law: str
     times: int
     deviation: float
-    epsilon: float | None
-    relies_on: tuple[str, ...]
+    epsilon: float | None  # that is claimed; None if it is composed with others
+    relies_on: tuple[str, ...]  # the classes of the parts
 
     def __post_init__(self) -> None:
         check_interval("deviation", self.deviation, 0.0, math.inf)
@@ -163,20 +153,15 @@ class Proof(NamedTuple):
 
     def __str__(self) -> str:
         lines = [str(self.guarantee), "", "Releases, each checked by its theorem", ""]
-        head = "What no computation can check, beside what the guarantee assumes"
-        lines += [*_table(self.lines), "", head, ""]
+        lines.append(f"{'name':14}{'epsilon':>10}{'times':>8}{'noise':>12}")
+        for own in self.lines:  # two lines for a release: a law may be long
+            epsilon = "composed" if own.epsilon is None else f"{own.epsilon:.4g}"
+            lines.append(f"{own.name:14}{epsilon:>10}{own.times:>8}{own.deviation:>12.4g}")
+            lines.append(f"  {own.law}; {own.theorem}")
+        lines += ["", "What no computation can check, beside what the guarantee assumes", ""]
         for sentence in self.assumptions[len(self.guarantee.assumptions) :]:
             lines += textwrap.wrap(f"- {sentence}", _WIDTH, subsequent_indent="  ")
         return "\n".join(lines)
-
-
-def _table(lines: Sequence[Line]) -> Iterator[str]:
-    """Yield the lines as text, two lines for a release: a law may be long."""
-    yield f"{'name':14}{'epsilon':>10}{'times':>8}{'noise':>12}"
-    for own in lines:
-        epsilon = "composed" if own.epsilon is None else f"{own.epsilon:.4g}"
-        yield f"{own.name:14}{epsilon:>10}{own.times:>8}{own.deviation:>12.4g}"
-        yield f"  {own.law}; {own.theorem}"
 
 
 def check_proof(model: Any) -> Proof:
@@ -244,7 +229,8 @@ def _proof(model: Any) -> Proof:
         )
     check_parts(model)
     open_claims = [own for own in releases if isinstance(own, Claim) and own.epsilon is None]
-    whole = certify([own for own in releases if own not in open_claims], public)
+    others = [own for own in releases if own not in open_claims]
+    whole = certify(others, public)
     if not open_claims and (public.epsilon, public.delta) == stated:
         guarantee = replace(guarantee, losses=whole.losses)
     if check_parts is _check_inference:
@@ -253,10 +239,12 @@ def _proof(model: Any) -> Proof:
             assumptions.append("The weights of the rows of each person add up to at most 1.")
     for release in releases:
         assumptions += _unproved(release, design, public)
-    others = [own for own in releases if own not in open_claims]
     known = iter(overview(others, public))
-    lines = tuple(_open(own) if own in open_claims else next(known) for own in releases)
-    return Proof(guarantee, lines, (*assumptions, *ASSUMED))
+    lines = [
+        Line(*(getattr(own, name) for name in Line._fields)) if own in open_claims else next(known)
+        for own in releases
+    ]
+    return Proof(guarantee, tuple(lines), (*assumptions, *ASSUMED))
 
 
 def _check_model(model: Any) -> None:
@@ -303,10 +291,6 @@ def _refuse_missing(what: str, missing: Sequence[str]) -> None:
         raise NotPrivate(f"no release gives {', '.join(missing)}, which the {what} has")
 
 
-def _open(claim: Any) -> Line:
-    return Line(*(getattr(claim, name) for name in Line._fields))
-
-
 def _unproved(release: Listed, design: Design, public: Public) -> Iterator[str]:
     """Yield what does not follow from the domain; raise `NotPrivate` if something contradicts it.
 
@@ -329,7 +313,7 @@ def _unproved(release: Listed, design: Design, public: Public) -> Iterator[str]:
             sizes = " and ".join(f"{n} of them by {s:.6g}" for s, n in shifts) if shifts else ""
             what = f"at most {sizes}" if sizes else f"an element of {release.change!r}"
             yield f"One record changes the sums of `{release.name}` by {what}."
-        elif not any(_same(release.change, own) for own in expected):
+        elif _facts(release.change) not in map(_facts, expected):
             raise NotPrivate(
                 f"{release.name}: its change is not that of one record of the model's domain"
             )
@@ -337,22 +321,18 @@ def _unproved(release: Listed, design: Design, public: Public) -> Iterator[str]:
         raise NotPrivate(f"the release of the class {type(release).__name__} is not known")
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Return whether two changes are equal, compared by what a file holds of them."""
-    if isinstance(one, Change) and isinstance(other, Change):
-        facts = ((own.ball, own.radius, own.neighbors) for own in (one, other))
-        return next(facts) == next(facts)
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, FirstChange):
-        own, true = one.sums, other.sums
-        same = (own.columns, own.squares, own.factor, own.is_counted, own.blocks)
-        sums = same == (true.columns, true.squares, true.factor, true.is_counted, true.blocks)
-        return sums and (one.layout, one.neighbors) == (other.layout, other.neighbors)
-    return bool(one == other)
+def _facts(change: object) -> object:
+    """Return what a file holds of a change, for comparisons."""
+    if isinstance(change, Change):  # also a Sensitivity
+        return change.ball, change.radius, change.neighbors
+    if isinstance(change, FirstChange):
+        own = change.sums
+        sums = own.columns, own.squares, own.factor, own.is_counted, own.blocks
+        return change.layout, change.neighbors, sums
+    return change
 
 
-def _expected(release: NoisySum, design: Design, public: Public) -> list[Any] | None:
+def _expected(release: NoisySum, design: Design, public: Public) -> Sequence[object] | None:
     """Return the changes that a release of this name can have, or None if they do not follow."""
     domain, relation = design.domain, public.relation
     change, ball = release.change, getattr(release.change, "ball", None)
@@ -365,30 +345,28 @@ def _expected(release: NoisySum, design: Design, public: Public) -> list[Any] | 
             single = tuple((j,) for j in layout.number_index)
             groups = {(target, *single), (target, layout.number_index)}
             n = None if relation == "add_remove" else 0
-            own = [(layout_of(domain), ColumnSums(every, n, squares)) for squares in groups]
-            return [FirstChange(*facts, relation) for facts in own]
+            sums = (ColumnSums(every, n, squares) for squares in groups)
+            return [FirstChange(layout, own, relation) for own in sums]
         case "cross":
             return [cross_change(layout_of(domain), relation)]
         case "moments" if isinstance(change, RowsWithin):
             layout = layout_of(domain)
             return [RowsWithin(layout, greatest_square(layout), relation)]
         case "moments":
-            return [
-                Change(own, neighbors=relation)
-                for own in (moment_ball(domain, relation), mean_ball(relation))
-            ]
+            balls = moment_ball(domain, relation), mean_ball(relation)
+            return [Change(own, neighbors=relation) for own in balls]
         case "limits":
             return [Change(LpBall(k, p=math.inf), 1.0, relation) for k in (1, 2)]
         case "scores" | "curvatures" | "squares":
             layout = curvature_layout(domain)
             scores, rows, squares = changes(layout, relation)
-            round_ = squares_of_gaussian(rows, relation)
-            found: dict[str, list[Any]] = {"scores": [scores], "curvatures": [rows]}
-            return found.get(release.name, [squares, round_])
+            own_squares = [squares, squares_of_gaussian(rows, relation)]
+            first: dict[str, list[Any]] = {"scores": [scores], "curvatures": [rows]}
+            return first.get(release.name, own_squares)
     return None
 
 
-def _of_columns(ball: Any, domain: Domain, relation: str) -> list[Any]:
+def _of_columns(ball: object, domain: Domain, relation: str) -> list[object]:
     """Return the change of sums of columns, of twice their squares, and of counts of levels."""
     parts = ball.balls if isinstance(ball, ProductBall) and ball.index is None else (ball,)
     numbers, levels = parts[0], parts[1:]
@@ -396,12 +374,6 @@ def _of_columns(ball: Any, domain: Domain, relation: str) -> list[Any]:
     k, most = getattr(numbers, "n_numbers", 0), domain.n_numbers + curves + 1  # with the target
     if not 0 < k <= most or type(numbers) is not SquaresBall:
         return []
-    columns = tuple(range(k))
-    blocks = tuple(block for block in domain.blocks if block.stop > block.start)
-    sums = ColumnSums(
-        columns,
-        None if relation == "add_remove" else 0,
-        tuple((j,) for j in columns),
-        blocks=blocks if levels else (),
-    )
-    return [sums.change(relation)]
+    n, squares = None if relation == "add_remove" else 0, tuple((j,) for j in range(k))
+    blocks = tuple(own for own in domain.blocks if own.stop > own.start) if levels else ()
+    return [ColumnSums(tuple(range(k)), n, squares, blocks=blocks).change(relation)]

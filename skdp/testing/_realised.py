@@ -11,26 +11,29 @@ A loss is an interval: where only a bound is known, it is the one around 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property, partial
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.special import log_softmax
 
+from skdp.geometry.moments import MomentLayout
 from skdp.linear_model.losses import Softmax, greatest_curvature, size_of_slopes
 from skdp.noise.independent import IndependentNoise, Releases, RepeatedNoise
 from skdp.noise.laws import Gaussian
 from skdp.noise.matrix import MatrixGaussianNoise, MatrixLaplaceNoise, RowsWithin
 from skdp.privacy.shift import ShiftLoss
-from skdp.testing._same import differences
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.change import Change
 from skdp.trusted.losses import GaussianLoss, Losses
 from skdp.trusted.noise import GaussianNoise, KNormNoise
-from skdp.trusted.releases import PrivateChoice
+from skdp.trusted.publish import Recorder
+from skdp.trusted.releases import NoisySum, PrivateChoice
 from skdp.trusted.statement import Public, records_changed
 
 Interval = tuple[float, float]
@@ -73,24 +76,33 @@ class Published:
         """Whether a sum with noise is published."""
         return "unit" in self.facts and not isinstance(self.release, PrivateChoice)
 
-    def rest(self, exact: Any) -> FloatArray:
+    @property
+    def among(self) -> Sequence[int]:
+        """The candidates of a choice."""
+        among: Sequence[int] = self.facts.get("among", range(len(self.exact)))
+        return among
+
+    @property
+    def rate(self) -> Any:
+        """What a step of a score is in units of log-probabilities."""
+        return Fraction(2) ** self.facts.get("unit", 0) / Fraction(self.facts["scale"])
+
+    def rest(self, exact: Sequence[int]) -> FloatArray:
         """Return the published value less an exact statistic, in units of the noise."""
-        rest = less(np.ravel(self.value).tolist(), exact, self.facts["unit"])
-        return np.asarray(rest / self.facts["scale"])
+        values = [Fraction(own) for own in np.ravel(self.value).tolist()]
+        return self._in_units([o - s for o, s in zip(values, self._numbers(exact), strict=True)])
 
     def change(self, other: Published) -> FloatArray:
         """Return the exact statistic of another table less the own one, in units of the noise."""
-        units = np.broadcast_to(self.facts["unit"], len(self.exact)).tolist()
-        steps = zip(other.exact, self.exact, units, strict=True)
-        found = [float((a - b) * Fraction(2) ** unit) for a, b, unit in steps]
-        return np.asarray(np.array(found) / self.facts["scale"])
+        pairs = zip(self._numbers(other.exact), self._numbers(self.exact), strict=True)
+        return self._in_units([a - b for a, b in pairs])
 
+    def _numbers(self, exact: Sequence[int]) -> list[Fraction]:
+        units = np.broadcast_to(self.facts["unit"], len(exact)).tolist()
+        return [own * Fraction(2) ** unit for own, unit in zip(exact, units, strict=True)]
 
-def less(values: Sequence[float], exact: Sequence[int], unit: Any) -> FloatArray:
-    """Return floats less exact integers in units of 2^unit, rounded once."""
-    units = np.broadcast_to(unit, len(values)).tolist()
-    rows = zip(values, exact, units, strict=True)
-    return np.array([float(Fraction(o) - s * Fraction(2) ** own) for o, s, own in rows])
+    def _in_units(self, differences: list[Fraction]) -> FloatArray:
+        return np.asarray(np.array([float(own) for own in differences]) / self.facts["scale"])
 
 
 # Losses
@@ -104,7 +116,7 @@ def loss_of(own: Published, other: Published) -> Interval:
     if own.is_counted:
         return _exactly(_of_levels(own, other))
     if isinstance(release, PrivateChoice):
-        mine, others = (log_probabilities(entry)[own.value] for entry in (own, other))
+        mine, others = (_log_probabilities(entry)[own.value] for entry in (own, other))
         return _exactly(mine - others)
     if not own.is_sum:
         return _UNKNOWN
@@ -136,7 +148,7 @@ def _of_noise(noise: Any, mine: FloatArray, others: FloatArray) -> Interval:
         case RepeatedNoise():
             pair = (noise.law.logpdf(rest) for rest in (mine, others))
         case GaussianNoise():
-            pair = (-(of_factor(noise.factor, rest) ** 2) / 2 for rest in (mine, others))
+            pair = (-(_of_factor(noise.factor, rest) ** 2) / 2 for rest in (mine, others))
         case MatrixGaussianNoise():
             inverse = np.linalg.inv(noise.covariance())
             pair = (-rest @ inverse @ rest / 2 for rest in (mine, others))
@@ -149,7 +161,7 @@ def _of_noise(noise: Any, mine: FloatArray, others: FloatArray) -> Interval:
     return _exactly(first - second)
 
 
-def of_factor(factor: Any, rest: FloatArray) -> FloatArray:
+def _of_factor(factor: float | FloatArray, rest: FloatArray) -> FloatArray:
     """Return A^-1 of a vector, for Gaussian noise A Z."""
     factor = np.asarray(factor)
     return np.asarray(np.linalg.solve(factor, rest) if factor.ndim == 2 else rest / factor)
@@ -167,43 +179,39 @@ def _of_matrix(
     layout, root = noise.layout, np.sqrt(noise.precision)
     if len(layout.indicators) or (layout.target and not layout.target_square):
         return _around(most)
-    pair = [matrix_of(layout, rest) * np.outer(root, root) for rest in (mine, others)]
+    pair = [_matrix_of(layout, rest) * np.outer(root, root) for rest in (mine, others)]
     eigenvalues = [np.linalg.eigvalsh(own) for own in pair]
     slack = _NEGLIGIBLE * max(float(np.abs(own).max()) for own in eigenvalues)
     signs = [(own >= -slack).all() or (own <= slack).all() for own in eigenvalues]
     if layout.adds and layout.dim == layout.n_rows * (layout.n_rows + 1) // 2 and all(signs):
         first, second = (float(np.abs(own).sum()) for own in eigenvalues)
         return _exactly(second - first)
-    return _around(trace_norm(pair[1] - pair[0]))
+    return _around(_trace_norm(pair[1] - pair[0]))
 
 
-def matrix_of(layout: Any, entries: FloatArray) -> FloatArray:
+def _matrix_of(layout: MomentLayout, entries: FloatArray) -> FloatArray:
     """Return the matrix of differences of moments; entries that are not released are 0."""
     return np.asarray(np.nan_to_num(layout.gram(entries, None if layout.adds else 0.0)))
 
 
-def size_of_matrix(layout: Any, entries: FloatArray) -> float:
+def _size_of_matrix(layout: MomentLayout, entries: FloatArray) -> float:
     """Return a lower bound on the trace norm of a difference of moments.
 
     The squares of indicators, which are no entries, are not known.
     """
-    whole, at = matrix_of(layout, entries), layout.indicators
+    whole, at = _matrix_of(layout, entries), layout.indicators
     whole[at, at] = 0.0
     others = np.setdiff1d(np.arange(len(whole)), at)
-    return max(trace_norm(whole[np.ix_(others, others)]), float(np.linalg.norm(whole)))
+    return max(_trace_norm(whole[np.ix_(others, others)]), float(np.linalg.norm(whole)))
 
 
-def trace_norm(matrix: FloatArray) -> float:
-    """Return the sum of the absolute eigenvalues of a symmetric matrix."""
+def _trace_norm(matrix: FloatArray) -> float:
     return float(np.abs(np.linalg.eigvalsh(matrix)).sum())
 
 
-def log_probabilities(entry: Published) -> dict[int, float]:
-    """Return the log-probability of each candidate of a choice."""
-    among = entry.facts.get("among", range(len(entry.exact)))
-    rate = Fraction(2) ** entry.facts.get("unit", 0) / Fraction(entry.facts["scale"])
-    greatest = max(entry.exact[j] for j in among)
-    below = np.array([float((entry.exact[j] - greatest) * rate) for j in among])
+def _log_probabilities(entry: Published) -> dict[int, float]:
+    among, greatest = entry.among, max(entry.exact[j] for j in entry.among)
+    below = np.array([float((entry.exact[j] - greatest) * entry.rate) for j in among])
     if entry.name != "permute-and-flip":
         return dict(zip(among, log_softmax(below).tolist(), strict=True))
     # The greatest of scores plus exponential noise: an integral of a polynomial over [0, 1].
@@ -295,10 +303,8 @@ def size_of_change(own: Published, other: Published, relation: str) -> float:
     if own.is_minimiser:
         return _change_of_minimiser(own, other, relation)
     if isinstance(release, PrivateChoice):
-        among = own.facts.get("among", range(len(own.exact)))
-        moved = [other.exact[j] - own.exact[j] for j in among]
-        rate = Fraction(2) ** own.facts.get("unit", 0) / Fraction(own.facts["scale"])
-        return float((max(moved) - min(moved)) * rate) / release.width
+        moved = [other.exact[j] - own.exact[j] for j in own.among]
+        return float((max(moved) - min(moved)) * own.rate) / release.width
     if own.is_counted:
         names = own.exact.keys() | other.exact.keys()
         changed = sum(abs(own.exact.get(n, 0) - other.exact.get(n, 0)) for n in names)
@@ -312,14 +318,14 @@ def size_of_change(own: Published, other: Published, relation: str) -> float:
             return float(change.ball.gauge(moved)) / change.radius
         case RowsWithin():
             most = records_changed(change.neighbors) * change.square
-            return float(size_of_matrix(change.layout, moved) / most)
+            return float(_size_of_matrix(change.layout, moved) / most)
         case _ if hasattr(change, "parts"):  # balls around parts of the changes
             sizes = [float(ball.gauge(moved[list(at)])) for ball, at in change.parts()]
             return max(sizes) / records_changed(change.neighbors)
     return math.inf
 
 
-def size_of_repeated(release: Any, moved: Sequence[FloatArray], parts: int | None) -> float:
+def size_of_repeated(release: NoisySum, moved: Sequence[FloatArray], parts: int | None) -> float:
     """Return the changes of repeated releases over those that are fixed in advance.
 
     ``moved`` has the changes of all calls in units of the noise. With ``parts`` so many calls are
@@ -333,7 +339,7 @@ def size_of_repeated(release: Any, moved: Sequence[FloatArray], parts: int | Non
     return max(_over_sizes(group, one, gaussian) for group in groups)
 
 
-def _over_sizes(moved: FloatArray, shifts: Any, gaussian: bool) -> float:
+def _over_sizes(moved: FloatArray, shifts: Iterable[tuple[float, int]], gaussian: bool) -> float:
     """Return the least factor on sizes that weakly majorise changes, or have their length."""
     sizes = np.repeat([size for size, _ in shifts], [count for _, count in shifts])
     if gaussian:
@@ -364,11 +370,11 @@ def _change_of_minimiser(own: Published, other: Published, relation: str) -> flo
     release, noise = own.release, own.release.objective.noise
     pair = [linear_term_at(entry, own.value, whole=True) for entry in (own, other)]
     moved = pair[1] - pair[0]
-    sizes = [_change_of_curvature(own, other)]
+    found = _change_of_curvature(own, other)
     if isinstance(noise, KNormNoise):
         most = records_changed(relation) * size_of_slopes(release.objective.loss)
-        sizes.append(float(noise.ball.gauge(moved)) / (most * release.reach(noise)))
-    return max(sizes)
+        found = max(found, float(noise.ball.gauge(moved)) / (most * release.reach(noise)))
+    return found
 
 
 def _change_of_curvature(own: Published, other: Published) -> float:
@@ -382,3 +388,80 @@ def _change_of_curvature(own: Published, other: Published) -> float:
     penalty = np.array([own.exact.penalty(unit) for unit in np.eye(len(point))])[np.ix_(at, at)]
     changed = eigh(found[0].matrix[0] - found[1].matrix[0], penalty, eigvals_only=True)
     return float(np.abs(changed).max() / most)
+
+
+# What two objects have in common
+
+_PLAIN = (str, bytes, bool, int, float, complex, type(None), np.generic, type, CodeType)
+# What a replay itself gives to an estimator.
+_GIVEN = ("random_state", "ledger")
+
+
+def differences(
+    place: str, a: object, b: object, seen: dict[tuple[int, int], object] | None = None
+) -> Iterator[str]:
+    """Yield the places, such as ``model.coef_``, where two objects are not the same.
+
+    Arrays have the same bits, type and layout. Parts of an object are its attributes, also private
+    ones, but for ``random_state`` and ``ledger``.
+    """
+    seen = {} if seen is None else seen
+    if a is b or (id(a), id(b)) in seen or (isinstance(a, Recorder) and isinstance(b, Recorder)):
+        return
+    seen[id(a), id(b)] = a, b  # so that nothing else has their addresses
+    mine, others = _inside(a), _inside(b)
+    if type(a) is not type(b) or mine is None or others is None:
+        # The repr shows NaN and -0.0, too.
+        if type(a) is not type(b) or _bits(a) != _bits(b):
+            yield place
+        return
+    for name in dict.fromkeys([*mine, *others]):
+        if name in mine and name in others:
+            yield from differences(f"{place}{name}", mine[name], others[name], seen)
+        elif not isinstance(getattr(type(a), name[1:], None), cached_property):
+            yield f"{place}{name}"
+    if [*mine] != [*others] and sorted(mine) == sorted(others):
+        yield f"the order in {place}"
+
+
+def _bits(value: object) -> tuple[object, ...]:
+    """Return what tells a value without parts from others."""
+    if not isinstance(value, np.ndarray):
+        return (text_of(value),)
+    flags = value.flags
+    layout = value.dtype, value.shape, value.strides, flags.writeable, flags.owndata
+    return value.tobytes(), *layout
+
+
+def text_of(value: object) -> str:
+    """Return the repr of an object, without an address."""
+    return "" if type(value).__repr__ is object.__repr__ else repr(value)
+
+
+def _inside(value: object) -> dict[str, object] | None:
+    """Return the parts of an object by their names, in their order; None if it has none."""
+    match value:
+        case np.ndarray():
+            return None if value.dtype.kind != "O" else {".list": value.tolist()}
+        case dict():
+            return {f"[{key!r}]": own for key, own in value.items()}
+        case list() | tuple():
+            return {f"[{k}]": own for k, own in enumerate(value)}
+        case set() | frozenset():
+            return dict.fromkeys(sorted(map(repr, value)))
+        case FunctionType():
+            cells = [cell.cell_contents for cell in value.__closure__ or ()]
+            return {".code": value.__code__, ".closure": cells, ".defaults": value.__defaults__}
+        case MethodType():
+            return {".self": value.__self__, ".function": value.__func__}
+        case partial():
+            return {".function": value.func, ".given": (value.args, value.keywords)}
+        case _ if isinstance(value, _PLAIN):
+            return None
+    # When a property is cached depends on earlier computations, and not on the data.
+    kind, state = type(value), object.__getstate__(value)  # with slots it is a pair
+    parts = state if isinstance(state, tuple) else (state,)
+    found = {name: own for part in parts if part for name, own in part.items()}
+    cached = {name: isinstance(getattr(kind, name, None), cached_property) for name in found}
+    names = sorted(found, key=lambda name: name * cached[name])
+    return {f".{name}": found[name] for name in names if name not in _GIVEN} or None

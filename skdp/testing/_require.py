@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp.trusted.checks import fail
-from skdp.trusted.statement import Statement
+
+T = TypeVar("T")
 
 
-def require(holds: Any, what: str, rule: str, found: object = None, remedy: str = "") -> None:
+def require(holds: object, what: str, rule: str, found: object = None, remedy: str = "") -> None:
     """Raise AssertionError ``<what> must <rule>, got <found>. <remedy>`` unless all hold."""
-    if not np.all(holds):
+    if not np.all(np.asarray(holds)):
         raise AssertionError(str(fail(what, rule, found, remedy)))
 
 
@@ -39,22 +40,10 @@ def members_of(part: object, names: tuple[str, ...]) -> None:
     require(not lacking, kind, f"have the members {list(names)}", f"none of {lacking}")
 
 
-def pickled(part: Any, name: str, rule: str = "be picklable") -> Any:
+def pickled(part: T, name: str, rule: str = "be picklable") -> T:
     """Return a copy from a pickle; require that there is one."""
     try:
-        return pickle.loads(pickle.dumps(part))
+        copy: T = pickle.loads(pickle.dumps(part))
+        return copy
     except Exception as error:
         raise AssertionError(str(fail(name, rule, repr(error)))) from error
-
-
-def check_claim(name: str, claim: Any, epsilon: float, delta: float, neighbors: str) -> None:
-    """Require a guarantee that holds, with what was asked for."""
-    require(isinstance(claim, Statement), name, "be a Guarantee or a Statement", type(claim))
-    rule = f"claim epsilon <= {epsilon:g}, the epsilon asked for"
-    require(claim.epsilon <= epsilon * (1 + 1e-9), name, rule, claim.epsilon)
-    rule = f"claim delta <= {delta:g}, the delta asked for"
-    require(claim.delta <= delta, name, rule, claim.delta)
-    require(
-        claim.neighbors == neighbors, name, f"be under neighbors={neighbors!r}", claim.neighbors
-    )
-    require(claim.holds, name, "hold without a seed", claim.void_because)

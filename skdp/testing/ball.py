@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -19,13 +18,12 @@ from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
 from scipy.stats import binomtest, gamma, ks_2samp, kstest
 
-from skdp.geometry import NormBall
 from skdp.testing._require import agree, members_of, pickled, require
-from skdp.trusted.ball import known
+from skdp.trusted.ball import NormBall, known
 from skdp.trusted.randomness import RandomStateLike, as_generator
 
 Array = NDArray[np.float64]
-Check = Callable[[Any, Generator], None]
+Check = Callable[[NormBall, Generator], None]
 MEMBERS = ("dim", "exact", "gauge", "sample")
 ALARM = 1e-10
 SIGMAS = 8.0
@@ -75,7 +73,7 @@ def check_ball(ball: NormBall, *, random_state: RandomStateLike = 0) -> None:
             check(ball, rng)
 
 
-def check_protocol(ball: Any, rng: Generator) -> None:
+def check_protocol(ball: NormBall, rng: Generator) -> None:
     """Check shapes, pickles, and that equal seeds give equal draws."""
     name = type(ball).__name__
     require(isinstance(ball.dim, int | np.integer) and ball.dim >= 1, f"{name}.dim", "be >= 1")
@@ -93,7 +91,7 @@ def check_protocol(ball: Any, rng: Generator) -> None:
     agree(one, two, 0.0, f"{name}.sample", "draw from the bits of rng alone")
 
 
-def check_norm(ball: Any, rng: Generator) -> None:
+def check_norm(ball: NormBall, rng: Generator) -> None:
     """Check that the gauge is positive, symmetric, homogeneous and subadditive."""
     name = f"{type(ball).__name__}.gauge"
     for pair in _pairs(ball.dim, rng):
@@ -113,7 +111,7 @@ def _pairs(dim: int, rng: Generator) -> Array:
     return v
 
 
-def check_norm_at(ball: Any, pair: Array, factor: float) -> None:
+def check_norm_at(ball: NormBall, pair: Array, factor: float) -> None:
     """Check the axioms of a norm for two points, (2, dim), and a factor > 0."""
     name = f"{type(ball).__name__}.gauge"
     g, h, both = ball.gauge(np.vstack([pair, pair.sum(axis=0)]))
@@ -125,7 +123,7 @@ def check_norm_at(ball: Any, pair: Array, factor: float) -> None:
     require(g > 0 or not (np.abs(pair[0]) > 1e-100).any(), name, "be > 0 except at 0", g)
 
 
-def check_extent(ball: Any, rng: Generator) -> None:
+def check_extent(ball: NormBall, rng: Generator) -> None:
     """Check that the boundary is inside the box, the support, and the hulls that are stated."""
     v = rng.normal(size=(200, ball.dim)) * np.exp(rng.uniform(-3, 3, (200, ball.dim)))
     v = np.concatenate([v, np.eye(ball.dim)[:200], rng.choice([-1.0, 1.0], (60, ball.dim))])
@@ -145,7 +143,7 @@ def check_extent(ball: Any, rng: Generator) -> None:
         agree(heights, np.ones(len(edge)), _CLOSE, f"{name}.facets", "agree with the gauge")
 
 
-def check_support(ball: Any, rng: Generator) -> None:
+def check_support(ball: NormBall, rng: Generator) -> None:
     """Check that draws are within the support function, and that it is dual to the gauge."""
     if not hasattr(ball, "support"):
         return
@@ -165,7 +163,7 @@ def check_support(ball: Any, rng: Generator) -> None:
         agree(ball.support(normal), 1.0, 1e-4, name, "be dual to the gauge")
 
 
-def check_box(ball: Any, rng: Generator) -> None:
+def check_box(ball: NormBall, rng: Generator) -> None:
     """Check that the bounding box is the support along the axes, and contains the draws."""
     if not hasattr(ball, "bounding_box"):
         return
@@ -178,7 +176,7 @@ def check_box(ball: Any, rng: Generator) -> None:
         agree(ball.support(np.eye(ball.dim)), box, 1e-9, name, "be support() along the axes")
 
 
-def check_polytope(ball: Any, rng: Generator) -> None:
+def check_polytope(ball: NormBall, rng: Generator) -> None:
     """Check gauge, support, volume and covariance by the extreme points, if they can be listed."""
     points = corners(ball)
     if points is None or ball.dim < 2:
@@ -201,7 +199,7 @@ def check_polytope(ball: Any, rng: Generator) -> None:
         agree(ball.covariance(), covariance, 1e-9, f"{name}.covariance", rule, 1e-12)
 
 
-def _check_programs(ball: Any, points: Array, rng: Generator) -> None:
+def _check_programs(ball: NormBall, points: Array, rng: Generator) -> None:
     name = type(ball).__name__
     if len(points) <= 300:
         for v in rng.normal(size=(6, ball.dim)) * rng.integers(0, 2, (6, ball.dim)):
@@ -214,7 +212,7 @@ def _check_programs(ball: Any, points: Array, rng: Generator) -> None:
             require(outside, f"{name}.extreme_points", rule, points[i].tolist())
 
 
-def check_radius(ball: Any, rng: Generator, draws: int = 20_000) -> None:
+def check_radius(ball: NormBall, rng: Generator, draws: int = 20_000) -> None:
     """Check that draws lie in the ball, with |U|^dim uniform and a Gamma(dim) K-norm law."""
     name = f"{type(ball).__name__}.sample"
     u = np.asarray(ball.sample(draws, rng), dtype=float)
@@ -230,14 +228,14 @@ def check_radius(ball: Any, rng: Generator, draws: int = 20_000) -> None:
     require(p > ALARM, name, "make K-norm noise with a Gamma(dim) gauge", f"p = {p:.2g}")
 
 
-def check_stationary(ball: Any, rng: Generator) -> None:
+def check_stationary(ball: NormBall, rng: Generator) -> None:
     """Check that a hit-and-run walk, which preserves only the uniform law, changes nothing."""
     walked = hit_and_run(ball, ball.sample(4_000, rng), 10, rng)
     rule = "draw uniformly: a walk that preserves the uniform law must not change the draws"
     same_law(walked, ball.sample(20_000, rng), rng, f"{type(ball).__name__}.sample", rule)
 
 
-def check_rejection(ball: Any, rng: Generator) -> None:
+def check_rejection(ball: NormBall, rng: Generator) -> None:
     """Check draws and volume by rejection from the bounding box, up to dimension 4."""
     if ball.dim > 4 or not hasattr(ball, "bounding_box"):
         return
@@ -253,7 +251,7 @@ def check_rejection(ball: Any, rng: Generator) -> None:
         require(p > ALARM, f"{name}.log_volume", rule, f"p = {p:.2g}")
 
 
-def check_covariance(ball: Any, rng: Generator) -> None:
+def check_covariance(ball: NormBall, rng: Generator) -> None:
     """Check the covariance by draws, for each entry and for the Mahalanobis length."""
     if not hasattr(ball, "covariance"):
         return
@@ -269,31 +267,29 @@ def check_covariance(ball: Any, rng: Generator) -> None:
     near(length.mean(), (length**2).mean(), ball.dim, n, name)
 
 
-def near(mean: Any, mean_square: Any, truth: Any, n: int, name: str = "covariance") -> None:
+def near(
+    mean: Array, mean_square: Array, truth: Array | int, n: int, name: str = "covariance"
+) -> None:
     """Require means of n draws to be within SIGMAS standard errors of the true values."""
     error = np.sqrt(np.maximum(mean_square - mean**2, 0) / n)
     require(np.abs(mean - truth) <= SIGMAS * error + 1e-12, name, "be that of the draws")
 
 
-def same_law(
-    x: Array, y: Array, rng: Generator, name: str = "sample", rule: str = "have one law"
-) -> None:
-    """Require two samples to have the same law, by ten statistics."""
+def same_law(x: Array, y: Array, rng: Generator, name: str, rule: str) -> None:
+    """Require two samples to have the same law, by six projections and sizes of coordinates."""
     scale = y.std(axis=0)
     ways = rng.normal(size=(x.shape[1], 6)) / scale[:, None]
-    for a, b in zip(statistics(x, ways, scale).T, statistics(y, ways, scale).T, strict=True):
+
+    def statistics(draws: Array) -> list[Array]:
+        size = np.abs(draws / scale).T
+        return [*(draws @ ways).T, size.max(0), size.min(0), size.sum(0), (draws > 0).sum(axis=1)]
+
+    for a, b in zip(statistics(x), statistics(y), strict=True):
         p = ks_2samp(a, b).pvalue
         require(p > ALARM, name, rule, f"p = {p:.2g}")
 
 
-def statistics(x: Array, ways: Array, scale: Array) -> Array:
-    """Return ten statistics of each draw: projections, and sizes of its coordinates."""
-    size = np.abs(x / scale)
-    others = [size.max(axis=1), size.min(axis=1), size.sum(axis=1), (x > 0).sum(axis=1)]
-    return np.column_stack([x @ ways, *others])
-
-
-def hit_and_run(ball: Any, x: Array, steps: int, rng: Generator) -> Array:
+def hit_and_run(ball: NormBall, x: Array, steps: int, rng: Generator) -> Array:
     """Move every row to a uniform point of a chord through it, in random directions."""
     scale = x.std(axis=0)
     for _ in range(steps):
@@ -308,13 +304,10 @@ def hit_and_run(ball: Any, x: Array, steps: int, rng: Generator) -> Array:
     return x
 
 
-_ABOUT_DRAWS: tuple[Check, ...] = (
-    check_radius,
-    check_stationary,
-    check_rejection,
-    check_covariance,
-)
-BATTERY: tuple[Check, ...] = (
+_ABOUT_DRAWS: tuple[Check, ...]
+_ABOUT_DRAWS = check_radius, check_stationary, check_rejection, check_covariance
+BATTERY: tuple[Check, ...]
+BATTERY = (
     check_protocol,
     check_norm,
     check_extent,
@@ -325,16 +318,16 @@ BATTERY: tuple[Check, ...] = (
 )
 
 
-def gradient(f: Callable[[Array], Any], at: Array) -> Array:
+def gradient(f: Callable[[Array], Array], at: Array) -> Array:
     """Return the gradient of a function of points by central differences."""
     step = 1e-6 * np.abs(at).max() * np.eye(len(at))
     return np.asarray((f(at + step) - f(at - step)) / (2e-6 * np.abs(at).max()))
 
 
-def corners(ball: Any) -> Array | None:
+def corners(ball: object) -> Array | None:
     """Return the extreme points, or None if the ball has none or too many."""
     try:
-        return np.asarray(ball.extreme_points(), dtype=float)
+        return np.asarray(ball.extreme_points(), dtype=np.float64)  # type: ignore[attr-defined]
     except (AttributeError, ValueError):
         return None
 

@@ -22,13 +22,14 @@ from scipy.stats import chi2
 
 from skdp.geometry import LpBall
 from skdp.mechanisms import Sensitivity
-from skdp.mechanisms.calibrate import mechanism_of
-from skdp.testing._require import agree, check_claim, members_of, pickled, require
+from skdp.mechanisms.calibrate import Noise, mechanism_of
+from skdp.testing._require import agree, members_of, pickled, require
 from skdp.testing.audit import ALARM, epsilon_lower_bound
 from skdp.testing.ball import corners
 from skdp.trusted.checks import check_count, check_interval, check_positive, fail
 from skdp.trusted.noise import publication, release, variances
 from skdp.trusted.randomness import RandomStateLike, as_generator
+from skdp.trusted.statement import Statement
 
 Array = NDArray[np.float64]
 
@@ -38,12 +39,12 @@ _PATTERNS, RELEASE_ALARM = 64, 1e-7
 _FEWEST = 64
 # The spacing is at least 2^-_FINEST standard deviations.
 _FINEST = 34
-# Last bit of 0, which has no bit that is 1.
-NO_BIT = 1100.0
+# In place of the last bit of 0.
+_NO_BIT = 1100
 
 
 def check_release(
-    noise: Any,
+    noise: Noise,
     value: ArrayLike | None = None,
     other: ArrayLike | None = None,
     *,
@@ -107,9 +108,13 @@ def _lattice_of(outputs: list[Array], deviation: Array, name: str) -> NDArray[np
     """Return the binary logarithm of the spacing of each coordinate."""
     for found in outputs:
         require(found.shape[1:] == deviation.shape, name, f"give {len(deviation)} numbers")
-        require(bool(np.isfinite(found).all()), name, "give finite numbers")
+        require(np.isfinite(found).all(), name, "give finite numbers")
         require(not np.signbit(found[found == 0]).any(), name, "never give -0.0")
-    spacing = last_bits(np.vstack(outputs)).min(axis=0).astype(np.int64)
+    # The last bit of each number that is 1.
+    share, exponent = np.frexp(np.vstack(outputs))
+    mantissa = np.ldexp(share, 53).astype(np.int64)
+    last = exponent - 54 + np.frexp((mantissa & -mantissa).astype(float))[1]
+    spacing = np.where(mantissa == 0, _NO_BIT, last).min(axis=0).astype(np.int64)
     fine = spacing < np.floor(np.log2(deviation)) - _FINEST
     require(not fine.any(), name, f"end at most {_FINEST} halvings below the standard deviation")
     return np.asarray(spacing, dtype=np.int64)
@@ -123,15 +128,6 @@ def _values(value: ArrayLike | None, deviation: Array, start: float) -> Array:
         rule = f"be {len(deviation)} numbers below 2^15 standard deviations of the noise"
         raise fail("value", rule)
     return numbers
-
-
-def last_bits(values: Array) -> Array:
-    """Return k such that 2^k is the last nonzero bit of each float; NO_BIT if there is none."""
-    with np.errstate(invalid="ignore"):
-        share, exponent = np.frexp(np.where(np.isfinite(values), values, 0.0))
-    mantissa = np.ldexp(share, 53).astype(np.int64)
-    last = np.frexp((mantissa & -mantissa).astype(float))[1] - 1
-    return np.where(mantissa == 0, NO_BIT, exponent - 53 + last).astype(float)
 
 
 DRAWS = 20_000
@@ -195,14 +191,20 @@ def check_mechanism(
     mechanism = mechanism_of(mechanism)
     noise = mechanism.calibrate(sensitivity, **asked)
     members_of(noise, MEMBERS)
-    name = f"{type(noise).__name__}.guarantee"
-    check_claim(name, noise.guarantee, **asked, neighbors=sensitivity.neighbors)
+    name, claim = f"{type(noise).__name__}.guarantee", noise.guarantee
+    require(isinstance(claim, Statement), name, "be a Guarantee or a Statement", type(claim))
+    for spent, most in asked.items():
+        rule, found = f"claim {spent} <= {most:g}, the {spent} asked for", getattr(claim, spent)
+        require(found <= most * (1 + 1e-9), name, rule, found)
+    relation = sensitivity.neighbors
+    require(claim.neighbors == relation, name, f"be under neighbors={relation!r}", claim.neighbors)
+    require(claim.holds, name, "hold without a seed", claim.void_because)
     check_noise(noise, sensitivity, rng, draws)
     _check_order(mechanism, sensitivity, **asked)
     check_audit(noise, sensitivity, rng, draws, **asked)
 
 
-def check_noise(noise: Any, sensitivity: Sensitivity, rng: Generator, draws: int) -> None:
+def check_noise(noise: Noise, sensitivity: Sensitivity, rng: Generator, draws: int) -> None:
     """Check that draws depend on rng only, are centred, and have the stated covariance."""
     name, dim = type(noise).__name__, sensitivity.ball.dim
     seeded = ((noise, 1), (pickled(noise, name), 1), (noise, 2))
@@ -233,9 +235,10 @@ def _check_order(mechanism: Any, sensitivity: Sensitivity, *, epsilon: float, de
     """Check that half of epsilon needs more noise, and twice the sensitivity twice the noise."""
     name = type(mechanism).__name__ if not isinstance(mechanism, str) else mechanism
     wider = Sensitivity(sensitivity.ball, 2 * sensitivity.radius, sensitivity.neighbors)
-    usual = _size(mechanism.calibrate(sensitivity, epsilon=epsilon, delta=delta))
-    less = _size(mechanism.calibrate(sensitivity, epsilon=epsilon / 2, delta=delta))
-    wide = _size(mechanism.calibrate(wider, epsilon=epsilon, delta=delta))
+    usual, less, wide = (
+        math.sqrt(np.trace(mechanism.calibrate(own, epsilon=share, delta=delta).covariance()))
+        for own, share in ((sensitivity, epsilon), (sensitivity, epsilon / 2), (wider, epsilon))
+    )
     rule = "make more noise for half of epsilon"
     require(less >= usual * (1 - _SEARCH), name, rule, f"{less / usual:.3g} of it")
     rule = "make twice the noise for twice the sensitivity"
@@ -243,7 +246,7 @@ def _check_order(mechanism: Any, sensitivity: Sensitivity, *, epsilon: float, de
 
 
 def check_audit(
-    noise: Any,
+    noise: Noise,
     sensitivity: Sensitivity,
     rng: Generator,
     draws: int,
@@ -279,7 +282,7 @@ def _shifts(sensitivity: Sensitivity) -> list[Array]:
     return [sensitivity.radius * v / float(ball.gauge(v)) for v in candidates[at]]
 
 
-def _statistics(noise: Any, sensitivity: Sensitivity, v: Array) -> Callable[[Array], Array]:
+def _statistics(noise: Noise, sensitivity: Sensitivity, v: Array) -> Callable[[Array], Array]:
     """Return the statistics of outputs: log-likelihood ratios of common noise for the shift v."""
     covariance = np.asarray(noise.covariance())
     whitened = np.linalg.lstsq(covariance, v, rcond=None)[0]
@@ -294,9 +297,5 @@ def _statistics(noise: Any, sensitivity: Sensitivity, v: Array) -> Callable[[Arr
     return statistics
 
 
-def _drawn(noise: Any, rng: Generator, draws: int) -> Array:
+def _drawn(noise: Noise, rng: Generator, draws: int) -> Array:
     return np.array([noise.rvs(rng) for _ in range(draws)], dtype=float)
-
-
-def _size(noise: Any) -> float:
-    return math.sqrt(float(np.trace(np.asarray(noise.covariance()))))

@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
@@ -32,17 +33,19 @@ from skdp.privacy import Guarantee
 from skdp.testing._realised import (
     Interval,
     Published,
+    differences,
     linear_term_at,
     loss_of,
     size_of_change,
     size_of_repeated,
     size_of_shift,
+    text_of,
 )
-from skdp.testing._same import differences, text_of
+from skdp.trusted.arrays import FloatArray
 from skdp.trusted.certify import certify
 from skdp.trusted.draws import discrete_laplace
 from skdp.trusted.publish import Recorder
-from skdp.trusted.releases import PrivateChoice
+from skdp.trusted.releases import Listed, PrivateChoice
 from skdp.trusted.statement import NotPrivate, Public
 
 # Covers the rounding of gauges, determinants and sums.
@@ -51,25 +54,19 @@ SLACK = 1e-6
 EXACT = 1e-10
 
 
+# Returns a value to publish in the place of the one that was drawn, or None.
+Choose = Callable[[Published], object]
+
+
 class Parted(RuntimeError):
     """The replayed fit publishes more than the recorded one."""
 
 
 class Tape(Recorder):
-    """A generator that records what is published, or repeats what another one has recorded.
-
-    Parameters
-    ----------
-    seed : int
-    recorded : Tape or None
-        The published values that are repeated.
-    choose : callable or None
-        Returns the value that is published instead of the one that was drawn, or None, for an
-        `Published` with the latter.
-    """
+    """A generator that records what is published, or repeats what another one has recorded."""
 
     def __init__(
-        self, seed: int, recorded: Tape | None = None, choose: Callable[..., Any] | None = None
+        self, seed: int, recorded: Tape | None = None, choose: Choose | None = None
     ) -> None:
         super().__init__(PCG64(seed))
         self.seed, self.recorded, self.choose = seed, recorded, choose
@@ -83,7 +80,7 @@ class Tape(Recorder):
     def __copy__(self) -> Tape:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Tape:
+    def __deepcopy__(self, memo: object) -> Tape:
         return self
 
     def published(
@@ -93,7 +90,7 @@ class Tape(Recorder):
         exact = copy.copy(exact)
         if facts.get("unit", 0) is None:
             exact, facts = [m * Fraction(2) ** e for m, e in exact], facts | {"unit": 0}
-        self._continue(0)
+        self._start(len(self.entries), 0)
         drawn = Published(release, exact, draw(self), facts)
         value, before = drawn.value, len(self.entries)
         self._check_noise(drawn)
@@ -109,16 +106,13 @@ class Tape(Recorder):
 
     def restart(self) -> int:
         """Continue with the stream that follows the last published value."""
-        self._continue(1)
+        self._start(len(self.entries), 1)
         return len(self.entries)
 
-    def _continue(self, what: int) -> None:
-        """Start the stream of the next published value (0), the one before it (1), or another."""
-        self._start(len(self.entries), what)
-
-    def _start(self, *key: int) -> None:
+    def _start(self, number: int, what: int) -> None:
+        """Start the stream of a published value (0), the one before it (1), or another."""
         # What is drawn may depend on the data, as in a search: then the streams must meet again.
-        self.bit_generator.state = PCG64(SeedSequence([self.seed, *key])).state
+        self.bit_generator.state = PCG64(SeedSequence([self.seed, number, what])).state
 
     # The noise
 
@@ -153,7 +147,7 @@ class Tape(Recorder):
 
     def _noise(self, noise: Any, stream: tuple[int, int], *size: Any) -> Any:
         """Return a draw of noise from a stream; two streams and two draws are not the same."""
-        self._continue(2)
+        self._start(len(self.entries), 2)
         other = noise.rvs(self, *size)
         self._start(*stream)
         found = noise.rvs(self, *size)
@@ -214,9 +208,7 @@ class Replay:
     @property
     def loss(self) -> float:
         """Absolute value of the realised loss of all releases, or a bound on it."""
-        low, high = (
-            math.fsum(ends) for ends in zip(*self.losses.values(), (0.0, 0.0), strict=True)
-        )
+        low, high = map(math.fsum, zip(*self.losses.values(), (0.0, 0.0), strict=True))
         return max(high, -low)
 
     def check(self) -> Replay:
@@ -238,12 +230,12 @@ class Replay:
 
 
 def replay(
-    estimator: Any,
-    table: Any,
-    neighbour: Any,
+    estimator: object,
+    table: object,
+    neighbour: object,
     *,
     seed: int = 0,
-    choose: Callable[[Published], Any] | None = None,
+    choose: Choose | None = None,
 ) -> Replay:
     """Record a fit to a table, repeat it on a neighbouring one, and compare.
 
@@ -286,16 +278,18 @@ def replay(
     first = _shown(estimator, table, tape)
     again = Tape(seed, recorded=tape)
     second = _shown(estimator, neighbour, again)
-    guarantee = _guarantee_of(first.model)
+    # Of a fitted model, an inference or an estimated domain.
+    stated = (getattr(first.model, name, None) for name in ("guarantee_", "guarantee", "estimated"))
+    guarantee = next((own for own in stated if isinstance(own, Guarantee)), None)
     wrong = [*dict.fromkeys([*tape.wrong, *again.wrong]), *_flow(first, second, tape, again)]
-    pairs = [
-        pair
-        for pair in zip(tape.entries, again.entries, strict=False)
-        if pair[0].name == pair[1].name
-    ]
+    both = zip(tape.entries, again.entries, strict=False)
+    pairs = [(own, other) for own, other in both if own.name == other.name]
     relation = "replace_one" if guarantee is None else guarantee.neighbors
     steps = _steps(first.model)
-    public = None if guarantee is None else _public(guarantee, bool(steps))
+    public = None
+    if guarantee is not None:
+        facts = guarantee.delta, guarantee.neighbors, guarantee.unit, bool(steps)
+        public = Public(guarantee.epsilon, *facts)
     unproven = [] if public is None else _proof(first.model, tape, public)
     changes = _changes(pairs, "add_remove" if steps else relation)
     wrong += unproven + [
@@ -310,7 +304,9 @@ def replay(
         low, high = losses.get(own.name, (0.0, 0.0))
         more = loss_of(own, other)
         losses[own.name] = low + more[0], high + more[1]
-    cost = math.fsum(_cost(entry) for entry in tape.entries)
+    # Bounds on what the lattices add to the losses, under both tables.
+    sums = [entry for entry in tape.entries if entry.is_sum]
+    cost = math.fsum(2 * len(own.exact) / own.facts["lattice"].dither for own in sums)
     epsilon, delta = (math.inf, 0.0) if guarantee is None else (guarantee.epsilon, guarantee.delta)
     found = Replay(
         float(epsilon), float(delta), losses, changes, cost, len(tape.entries), (), first.error
@@ -322,16 +318,13 @@ def replay(
 
 @dataclass
 class _Shown:
-    """What a fit shows."""
-
-    model: Any = None
+    model: object = None
     told: list[str] = field(default_factory=list)  # warnings, printed text, the error
     text: str = ""
     error: str = ""
 
 
 def _shown(estimator: Any, table: Any, tape: Tape) -> _Shown:
-    """Fit an estimator with a tape, and return all that it shows."""
     shown, printed = _Shown(), StringIO()
     fit, model = estimator, None
     if hasattr(estimator, "fit"):
@@ -367,15 +360,7 @@ def _chain(error: BaseException | None) -> Iterator[str]:
         error = error.__cause__ or error.__context__
 
 
-def _guarantee_of(model: Any) -> Guarantee | None:
-    """Return the guarantee of a fitted model, an inference or an estimated domain."""
-    names = ("guarantee_", "guarantee", "estimated")
-    found = (getattr(model, name, None) for name in names)
-    return next((own for own in found if isinstance(own, Guarantee)), None)
-
-
-def _releases_of(model: Any) -> tuple[Any, ...] | None:
-    """Return the releases that a model or an inference states, or None."""
+def _releases_of(model: object) -> tuple[Listed, ...] | None:
     found = getattr(model, "releases_", getattr(model, "releases", None))
     return found if isinstance(found, tuple) else None
 
@@ -408,30 +393,24 @@ def _flow(first: _Shown, second: _Shown, tape: Tape, again: Tape) -> Iterator[st
         yield "flow: the repr of the model is not the same"
 
 
-def _certified(model: Any, tape: Tape) -> Iterator[str]:
+def _certified(model: object, tape: Tape) -> Iterator[str]:
     """Yield what was published beyond the releases that a model states."""
     releases = _releases_of(model)
     if releases is None:
         return
     stated = {release.name: release for release in releases}
-    times: dict[str, int] = {}
-    for entry in tape.entries:
-        times[entry.name] = times.get(entry.name, 0) + 1
-        is_first = times[entry.name] == 1
-        if entry.name not in stated:
-            if is_first:
-                yield f"flow: {entry.name} is published, and no release of the model"
-        elif is_first and any(differences("release", entry.release, stated[entry.name])):
-            yield f"flow: {entry.name} is not published as the model's release states"
+    times = Counter(entry.name for entry in tape.entries)
+    for name, entry in {entry.name: entry for entry in reversed(tape.entries)}.items():
+        if name not in stated:
+            yield f"flow: {name} is published, and no release of the model"
+        elif any(differences("release", entry.release, stated[name])):
+            yield f"flow: {name} is not published as the model's release states"
+        if times[name] > (most := _times(entry)):
+            yield f"flow: of {name} {times[name]} values are published, and {most} are stated"
     yield from (f"flow: {name} is stated and not published" for name in stated if name not in times)
-    for entry in {entry.name: entry for entry in tape.entries}.values():
-        most = _times(entry)
-        if times[entry.name] > most:
-            found = f"{times[entry.name]} values are published, and {most} are stated"
-            yield f"flow: of {entry.name} {found}"
 
 
-def _steps(model: Any) -> dict[str, int]:
+def _steps(model: object) -> dict[str, int]:
     """Return the releases whose changes are those of one of the two steps of a replacement.
 
     The difference of a removal and an addition is at most twice as great.
@@ -443,12 +422,7 @@ def _steps(model: Any) -> dict[str, int]:
     return dict.fromkeys((own.name for own in releases or ()), 2) if in_two_steps else {}
 
 
-def _public(guarantee: Guarantee, in_two_steps: bool) -> Public:
-    facts = guarantee.delta, guarantee.neighbors, guarantee.unit, in_two_steps
-    return Public(guarantee.epsilon, *facts)
-
-
-def _proof(model: Any, tape: Tape, public: Public) -> list[str]:
+def _proof(model: object, tape: Tape, public: Public) -> list[str]:
     """Return why what was published does not prove a guarantee."""
     releases = [*{id(entry.release): entry.release for entry in tape.entries}.values()]
     # Bounds on compositions depend a little on the order.
@@ -502,10 +476,10 @@ def _times(entry: Published) -> float:
 def _changes(pairs: list[tuple[Published, Published]], relation: str) -> dict[str, float]:
     """Return the greatest change of each release over what it allows."""
     found: dict[str, float] = {}
-    repeated: dict[int, list[Any]] = {}
+    repeated: dict[int, tuple[Published, list[FloatArray]]] = {}
     for own, other in pairs:
         if isinstance(getattr(own.release, "change", None), Releases):
-            known = repeated.setdefault(id(own.release), [own, []])
+            known = repeated.setdefault(id(own.release), (own, []))
             known[1].append(own.change(other))
         else:
             size = size_of_change(own, other, relation)
@@ -514,8 +488,3 @@ def _changes(pairs: list[tuple[Published, Published]], relation: str) -> dict[st
         size = size_of_repeated(own.release, moved, own.facts.get("parts"))
         found[own.name] = max(found.get(own.name, 0.0), size)
     return found
-
-
-def _cost(entry: Published) -> float:
-    """Return a bound on what the lattice adds to the loss of a value, under both tables."""
-    return 2 * len(entry.exact) / entry.facts["lattice"].dither if entry.is_sum else 0.0

@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import random
+from contextlib import suppress
 from functools import reduce
 from operator import getitem
 from typing import Any
@@ -25,11 +26,21 @@ from inner_package import (
 )
 from numpy.typing import NDArray
 
-from skdp import Domain, DPLinearRegression, DPLogisticRegression, Guarantee, Spline, load_model
+from skdp import (
+    Domain,
+    DPCoordinateDescentRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    Guarantee,
+    Spline,
+    load_model,
+)
 from skdp.domain.columns import Levels, Number
 from skdp.domain.splines import Column
+from skdp.linear_model import check_proof
 from skdp.noise import Laplace, Subbotin
 from skdp.privacy.shift import ShiftedLaw, ShiftLoss
+from skdp.trusted import NotPrivate
 from skdp.trusted.losses import FiniteLoss, GaussianLoss, Profile
 from skdp.trusted.releases import PrivateChoice
 
@@ -172,9 +183,20 @@ def losses_of(content):
     return decode("it", LOSSES, content)
 
 
+def proved(content):
+    """A model whose proof holds or fails: no other error."""
+    found = load_model(content)
+    with suppress(NotPrivate):
+        check_proof(found)
+    return found
+
+
+GREEDY = {"order": "greedy", "delta": 1e-6, "mechanism": "laplace"}
 FILES = {
-    "classifier": (model(DPLogisticRegression, ["no", "yes"]).to_dict(), load_model),
-    "regressor": (model(DPLinearRegression, (0, 1), mechanism="matrix").to_dict(), load_model),
+    "classifier": (model(DPLogisticRegression, ["no", "yes"]).to_dict(), proved),
+    "regressor": (model(DPLinearRegression, (0, 1), mechanism="matrix").to_dict(), proved),
+    "moments": (model(DPLinearRegression, (0, 1), delta=1e-6).to_dict(), proved),
+    "descent": (model(DPCoordinateDescentRegressor, (0, 1), **GREEDY).to_dict(), proved),
     "domain": (model(DPLinearRegression, (0, 1)).domain.encoded.to_dict(), Domain.from_dict),
     "guarantee": (GUARANTEE.to_dict(), Guarantee.from_dict),
     "losses": (encode("it", ((LOSS, 1), (FINITE, 3))), losses_of),

@@ -11,14 +11,17 @@ import skdp
 
 ROOT = Path(skdp.__file__).parent
 TOP = {"bounds", "model_selection", "inspection", "datasets", "testing", "__main__"}
-BASE = {"_compiled", "_codec", "_first_use", "_lazy", "_progress", "_search", "_sklearn", "trusted"}
+BASE = {"_compiled", "_codec", "_lazy", "_progress", "_search", "_sklearn", "trusted"}
+# Checks of a part from outside the package when it is first used.
+CHECKS = {f"skdp.testing.{name}" for name in ("_require", "ball", "law", "loss")}
 MIDDLE = BASE | {"domain", "privacy", "noise", "geometry"}
 ALLOWED = {
     "trusted": set(),  # everything on which each guarantee depends, and nothing else
     "_compiled": {"_kernels"},
     "_kernels": set(),
     "_codec": {"trusted"},
-    "_first_use": {"trusted"},
+    "checks": {"trusted", "noise"},
+    "_first_use": {"trusted", "noise", "checks"},
     "_lazy": set(),
     "_progress": set(),
     "_search": {"trusted"},
@@ -27,10 +30,10 @@ ALLOWED = {
     "privacy": BASE,
     "noise": BASE | {"privacy", "geometry"},
     "geometry": BASE,
-    "mechanisms": MIDDLE,
+    "mechanisms": MIDDLE | {"_first_use"},
     "rows": BASE | {"domain"},
-    "linear_model": MIDDLE | {"mechanisms", "rows"},
-    **{room: MIDDLE | {"mechanisms", "linear_model", ""} | TOP for room in [*TOP, ""]},
+    "linear_model": MIDDLE | {"_first_use", "mechanisms", "rows"},
+    **{room: MIDDLE | {"checks", "mechanisms", "linear_model", ""} | TOP for room in [*TOP, ""]},
     "bounds": MIDDLE | {"mechanisms", "linear_model", "rows"},
 }
 FILES = sorted(ROOT.rglob("*.py"))
@@ -46,7 +49,7 @@ MODULES = {module_of(path): path for path in FILES}
 
 def room_of(module):
     """The first part below skdp; the package itself is the room ''."""
-    return (module.split(".") + [""])[1]
+    return "checks" if module in CHECKS else (module.split(".") + [""])[1]
 
 
 def imported(tree):

@@ -8,13 +8,10 @@ from skdp.linear_model._descent.solve import Descent
 from skdp.linear_model._inference.plan import InferencePlan
 from skdp.linear_model._inference.release import InferenceRelease
 from skdp.linear_model._moments import advice as moments_module
-from skdp.linear_model._moments.advice import ScaledMoments
 from skdp.linear_model._objective import theorem as theorem_module
 from skdp.linear_model._objective.advice import KNormFamily
-from skdp.linear_model._objective.algorithm import ObjectivePerturbation
-from skdp.linear_model._objective.problem import Objective
 from skdp.linear_model._objective.theorem import Perturbation
 from skdp.linear_model._shared import base as base_module
 from skdp.linear_model._shared import gram as gram_module
-from skdp.linear_model._shared.gram import exact_gram, exact_sum
-from skdp.trusted.publish import Recorder, publish
+from skdp.linear_model._shared.gram import exact_gram
+from skdp.trusted.publish import publish

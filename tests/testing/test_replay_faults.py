@@ -17,14 +17,10 @@ from inner_replay import (
     InferencePlan,
     InferenceRelease,
     KNormFamily,
-    Objective,
-    ObjectivePerturbation,
     Perturbation,
-    ScaledMoments,
     ScaledRows,
     base_module,
     exact_gram,
-    exact_sum,
     gram_module,
     linear_module,
     moments_module,
@@ -178,11 +174,6 @@ def the_scale_of_the_noise_depends_on_the_data(patch):
     )
 
 
-@fault("noise")
-def two_percent_less_noise_is_drawn(patch):
-    released(patch, lambda noise, s, exact, rng: 0.98 * s * noise.rvs(rng))
-
-
 @fault("noise", moments)
 def the_noise_is_the_same_in_every_fit(patch):
     rvs = KNormNoise.rvs
@@ -198,19 +189,6 @@ def one_draw_is_used_for_all_passes(patch):
         return np.broadcast_to(drawn[:1], drawn.shape).copy() if drawn.ndim == 2 else drawn
 
     patch.setattr(RepeatedNoise, "rvs", repeated)
-
-
-@fault("noise")
-def floats_are_added(patch):
-    def release_integers(release, exact, unit, rng):
-        lattice, stretch = noises.publication(release.noise)
-
-        def drawn(generator):
-            return np.array(exact, float) * 2.0**unit + stretch * release.noise.rvs(generator)
-
-        return publish(release, exact, drawn, rng, unit=unit, scale=stretch, lattice=lattice)
-
-    patch.setattr(gram_module, "release_integers", release_integers)
 
 
 @fault("noise", logistic)
@@ -244,20 +222,6 @@ def unchecked(patch):
         return Guarantee(public.epsilon, public.delta, public.neighbors, unit=public.unit)
 
     patch.setattr(base_module, "guarantee_of", stated)
-
-
-@fault("change", moments)
-def rows_depend_on_the_rows_before_them(patch):
-    def gram(rows, *_, **__):
-        total = exact_sum(rows, moments)
-        return total
-
-    def moments(block):
-        whole = np.column_stack([np.ones(len(block)), block.numbers, block.target])
-        whole[:, 1:-1] = np.maximum.accumulate(whole[:, 1:-1], axis=0)
-        return np.round(whole.T @ whole * 2.0**40).astype(np.int64)
-
-    patch.setattr(moments_module, "exact_gram", gram)
 
 
 @fault("change")
@@ -364,23 +328,6 @@ def the_noise_of_another_release_is_used(patch):
     patch.setattr(InferenceRelease, "_releases", property(stage))
 
 
-@fault("flow", lambda: linear(n_public=10**6), "add_remove")
-def the_order_of_releases_depends_on_the_data(patch):
-    release, sums, held = linear_module.release_exact, ScaledMoments.sums, []
-
-    def ordered(named, exact, rng):
-        if named.name == "cross" and len(X) < held[0]:
-            release(named, exact, rng)
-        return release(named, exact, rng)
-
-    def counted(self, rows):
-        held[:] = [rows.n]
-        return sums(self, rows)
-
-    patch.setattr(linear_module, "release_exact", ordered)
-    patch.setattr(ScaledMoments, "sums", counted)
-
-
 @fault("flow", descent)
 def the_number_of_passes_depends_on_the_data(patch):
     run = Descent.run
@@ -417,48 +364,53 @@ def something_is_published_beside_the_releases(patch):
     after_fit(patch, lambda model, X, y: Laplace(100.0).release([y[0]], model.random_state))
 
 
-@fault("flow", linear, "add_remove")
-def an_attribute_counts_the_records(patch):
-    after_fit(patch, lambda model, X, y: setattr(model, "n_seen_", len(X)))
+def quoted(model, X, y):
+    try:
+        raise KeyError(X[3, 0])
+    except KeyError:
+        raise ValueError("the model cannot be stored") from None
 
 
-@fault("flow")
-def a_private_attribute_is_deep_inside(patch):
-    def leak(model, X, y):
-        model._history = [{"seen": (1.0, [np.array([X.mean()])])}]
-
-    after_fit(patch, leak)
+def refused(model, X, y):
+    if np.abs(X).max() > 1:
+        raise ValueError("cells must be in the bounds")
 
 
-@fault("flow")
-def the_layout_of_an_array_depends_on_the_data(patch):
-    def leak(model, X, y):
-        model.path_ = np.ones((2, 2), order="F" if X[3, 0] > 0 else "C")
-
-    after_fit(patch, leak)
+def is_first(X):
+    return X[3, 0] > 0
 
 
-@fault("flow")
-def the_order_of_a_dict_depends_on_the_data(patch):
-    def leak(model, X, y):
-        pairs = [("a", 1), ("b", 2)]
-        model.facts_ = dict(pairs if X[3, 0] > 0 else pairs[::-1])
-
-    after_fit(patch, leak)
-
-
-@fault("flow")
-def the_last_bit_of_a_coefficient_depends_on_the_data(patch):
-    def leak(model, X, y):
-        if X[3, 0] > 0:
-            model.coef_ = np.nextafter(model.coef_, np.inf)
-
-    after_fit(patch, leak)
-
-
-@fault("flow")
-def a_parameter_is_changed(patch):
-    after_fit(patch, lambda model, X, y: model.set_params(epsilon=1.0 + 1e-9 * (X[3, 0] > 0)))
+# What is done after a fit with the model and its records.
+LEAKS = {
+    "an attribute counts the records": lambda model, X, y: setattr(model, "n_seen_", len(X)),
+    "a private attribute is deep inside": lambda model, X, y: setattr(
+        model, "_history", [{"seen": (1.0, [np.array([X.mean()])])}]
+    ),
+    "the layout of an array depends on the data": lambda model, X, y: setattr(
+        model, "path_", np.ones((2, 2), order="F" if is_first(X) else "C")
+    ),
+    "the order of a dict depends on the data": lambda model, X, y: setattr(
+        model, "facts_", dict([("a", 1), ("b", 2)][:: 1 if is_first(X) else -1])
+    ),
+    "the last bit of a coefficient depends on the data": lambda model, X, y: setattr(
+        model, "coef_", np.nextafter(model.coef_, np.inf if is_first(X) else -np.inf)
+    ),
+    "a parameter is changed": lambda model, X, y: model.set_params(epsilon=1 + 1e-9 * is_first(X)),
+    "a warning counts clipped cells": lambda model, X, y: warnings.warn(
+        f"{(np.abs(X) > 1).sum()} cells are clipped", stacklevel=2
+    ),
+    "the mean is printed": lambda model, X, y: print(X.mean()),
+    "an error quotes a cell": quoted,
+    "some tables are refused": refused,
+    "the global generator is used": lambda model, X, y: setattr(
+        model,
+        "coef_",
+        model.coef_ + np.random.normal(),  # noqa: NPY002
+    ),
+}
+for name, leak in LEAKS.items():
+    neighbors = "add_remove" if name == "an attribute counts the records" else "replace_one"
+    FAULTS[name] = "flow", partial(after_fit, leak=leak), linear, neighbors
 
 
 @fault("flow")
@@ -467,65 +419,6 @@ def the_file_has_a_fact_of_the_data(patch):
     to_json = DPLinearRegression.to_json
     patch.setattr(DPLinearRegression, "to_json", lambda self: to_json(self) + str(held[-1]))
     after_fit(patch, lambda model, X, y: held.append(X.sum()))
-
-
-@fault("flow")
-def a_warning_counts_clipped_cells(patch):
-    def leak(model, X, y):
-        warnings.warn(f"{(np.abs(X) > 1).sum()} cells are clipped", stacklevel=2)
-
-    after_fit(patch, leak)
-
-
-@fault("flow")
-def the_mean_is_printed(patch):
-    after_fit(patch, lambda model, X, y: print(X.mean()))
-
-
-@fault("flow")
-def an_error_quotes_a_cell(patch):
-    def leak(model, X, y):
-        try:
-            raise KeyError(X[3, 0])
-        except KeyError:
-            raise ValueError("the model cannot be stored") from None
-
-    after_fit(patch, leak)
-
-
-@fault("flow")
-def some_tables_are_refused(patch):
-    def leak(model, X, y):
-        if np.abs(X).max() > 1:
-            raise ValueError("cells must be in the bounds")
-
-    after_fit(patch, leak)
-
-
-@fault("flow", logistic)
-def the_steps_of_the_solver_are_told(patch):
-    release, gradient, calls = ObjectivePerturbation.release, Objective.gradient, []
-
-    def counted(self, theta):
-        calls.append(theta.tobytes())
-        return gradient(self, theta)
-
-    def told(self, *given):
-        calls.clear()
-        solution = release(self, *given)
-        solution.attributes["n_steps_"] = hash(tuple(calls))
-        return solution
-
-    patch.setattr(Objective, "gradient", counted)
-    patch.setattr(ObjectivePerturbation, "release", told)
-
-
-@fault("flow")
-def the_global_generator_is_used(patch):
-    def leak(model, X, y):
-        model.coef_ = model.coef_ + np.random.normal()  # noqa: NPY002
-
-    after_fit(patch, leak)
 
 
 @pytest.mark.parametrize("name", FAULTS)

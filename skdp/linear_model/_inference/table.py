@@ -16,7 +16,7 @@ from skdp._codec import to_text
 from skdp.domain import Domain
 from skdp.domain.splines import Interaction
 from skdp.linear_model._inference.estimate import NoisyEstimate
-from skdp.linear_model._inference.file import InferenceFile
+from skdp.linear_model.export import InferenceFile, entries_of
 from skdp.privacy import Guarantee
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_interval, fail, optional_module
@@ -329,7 +329,7 @@ class Inference:
             If a level or a label is not a string, a finite number or a bool, or if a released sum
             is not finite.
         """
-        return InferenceFile.of(self).to_dict()
+        return entries_of(InferenceFile.of(self), "Inference")
 
     def to_json(self) -> str:
         """Return the inference as JSON text; see :meth:`to_dict`."""

@@ -22,7 +22,6 @@ from inner_replay import (
     base_module,
     exact_gram,
     gram_module,
-    linear_module,
     moments_module,
     publish,
     theorem_module,

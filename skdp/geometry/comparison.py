@@ -394,6 +394,14 @@ def knorm_covariance(ball: NormBall) -> FloatArray:
     It is (d + 1)(d + 2) times that of the uniform law on B, which is estimated from a fixed
     number of draws if the ball has no ``covariance()``.
 
+    Parameters
+    ----------
+    ball : NormBall
+
+    Returns
+    -------
+    ndarray of shape (dim, dim)
+
     Examples
     --------
     >>> from skdp.geometry import LpBall

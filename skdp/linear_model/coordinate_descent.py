@@ -323,8 +323,6 @@ class _DescentEstimator(PrivateLinearModel, FittedDescent):
         ``C = 1 / (n alpha)`` in scikit-learn's logistic regression, and ``alpha`` of its
         ElasticNet, for encoded columns and the target scaled to [-1, 1]. "auto" chooses it by the
         size of the noise.
-    l1_ratio : float in [0, 1], default=0.5
-        The share of the l1 penalty if penalty="elasticnet".
 
     Other Parameters
     ----------------
@@ -334,6 +332,8 @@ class _DescentEstimator(PrivateLinearModel, FittedDescent):
         calibrated. "auto" is "gaussian", or with delta = 0 "laplace"; where each block has its own
         budget, it is the better of both. With delta = 0 only laws that are pure DP are accepted,
         such as "laplace" and "logistic".
+    l1_ratio : float in [0, 1], default=0.5
+        The share of the l1 penalty if penalty="elasticnet".
     n_passes : int in [1, 1e6] or "auto", default="auto"
         Number of passes over all coordinates. With order="greedy" it is the number of steps.
     step_size : float in [1e-30, 1e30] or "auto", default="auto"

@@ -253,13 +253,13 @@ def _positions(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
     return Levels((None, *labels.tolist()), None).positions_in(y)
 
 
-def refuse_unsupported(unsupported: dict[str, Any]) -> None:
-    """Raise an error for fit parameters that the privacy proof does not cover."""
+def refuse_unsupported(unsupported: dict[str, Any], method: str = "fit") -> None:
+    """Raise an error for arguments of a method that the privacy proof does not cover."""
     if unsupported:
         names = ", ".join(sorted(unsupported))
         raise TypeError(
-            f"fit and infer do not support {names}: the proof gives every record the same"
-            " influence. Leave it out."
+            f"{method} does not support {names}: the proof gives every record the same influence."
+            " Leave it out."
         )
 
 

@@ -425,7 +425,7 @@ def test_a_search_states_that_the_bounds_of_its_encoder_were_estimated():
         domain=Domain.unit_box(1, target=[False, True]), neighbors="add_remove"
     )
     pipeline = make_pipeline(domain.encoder(), model)
-    grid = {"dplogisticregression__q": [0.8, 0.9]}
+    grid = {"dplogisticregression__regularization": [0.5, 1.0]}
     said = PrivateSearchCV(pipeline, grid, epsilon=2.0).fit(X, y).guarantee_.assumptions[0]
     cost = "epsilon = 0.25 and delta = 0 for one row under 'add_remove'"
     assert f"of the domain were estimated from the data with {cost}" in said

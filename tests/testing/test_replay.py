@@ -148,7 +148,7 @@ def test_every_release_of_an_inference_is_seen(epsilon, delta):
         labels = name in cases.CLASSIFIERS
         own = Domain({"p": (0, 1), "q": ["a", "b"]}, ["no", "yes"]) if labels else domain
         target = np.where(y > 0.5, "yes", "no") if labels else y
-        public = getattr(skdp, name)(domain=own).fit(X, target)
+        public = getattr(skdp, name)(domain=own).fit(X, target, groups=persons)
         pair = [{"X": x, "y": target, "groups": ids} for x, ids in ((X, persons), (other, others))]
         found = replay(partial(public.infer, epsilon=epsilon, delta=delta), *pair).check()
         assert {"scales", "limits", "scores", "curvatures", "squares"} == {*found.losses}

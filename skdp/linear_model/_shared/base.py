@@ -378,7 +378,7 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         """
         with np.errstate(all="ignore"), shared_threads(), spent_note() as spent:
             check_is_fitted(self)
-            refuse_unsupported(others)
+            refuse_unsupported(others, "infer")
             remedy = "Write infer(X, y, epsilon=1.0)."
             if X is None:
                 if any(given is not None for given in (y, target, groups, epsilon, ledger)):

@@ -438,7 +438,7 @@ def test_a_file_keeps_degrees_of_freedom_and_equations_that_are_not_usable():
     endless = replace(found, estimate=replace(found.estimate, freedom=np.inf))
     assert from_json(endless.to_json()).estimate.freedom == np.inf
     for name in ("rows", "constants"):
-        with pytest.raises(ValueError, match="the inference must have finite sums"):
+        with pytest.raises(ValueError, match="the inference must hold finite numbers"):
             replace(found, **{name: np.nan * getattr(found, name)}).to_json()
 
 

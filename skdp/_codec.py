@@ -17,16 +17,7 @@ from dataclasses import fields
 from functools import lru_cache
 from importlib import import_module
 from types import NoneType, UnionType
-from typing import (
-    Any,
-    ForwardRef,
-    Literal,
-    TypeGuard,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, ForwardRef, Literal, TypeGuard, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.linalg import LinAlgError

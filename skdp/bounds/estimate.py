@@ -41,13 +41,7 @@ from skdp.domain.tables import (
     read_numbers,
     read_target,
 )
-from skdp.linear_model.validation import (
-    RECORDS,
-    UNSEEN,
-    check_ledger,
-    spent_note,
-    without_column,
-)
+from skdp.linear_model.validation import RECORDS, UNSEEN, check_ledger, spent_note, without_column
 from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.guarantee import guarantee_of
 from skdp.rows.persons import WHOLE, Persons, Shares

@@ -5,13 +5,7 @@ from typing import TYPE_CHECKING
 from skdp._lazy import lazily
 
 if TYPE_CHECKING:
-    from skdp.geometry.combined import (
-        MappedBall,
-        ProductBall,
-        ScaledBall,
-        ShearedBall,
-        SumBall,
-    )
+    from skdp.geometry.combined import MappedBall, ProductBall, ScaledBall, ShearedBall, SumBall
     from skdp.geometry.comparison import (
         Comparison,
         compare,

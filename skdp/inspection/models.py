@@ -205,7 +205,7 @@ def combined(
 
     Returns arrays of shape (m,) and (m, 2) for ``rows`` of shape (m, n_slopes).
     """
-    if inference.domain.encoded_names() != model._design.domain.encoded_names():
+    if inference.domain != model._design.domain:
         raise fail("inference", "be of the columns of the model", remedy="Call model.infer.")
     sign = _row_of(model, label)[1]
     before = np.zeros((len(rows), len(inference.names) - rows.shape[1]))  # the intercept

@@ -264,21 +264,23 @@ def refuse_unsupported(unsupported: dict[str, Any], method: str = "fit") -> None
 
 
 _RIDGE = "The ridge is regularization, on the scale of the summed loss: regularization = "
+_PENALTY = "For penalties use DPCoordinateDescentClassifier or DPCoordinateDescentRegressor."
+_BOUNDS = "Declare bounds in the domain: Domain({'age': (17, 90)})."
 _SOLVER = "The solver is chosen automatically, and its result is certified."
 # Parameters of other packages, and what to use here.
 _FOREIGN = {
     "C": _RIDGE + "1 / C.",
     "alpha": _RIDGE + "n_records * alpha.",
     "l2": _RIDGE + "l2.",
-    "penalty": "For penalties use DPCoordinateDescentClassifier or DPCoordinateDescentRegressor.",
-    "l1_ratio": "For penalties use DPCoordinateDescentClassifier or DPCoordinateDescentRegressor.",
+    "penalty": _PENALTY,
+    "l1_ratio": _PENALTY,
     "max_iter": _SOLVER,
     "solver": _SOLVER,
     "tol": _SOLVER,
     "n_jobs": "Threads are used where they help; threadpoolctl limits them.",
     "eps": "Write epsilon.",
-    "bounds": "Declare bounds in the domain: Domain({'age': (17, 90)}).",
-    "bounds_X": "Declare bounds in the domain: Domain({'age': (17, 90)}).",
+    "bounds": _BOUNDS,
+    "bounds_X": _BOUNDS,
     "bounds_y": "Declare the bounds of the target in the domain: Domain(columns, target=(0, 100)).",
     "data_norm": "Declare the greatest length of a row in the domain: Domain.l2_ball.",
     "accountant": "Write ledger=Ledger(epsilon).",

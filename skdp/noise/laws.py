@@ -14,14 +14,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import erf, erfcx, erfinv, exprel, gammainc, gammaincc, ndtri_exp, roots_legendre
 
-from skdp.noise.law import (
-    CrossingLaw,
-    EvenLaw,
-    ScaleLaw,
-    Size,
-    check_offset,
-    plain,
-)
+from skdp.noise.law import CrossingLaw, EvenLaw, ScaleLaw, Size, check_offset, plain
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_interval, check_positive
 from skdp.trusted.draws import gammas, normals, signed, uniforms

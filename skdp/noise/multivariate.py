@@ -26,13 +26,7 @@ from skdp.privacy.curves import Approximate, NormalShift, Shifted, StandardLapla
 from skdp.privacy.tradeoff import TradeOff
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.ball import LpBall
-from skdp.trusted.checks import (
-    check_choice,
-    check_count,
-    check_interval,
-    check_positive,
-    fail,
-)
+from skdp.trusted.checks import check_choice, check_count, check_interval, check_positive, fail
 from skdp.trusted.draws import gammas
 from skdp.trusted.randomness import Lattice, RandomStateLike, as_generator
 

@@ -29,14 +29,7 @@ from skdp.trusted.checks import check_choice, check_count, check_interval, check
 from skdp.trusted.composition import composed_delta
 from skdp.trusted.losses import Losses
 from skdp.trusted.releases import NoisySum, Release
-from skdp.trusted.rounding import (
-    add,
-    add_multiples,
-    as_decimal,
-    at_least_tiny,
-    float_above,
-    tested,
-)
+from skdp.trusted.rounding import add, add_multiples, as_decimal, at_least_tiny, float_above, tested
 from skdp.trusted.statement import NEIGHBORS, UNITS, Public, Statement
 
 Made = TypeVar("Made")

@@ -18,14 +18,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
 
 from skdp.trusted.fold import SPARE_STEPS, Folded, Spread, tilt
-from skdp.trusted.grid import (
-    ACCURACY,
-    Masses,
-    extent,
-    log_infinity_mass,
-    moved_log_delta,
-    upper,
-)
+from skdp.trusted.grid import ACCURACY, Masses, extent, log_infinity_mass, moved_log_delta, upper
 from skdp.trusted.identity import remembered
 from skdp.trusted.losses import FiniteLoss, GaussianLoss, Losses, PairLoss, Profile, counted
 from skdp.trusted.rounding import LEAST_LOG, add_multiples, exp_up, float_above

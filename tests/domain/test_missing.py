@@ -12,12 +12,7 @@ from inner_package import compiled_module as compiled
 from public_estimators import CLASSIFIERS
 from sklearn.pipeline import make_pipeline
 
-from skdp import (
-    Domain,
-    DPCoordinateDescentClassifier,
-    DPHuberRegressor,
-    DPLinearRegression,
-)
+from skdp import Domain, DPCoordinateDescentClassifier, DPHuberRegressor, DPLinearRegression
 from skdp.domain.declaration import MISSING_SHARE
 from skdp.domain.domain import subset
 from skdp.domain.layout import encode_compactly, read_once

@@ -7,12 +7,7 @@ import numpy as np
 import pytest
 from inner_fits import Design
 
-from skdp import (
-    Domain,
-    DPHuberRegressor,
-    DPLogisticRegression,
-    PrivacyLeakWarning,
-)
+from skdp import Domain, DPHuberRegressor, DPLogisticRegression, PrivacyLeakWarning
 
 # The release itself, in the user's units and in those of the encoded columns.
 RELEASED = {"coef_", "intercept_", "_encoded_coef", "_encoded_intercept"}

@@ -136,14 +136,11 @@ def test_other_levels_are_an_error_that_names_the_column(level, place):
 
 def changed(content, path, value):
     """A copy with another value at a path; the value is a function of the old one."""
-    content = copy.deepcopy(content)
     if not path:
-        return value(content)
-    part = content
-    for key in path[:-1]:
-        part = part[key]
-    part[path[-1]] = value(part[path[-1]])
-    return content
+        return value(copy.deepcopy(content))
+    key, made = path[0], copy.copy(content)
+    made[key] = changed(content[key], path[1:], value)
+    return made
 
 
 def outcome(read, content):

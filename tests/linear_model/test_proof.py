@@ -104,23 +104,21 @@ def changed(part, change):
     return [changed(value, change) for value in part] if isinstance(part, list) else part
 
 
+# How the entries of noise in a file grow with its size.
+POWERS = dict.fromkeys(["scale", "factor", "deviation", "alpha", "gamma"], 1)
+POWERS |= {"precision": -1, "width": -1}
+
+
 def with_noise(content, factor):
     """The file of a model with the noise of all releases times a factor."""
 
     def scaled(part):
-        array = isinstance(part.get("scale"), dict)
-        if part.get("kind") == "MatrixLaplaceNoise":
-            old = part["precision"]["entries"]
-            part["precision"] = part["precision"] | {"entries": [x / factor for x in old]}
-        elif part.get("kind") == "PrivateChoice":
-            part["width"] /= factor
-        elif array:  # IndependentNoise
-            part["scale"]["entries"] = [x * factor for x in part["scale"]["entries"]]
-        elif part.get("kind") == "GaussianNoise" and isinstance(part["factor"], dict):
-            part["factor"]["entries"] = [x * factor for x in part["factor"]["entries"]]
-        for name in ("scale", "factor", "deviation", "alpha", "gamma"):
-            if isinstance(part.get(name), float) and part.get("kind") != "ScaledBall":
-                part[name] *= factor
+        for name, power in POWERS.items():
+            own = part.get(name)
+            if isinstance(own, dict) and part["kind"].endswith("Noise"):
+                own["entries"] = [x * factor**power for x in own["entries"]]
+            elif isinstance(own, float) and part.get("kind") != "ScaledBall":
+                part[name] *= factor**power
         return part
 
     releases = changed(content["releases"], scaled)
@@ -128,13 +126,24 @@ def with_noise(content, factor):
     return content | {"releases": releases}
 
 
+@pytest.fixture
+def certify_text(tmp_path, capsys):
+    """The exit code, the output and the errors of the command for a file with a text."""
+
+    def run(text):
+        path = tmp_path / "model.json"
+        path.write_text(text, encoding="utf-8")
+        code = main_module.main(["certify", str(path)])
+        return code, *capsys.readouterr()
+
+    return run
+
+
 @EACH
-def test_a_file_proves_its_guarantee(files, k, tmp_path, capsys):
+def test_a_file_proves_its_guarantee(files, k, certify_text):
     """The command prints the card, each release with its theorem, and what it cannot check."""
-    path = tmp_path / "model.json"
-    path.write_text(json.dumps(files[k]), encoding="utf-8")
-    assert main_module.main(["certify", str(path)]) == 0
-    text, model = capsys.readouterr().out, load_model(path)
+    (code, text, _), model = certify_text(json.dumps(files[k])), load_model(files[k])
+    assert code == 0
     proof, (guarantee, releases, public) = check_proof(model), stated(model)
     assert str(proof) in text
     for line in proof.lines:
@@ -149,13 +158,11 @@ def test_a_file_proves_its_guarantee(files, k, tmp_path, capsys):
 
 
 @EACH
-def test_less_noise_than_epsilon_needs_is_refused(files, k, tmp_path, capsys):
+def test_less_noise_than_epsilon_needs_is_refused(files, k, certify_text):
     """With 5 % less; the message has the inequality. The same factor above 1 is accepted."""
-    path = tmp_path / "model.json"
-    for factor, code in ((1.05, 0), (TOO_LITTLE, 1)):
-        path.write_text(json.dumps(with_noise(files[k], factor)), encoding="utf-8")
-        assert main_module.main(["certify", str(path)]) == code
-    error = capsys.readouterr().err
+    assert certify_text(json.dumps(with_noise(files[k], 1.05)))[0] == 0
+    code, _, error = certify_text(json.dumps(with_noise(files[k], TOO_LITTLE)))
+    assert code == 1
     assert "NOT PROVED" in error
     assert "is stated" in error
 
@@ -232,10 +239,6 @@ def without_release(part):
     part["releases"] = [own for own in part["releases"] if own["name"] in ("scales", "scaling")]
 
 
-def without_curvatures(part):
-    part["releases"] = [own for own in part["releases"] if own["name"] != "curvatures"]
-
-
 def without_model(part):
     """Other names do not help."""
     for own in part["releases"]:
@@ -256,11 +259,27 @@ def other_relation(part):
     part["public"]["neighbors"] = "add_remove"
 
 
+def without(name):
+    def forge(part):
+        part["releases"] = [own for own in part["releases"] if own["name"] != name]
+
+    return forge
+
+
+def counted(part):
+    """Show the exact number of records where it is private."""
+    part["n_records"] = 3000
+
+
 FORGED = [
+    (3, without("scales"), "no release gives scales, which the inference has"),
+    (12, without("limits"), "no release gives limits, which the inference has"),
+    (22, without("scales"), "no release gives scales, which the inference has"),
+    (22, counted, "no release gives the number of records, which the inference has"),
     (1, uneven_ridge, "the ridge is not the same for all"),
     (3, lambda part: smaller(part, "scores"), "scores: its change is not that of one record"),
     (3, lambda part: smaller(part, "curvatures"), "curvatures: its change is not"),
-    (3, without_curvatures, "no release gives curvatures, which the inference has"),
+    (3, without("curvatures"), "no release gives curvatures, which the inference has"),
     (3, without_release, "gives curvatures, limits, scores, squares, which the inference"),
     (3, shorter_domain, "no release gives its columns, which the inference has"),
     (3, other_relation, "other neighbouring data sets"),
@@ -290,6 +309,34 @@ def test_a_release_of_other_records_is_refused(files, k, forge, message):
     forge(content)
     with pytest.raises(NotPrivate, match=message):
         check_proof(load_model(content))
+
+
+def test_releases_of_another_kind_do_not_stand_for_those_of_an_inference(files):
+    """Moments of other noise give no standard errors, and a minimiser gives no scores."""
+    moments, content = copy.deepcopy(files[23]), copy.deepcopy(files[22])
+    moments["releases"] = files[10]["releases"]
+    minimiser = copy.deepcopy(releases_of(files[16], "objective")) | {"name": "scores"}
+    content["releases"] = [minimiser if o["name"] == "scores" else o for o in content["releases"]]
+    for forged, what in ((moments, "products of columns"), (content, "scores")):
+        with pytest.raises(NotPrivate, match=f"no release gives {what}"):
+            check_proof(load_model(forged))
+
+
+def test_a_table_says_what_it_does_not_prove(files):
+    for k in (3, 12, 21, 22):
+        content = copy.deepcopy(files[k])
+        content["guarantee"]["assumptions"] = []
+        said = check_proof(load_model(content)).assumptions
+        assert any("its fit has a guarantee of its own" in sentence for sentence in said)
+    assert not any("its fit has" in own for own in check_proof(load_model(files[23])).assumptions)
+
+
+def test_a_file_does_not_move_the_cursor(files, certify_text):
+    content = copy.deepcopy(files[0])
+    content["guarantee"]["mechanism"] = "noise\x1b[2J"
+    _, shown, _ = certify_text(json.dumps(content))
+    assert "\x1b" not in shown
+    assert "x1b[2J" in shown
 
 
 @pytest.mark.parametrize("k", [17, 19, 20])
@@ -335,25 +382,21 @@ def test_sizes_that_would_fill_the_memory_are_errors(files, grow, message):
         load_model(content)
 
 
-def test_a_file_that_cannot_be_read_has_another_exit_code(tmp_path, capsys):
-    path = tmp_path / "model.json"
+def test_a_file_that_cannot_be_read_has_another_exit_code(certify_text, tmp_path, capsys):
     for text in ("", "{}", '{"kind": "os.system", "version": 1}', "[" * 10**5):
-        path.write_text(text, encoding="utf-8")
-        assert main_module.main(["certify", str(path)]) == 2
+        assert certify_text(text)[0] == 2
     assert main_module.main(["certify", str(tmp_path / "none.json")]) == 2
     assert "cannot be read" in capsys.readouterr().err
 
 
-def test_a_guarantee_that_is_void_has_the_exit_code_of_a_refusal(tmp_path, capsys):
+def test_a_guarantee_that_is_void_has_the_exit_code_of_a_refusal(certify_text):
     X, y = np.ones((100, 1)), np.zeros(100)
     domain = Domain.unit_box(1, target=(-1, 1))
     model = DPHuberRegressor(domain=domain, random_state=0).fit(X, y)
-    path = tmp_path / "model.json"
-    path.write_text(model.to_json(), encoding="utf-8")
-    assert main_module.main(["certify", str(path)]) == 1
-    out = capsys.readouterr()
-    assert "THIS GUARANTEE DOES NOT HOLD" in out.out
-    assert "DOES NOT HOLD" in out.err
+    code, out, error = certify_text(model.to_json())
+    assert code == 1
+    assert "THIS GUARANTEE DOES NOT HOLD" in out
+    assert "DOES NOT HOLD" in error
 
 
 # Parts of the curator's own, and private searches
@@ -377,13 +420,12 @@ class OwnLoss(PseudoHuber):
         (DPHuberRegressor, {"mechanism": OwnBall(6)}),
     ],
 )
-def test_parts_of_other_packages_are_claims(estimator, own, tmp_path, capsys):
+def test_parts_of_other_packages_are_claims(estimator, own, certify_text):
     """The file names their classes and is not refused for them; nothing of them is run."""
     model = fitted(estimator, own)
-    path = tmp_path / "model.json"
-    path.write_text(model.to_json(), encoding="utf-8")
-    assert main_module.main(["certify", str(path)]) == 0
-    text = " ".join(capsys.readouterr().out.split())
+    code, out, _ = certify_text(model.to_json())
+    text = " ".join(out.split())
+    assert code == 0
     kind = type(own.get("loss", own.get("mechanism"))).__name__
     assert f"relies on test_proof.{kind}, which is not part of skdp, and was not checked" in text
     proof = check_proof(from_json(model.to_json()))
@@ -405,7 +447,7 @@ def test_other_balls_and_mechanisms_of_this_package_are_in_the_file():
     check_proof(from_json(model.to_json()))
 
 
-def test_a_chosen_model_has_the_releases_of_one_fit(tmp_path, capsys):
+def test_a_chosen_model_has_the_releases_of_one_fit(certify_text):
     """Its guarantee is that of the search, which the file cannot prove, and says so."""
     domain = Domain(COLUMNS, target=(-5.0, 20.0))
     X, y = domain.sample(2000, random_state=0, with_target=True)
@@ -413,10 +455,9 @@ def test_a_chosen_model_has_the_releases_of_one_fit(tmp_path, capsys):
     search = PrivateSearchCV(DPHuberRegressor(domain=domain), grid, epsilon=3.0).fit(X, y)
     best = search.best_estimator_
     assert best.public_.epsilon < best.guarantee_.epsilon == 3.0
-    path = tmp_path / "model.json"
-    path.write_text(best.to_json(), encoding="utf-8")
-    assert main_module.main(["certify", str(path)]) == 0
-    text = " ".join(capsys.readouterr().out.split())
+    code, out, _ = certify_text(best.to_json())
+    text = " ".join(out.split())
+    assert code == 0
     assert "A private search chose the model" in text
     assert f"alone has epsilon = {best.public_.epsilon:.6g}" in text
 

@@ -12,13 +12,7 @@ import numpy as np
 from numpy.random import Generator
 
 from skdp import noise, testing
-from skdp.testing.law import (
-    ALARM,
-    DRAWS,
-    check_draws,
-    check_tails,
-    kolmogorov_smirnov,
-)
+from skdp.testing.law import ALARM, DRAWS, check_draws, check_tails, kolmogorov_smirnov
 
 __all__ = ["DRAWS", "check_draws", "check_law", "check_tails"]
 

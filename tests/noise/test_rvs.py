@@ -1,6 +1,7 @@
 """Draws for simulations: what may be given as ``rng``, and the shape that ``size`` gives."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,13 +15,7 @@ from skdp.mechanisms import (
     calibrate,
     calibrate_releases,
 )
-from skdp.noise import (
-    Gaussian,
-    Laplace,
-    Subbotin,
-    Tulap,
-    multivariate_canonical,
-)
+from skdp.noise import Gaussian, Laplace, Subbotin, Tulap, multivariate_canonical
 from skdp.privacy import tradeoff
 
 BOX = Sensitivity(LpBall(2, p=math.inf, weights=(1.0, 0.5)))
@@ -49,26 +44,19 @@ NOISES = {
 }
 
 
-def drawn(source, rng):
-    """Draws of laws, whose first argument is the size, and of noises."""
-    return source.rvs(size=4, rng=rng)
-
-
 @pytest.mark.parametrize("name", [*LAWS, *NOISES])
 def test_what_scipy_takes_is_taken(name):
     """An int is a seed, None is a fresh key, and both of numpy's generators are used."""
-    source = (LAWS | NOISES)[name]
-    seeded = drawn(source, np.random.default_rng(3))
-    np.testing.assert_array_equal(drawn(source, 3), seeded)
-    np.testing.assert_array_equal(drawn(source, np.int64(3)), seeded)
-    assert (drawn(source, None) != drawn(source, None)).all()
-    state = np.random.RandomState(3)
-    assert (drawn(source, state) != drawn(source, state)).all()
-    np.testing.assert_array_equal(
-        drawn(source, np.random.RandomState(3)), drawn(source, np.random.RandomState(3))
-    )
+    drawn, state = partial((LAWS | NOISES)[name].rvs, size=4), np.random.RandomState(3)
+    for one, same in (
+        *((np.random.default_rng(3), seed) for seed in (3, np.int64(3))),
+        (np.random.RandomState(3), np.random.RandomState(3)),
+    ):
+        np.testing.assert_array_equal(drawn(rng=one), drawn(rng=same))
+    for source in (None, state):
+        assert (drawn(rng=source) != drawn(rng=source)).all()
     with pytest.raises(ValueError, match="be None, an int, a numpy Generator"):
-        drawn(source, "3")
+        drawn(rng="3")
 
 
 @pytest.mark.parametrize("name", [name for name in NOISES if name != "repeated"])

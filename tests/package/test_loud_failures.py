@@ -16,12 +16,7 @@ from inner_package import fail
 from public_estimators import CLASSIFIERS, ESTIMATORS, REGRESSORS
 from sklearn.pipeline import make_pipeline
 
-from skdp import (
-    Domain,
-    DPHuberRegressor,
-    DPLogisticRegression,
-    Ledger,
-)
+from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Ledger
 from skdp.domain import domain as domain_module
 from skdp.geometry import LpBall
 from skdp.mechanisms import Independent, Sensitivity, calibrate

@@ -7,8 +7,6 @@ from skdp.linear_model._descent import gradients as gradients_module
 from skdp.linear_model._descent import solve as solve_module
 from skdp.linear_model._descent.advice import (
     BOX_RADIUS,
-    DescentPlan,
-    DescentStage,
     DescentTask,
     blocks_apart,
     independent,

@@ -1,8 +1,6 @@
 """Inner parts of objective perturbation and its solver that tests look at."""
 
 # ruff: noqa: F401
-from dataclasses import replace
-
 from skdp.linear_model._objective import advice as advice_module
 from skdp.linear_model._objective import certificate as certificate_module
 from skdp.linear_model._objective import clipping as clipping_module
@@ -62,9 +60,3 @@ from skdp.linear_model._objective.theorem import (
     weighted_length,
     weighted_radius,
 )
-
-
-def with_share(kind, q):
-    """The estimator with a given share q of epsilon for the linear term, which rules choose."""
-    assumed = replace(kind._reference, usual_q=(q, q))
-    return type(kind.__name__, (kind,), {"_reference": assumed, "__module__": kind.__module__})

@@ -1,7 +1,6 @@
 """Inner parts in which faults are planted for replay: a move changes a line here."""
 
 # ruff: noqa: F401
-from skdp.linear_model import linear as linear_module
 from skdp.linear_model._descent.advice import DescentPlan
 from skdp.linear_model._descent.gradients import ScaledRows
 from skdp.linear_model._descent.solve import Descent

@@ -294,8 +294,11 @@ def _versions() -> dict[str, str]:
 
 
 def estimator_of(kind: Any, q: float | None = None, **settings: Any) -> Any:
-    """Return an estimator; with ``q``, the share of epsilon for the linear term is not chosen."""
-    if q is not None:
-        assumed = replace(kind._reference, usual_q=(q, q))
-        kind = type(kind.__name__, (kind,), {"_reference": assumed})
-    return kind(**settings)
+    """Return an estimator of a class, or of `with_share` of it."""
+    return (kind if q is None else with_share(kind, q))(**settings)
+
+
+def with_share(kind: Any, q: float) -> Any:
+    """Return a class whose share q of epsilon for the linear term is not chosen by the rules."""
+    assumed = replace(kind._reference, usual_q=(q, q))
+    return type(kind.__name__, (kind,), {"_reference": assumed, "__module__": kind.__module__})

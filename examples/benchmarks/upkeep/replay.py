@@ -98,7 +98,7 @@ def case(number: int, folder: str, kinds: tuple[str, ...] = KINDS) -> Case:
     if kind == "PrivateSearchCV":
         return Case(number, kind, _search(rng, declared, facts), *in_memory)
     if kind == "infer":
-        estimator = partial(_fitted(rng, declared, facts).infer, **budget(rng, kind))
+        estimator = partial(_fitted(rng, declared, facts, are_persons).infer, **budget(rng, kind))
     else:
         estimator = getattr(skdp, kind)(**facts, **parameters(rng, kind, declared, facts))
     source = str(rng.choice(SOURCES))
@@ -245,13 +245,15 @@ def parameters(
     return found
 
 
-def _fitted(rng: np.random.Generator, declared: Declared, facts: dict[str, Any]) -> Any:
+def _fitted(
+    rng: np.random.Generator, declared: Declared, facts: dict[str, Any], are_persons: bool
+) -> Any:
     """Return a public model: its records are others, and ``infer`` may be called."""
     kinds = CLASSIFIERS if isinstance(declared.target, list) else REGRESSORS
     kind = kinds[rng.integers(len(kinds))]
     table = records(rng, declared, int(rng.choice([1, 20, 500])), False).astype(declared.types())
     groups = {}
-    if "rows_per_person" in facts:
+    if are_persons:
         table[PERSON], groups["groups"] = np.arange(len(table)) // 2, PERSON
     for _ in range(99):  # parameters that do not go together are drawn again
         own = parameters(rng, kind, declared, facts) | {"random_state": int(rng.integers(2**31))}

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from skdp._search import narrowed
 from skdp.domain.layout import number_units
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentLayout
@@ -153,8 +154,9 @@ class InferencePlan:
         )
 
 
-# Steps in which the greatest epsilon is sought with which Gaussian noise is planned.
-STEPS, MOST_GAIN = 7, 2.0
+# The greatest epsilon with which Gaussian noise is planned, over that of the task, and how closely
+# the accepted one is found.
+MOST_GAIN, NEAR = 2.0, 0.01
 
 
 def plan_inference(task: Task, with_residuals: bool) -> InferencePlan:
@@ -176,17 +178,17 @@ def plan_inference(task: Task, with_residuals: bool) -> InferencePlan:
     if task.delta > 0:
         unit = "person" if task.are_persons else "row"
         public = Public(task.epsilon, task.delta, task.neighbors, unit)
-        gaussian, low, high = planned(task.epsilon, _gaussian), 1.0, MOST_GAIN
-        # Composed, the releases spend less than the sum of their parts: the checker says how much.
-        for _ in range(STEPS):
-            middle = (low + high) / 2
-            larger = planned(middle * task.epsilon, _gaussian)
+
+        def is_refused(gain: float) -> bool:
             try:
-                certify(larger.releases, public)
+                certify(planned(gain * task.epsilon, _gaussian).releases, public)
             except NotPrivate:
-                high = middle
-            else:
-                gaussian, low = larger, middle
+                return True
+            return False
+
+        # Composed, the releases spend less than the sum of their parts: the checker says how much.
+        gain, _ = narrowed(is_refused, 1.0, MOST_GAIN, NEAR)
+        gaussian = planned(gain * task.epsilon, _gaussian)
         plan = min(plan, gaussian, key=lambda one: float(variances(one.scores).mean()))
     return plan
 

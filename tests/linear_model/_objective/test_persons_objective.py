@@ -16,12 +16,12 @@ from inner_objective import (
     lines_above,
     log_delta_of_line,
     shift_share,
-    with_share,
 )
 from scipy import integrate
 from scipy.special import expit, logit
 from scipy.stats import norm
 
+from examples.benchmarks.shared.report import with_share
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.trusted import Public

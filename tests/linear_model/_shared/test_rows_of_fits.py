@@ -11,13 +11,7 @@ from exact_gradient import Problem, problem
 from inner_descent import Blocks, clipped_residual, logistic_slope, residual
 from inner_descent import gradients_module as scaled_rows_module
 from inner_fits import Design, exact_cross, exact_gram, exact_sums
-from inner_objective import (
-    Coordinates,
-    certified_gradient,
-    minimise,
-    row_builder,
-    theorem_module,
-)
+from inner_objective import Coordinates, certified_gradient, minimise, row_builder, theorem_module
 from summed_records import MIXED, gradients, moved, scaled, sums_along
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 

@@ -8,9 +8,7 @@ from descent_runs import fitted
 from inner_fits import Design
 
 from skdp import Domain
-from skdp.linear_model.coordinate_descent import (
-    DPCoordinateDescentClassifier,
-)
+from skdp.linear_model.coordinate_descent import DPCoordinateDescentClassifier
 from skdp.noise import Gaussian, Laplace
 from skdp.privacy import Composition
 from skdp.privacy.shift import ShiftLoss

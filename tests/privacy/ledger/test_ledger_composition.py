@@ -5,25 +5,11 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ledger_worst import (
-    DELTA,
-    EPSILON,
-    NOISE,
-    after_a_gaussian,
-    entry_of,
-    fits,
-    gaussian,
-    joint,
-)
+from ledger_worst import DELTA, EPSILON, NOISE, after_a_gaussian, entry_of, fits, gaussian, joint
 
 from skdp.noise import Laplace
 from skdp.privacy import Guarantee, Ledger, compose
-from skdp.privacy.conversions import (
-    gaussian_delta,
-    gaussian_epsilon,
-    gaussian_mu,
-    mu_of_pure,
-)
+from skdp.privacy.conversions import gaussian_delta, gaussian_epsilon, gaussian_mu, mu_of_pure
 from skdp.privacy.ledger_rules import Budget, Exact, GaussianDP
 from skdp.privacy.shift import ShiftLoss
 from skdp.trusted.losses import PairLoss

@@ -6,12 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from ledger_worst import (
-    DELTA,
-    EPSILON,
-    fits,
-    gaussian,
-)
+from ledger_worst import DELTA, EPSILON, fits, gaussian
 
 from skdp.noise import (
     FlippedHuber,

@@ -25,11 +25,7 @@ from ledger_worst import (
     then,
 )
 
-from skdp import (
-    Domain,
-    DPLinearRegression,
-    DPLogisticRegression,
-)
+from skdp import Domain, DPLinearRegression, DPLogisticRegression
 from skdp.noise import FlippedHuber
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, compose, ledger_rules
 from skdp.privacy.conversions import gaussian_mu, mu_of_pure

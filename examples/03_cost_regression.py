@@ -34,7 +34,7 @@ from sklearn.model_selection import ShuffleSplit
 
 from skdp import DPCoordinateDescentRegressor, DPHuberRegressor, DPLinearRegression
 from skdp.datasets import Dataset, fetch, load_diabetes
-from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.knorm import gaussian_scale
 from skdp.model_selection import EpsilonCurve, epsilon_curve
 
 

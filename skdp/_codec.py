@@ -41,7 +41,7 @@ TYPES = {
         "skdp.linear_model._inference.estimate": "NoisyEquations",
         "skdp.linear_model._moments.theorem": "FirstChange",
         "skdp.linear_model._objective.theorem": "NoisyMinimiser Perturbation",
-        "skdp.linear_model._standardize.theorem": "ColumnSums",
+        "skdp.linear_model._shared.gram": "ColumnSums",
         "skdp.linear_model.export": "Attributes Encoded InUnits",
         "skdp.linear_model.losses": "LogisticLoss PseudoHuber SharpLogistic Softmax",
         "skdp.linear_model.proof": "Claim",
@@ -52,12 +52,11 @@ TYPES = {
         "skdp.noise.matrix": "MatrixGaussianNoise MatrixLaplaceNoise RowsWithin",
         "skdp.privacy.guarantee": "Guarantee",
         "skdp.privacy.shift": "ShiftLoss",
-        "skdp.trusted.ball": "LpBall",
-        "skdp.trusted.change": "Change",
+        "skdp.trusted.ball": "Change LpBall",
         "skdp.trusted.losses": "FiniteLoss GaussianLoss PairLoss SelectionLoss",
         "skdp.trusted.noise": "GaussianNoise KNormNoise",
         "skdp.trusted.radial": "RadialLoss",
-        "skdp.trusted.releases": "NoisySum PrivateChoice",
+        "skdp.trusted.certify": "NoisySum PrivateChoice",
         "skdp.trusted.statement": "Public",
     }.items()
     for name in names.split()

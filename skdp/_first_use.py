@@ -13,8 +13,14 @@ import numpy as np
 
 from skdp.noise.law import Law
 from skdp.trusted.ball import NormBall
-from skdp.trusted.checks import check_count, fail
-from skdp.trusted.identity import is_ours, others_in, remembered, require_comparable
+from skdp.trusted.checks import (
+    check_count,
+    fail,
+    is_ours,
+    others_in,
+    remembered,
+    require_comparable,
+)
 
 # Factor on the tolerances of a law: six digits are enough.
 _SLACK = 1e6

@@ -472,7 +472,7 @@ def test_mutations_are_drawn_from_all_folders_of_the_package():
     package = Path(skdp.__file__).parent
     drawn = mutation_sites.drawn(package, 10**6, np.random.default_rng(0))
     modules = {mutation.module for mutation in drawn}
-    assert {"linear_model/_objective/theorem.py", "rows/threads.py"} <= modules
+    assert {"linear_model/_objective/theorem.py", "rows/memory.py"} <= modules
     assert not modules & set(mutation_sites.EXCLUDED)
     for mutation in drawn[::50]:
         source = (package / mutation.module).read_bytes()

@@ -12,7 +12,7 @@ from examples.benchmarks.speed import linear_speed, speed
 from examples.figures.layout import differences, filled
 from examples.figures.manifest import figures, placed
 from examples.figures.outputs import Output
-from skdp.rows.streamed import StreamedRows
+from skdp.rows.tables import StreamedRows
 
 FIGURES = figures()
 SMALL = {"repeats": 2, "seed": 0, "jobs": 1, "neighbors": "replace_one", "epsilons": [1.0]}

@@ -66,7 +66,7 @@ def test_a_map_has_all_tests_and_the_lines_that_coverage_can_see(tmp_path):
     A test that fails without any mutation would catch every one, and is not used.
     """
     (tmp_path / "skdp/rows").mkdir(parents=True)
-    module = tmp_path / "skdp/rows/threads.py"
+    module = tmp_path / "skdp/rows/memory.py"
     module.write_text("1\n2\n3\n", encoding="utf-8")
     with closing(sqlite3.connect(tmp_path / ".coverage")) as data:
         data.executescript(
@@ -78,7 +78,7 @@ def test_a_map_has_all_tests_and_the_lines_that_coverage_can_see(tmp_path):
             INSERT INTO line_bits VALUES (1, 1, x'02'), (1, 2, x'0c'), (1, 3, x'0e');"""
         )
     files = {
-        "skdp/rows/threads.py": {"summary": {"num_statements": 3}, "missing_lines": [2]},
+        "skdp/rows/memory.py": {"summary": {"num_statements": 3}, "missing_lines": [2]},
         COMPILED: {"summary": {"num_statements": 9}, "missing_lines": [1]},
     }
     (tmp_path / COVERAGE).write_text(json.dumps({"files": files}), encoding="utf-8")
@@ -91,9 +91,9 @@ def test_a_map_has_all_tests_and_the_lines_that_coverage_can_see(tmp_path):
         "tests/b.py::one": 0.75,
         "tests/b.py::wrong": 0.0,
     }
-    assert found.of("rows/threads.py", iter([1])) == set()
-    assert found.of("rows/threads.py", iter([2, 3])) == {1}
-    assert found.statements == {"skdp/rows/threads.py": (3, [2])}
+    assert found.of("rows/memory.py", iter([1])) == set()
+    assert found.of("rows/memory.py", iter([2, 3])) == {1}
+    assert found.statements == {"skdp/rows/memory.py": (3, [2])}
     assert changed(found, tmp_path) == []
     module.write_text("1\n", encoding="utf-8")
-    assert changed(found, tmp_path) == ["rows/threads.py"]
+    assert changed(found, tmp_path) == ["rows/memory.py"]

@@ -21,16 +21,14 @@ from numpy.typing import NDArray
 
 from skdp.geometry import LpBall
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, Sensitivity
-from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.knorm import gaussian_scale
 from skdp.noise import Laplace
 from skdp.rows.persons import WHOLE_BITS
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import ROUND_UP, FloatArray
+from skdp.trusted.certify import NoisySum
 from skdp.trusted.losses import PairLoss
 from skdp.trusted.noise import Publication, publication, release_integers
-from skdp.trusted.publish import publish
-from skdp.trusted.randomness import Lattice
-from skdp.trusted.releases import NoisySum
-from skdp.trusted.rounding import ROUND_UP
+from skdp.trusted.randomness import Lattice, publish
 from skdp.trusted.statement import Public, Spent, records_changed, up
 
 IntArray = NDArray[np.int64]

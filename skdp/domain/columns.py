@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.trusted.arrays import Array, FloatArray
+from skdp.trusted.checks import fail
 
 # Arrays of these types are compared without running foreign code: signed and unsigned integers,
 # floats and strings. Other arrays of numbers are converted to one of them without a change.
@@ -336,3 +337,12 @@ def largest_indicators(block: FloatArray) -> NDArray[np.intp]:
     if not block.shape[1]:
         return np.zeros(len(block), dtype=np.intp)
     return np.where(block.max(axis=1) > 0.5, block.argmax(axis=1) + 1, 0)
+
+
+def refuse_repeated(what: str, names: Iterable[str], remedy: str) -> None:
+    """Raise if two of the names are the same."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise fail(what, "differ from each other", name, remedy)
+        seen.add(name)

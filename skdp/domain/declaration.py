@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.domain.columns import Levels, Number, is_missing
+from skdp.domain.columns import Levels, Number, is_missing, refuse_repeated
 from skdp.domain.splines import Column, Spline
 from skdp.trusted.arrays import Array
 from skdp.trusted.checks import check_count, fail
@@ -249,15 +249,6 @@ def as_names(names: Iterable[object]) -> tuple[str, ...]:
         raise fail("column names", "differ from each other", names)
     refuse_repeated("column names", found, "Rename one of them.")
     return tuple(found)
-
-
-def refuse_repeated(what: str, names: Iterable[str], remedy: str) -> None:
-    """Raise if two of the names are the same."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise fail(what, "differ from each other", name, remedy)
-        seen.add(name)
 
 
 def as_vector(name: str, values: object) -> list[object]:

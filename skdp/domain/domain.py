@@ -16,7 +16,7 @@ from skdp._codec import VERSION, decode, document, from_text, is_plain, to_text
 from skdp._codec import encode as written
 from skdp._sklearn import Documented
 from skdp.domain import declaration as _declare
-from skdp.domain.columns import UNIT, Levels, Number, listed
+from skdp.domain.columns import UNIT, Levels, Number, listed, refuse_repeated
 from skdp.domain.layout import BoxProjection, Layout, Pairs, Piece, encode, number_units
 from skdp.domain.splines import Column, Interaction, Spline, SplineBlock, as_interaction
 from skdp.domain.tables import Frame, as_table, read_target
@@ -192,7 +192,7 @@ class Domain:
         self.__dict__.update(_columns=columns, _names=names, _target=target)
         self.__dict__.update(_radius=radius, _pairs=pairs, estimated=estimated)
         what, remedy = "the names of encoded columns", "Rename a column or one of its levels."
-        _declare.refuse_repeated(what, self.encoded_names(), remedy)
+        refuse_repeated(what, self.encoded_names(), remedy)
         return self
 
     # Declaration

@@ -22,8 +22,7 @@ from scipy.interpolate import BSpline
 
 from skdp.domain.columns import EncodedBlock, Indicators, Levels, Number, largest_indicators
 from skdp.trusted.arrays import Array, FloatArray
-from skdp.trusted.checks import fail
-from skdp.trusted.identity import remembered
+from skdp.trusted.checks import fail, remembered
 
 # Equal steps between two knots, to whose ends numbers are rounded.
 STEPS = 32

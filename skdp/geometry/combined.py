@@ -19,32 +19,35 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lu_factor, lu_solve
 from scipy.special import gammaln
 
-from skdp.trusted.arrays import Array, FloatArray
+from skdp.trusted.arrays import ROUND_UP, Array, FloatArray
 from skdp.trusted.ball import (
+    WORST_CONDITION,
     LpBall,
     NormBall,
     as_points,
     ask,
     exact_variance,
-    half_widths,
-    listable,
-    member_of,
-    uniform_covariance,
-    uniform_first_covariance,
-)
-from skdp.trusted.change import (
-    WORST_CONDITION,
     greatest_gauge,
     greatest_image,
     greatest_length,
     greatest_listed_square,
     greatest_square,
+    half_widths,
+    listable,
+    member_of,
     projection,
+    uniform_covariance,
+    uniform_first_covariance,
 )
-from skdp.trusted.checks import check_entries, check_numbers, check_positive, check_positives, fail
-from skdp.trusted.draws import exponentials, gammas
-from skdp.trusted.identity import is_ours
-from skdp.trusted.rounding import ROUND_UP
+from skdp.trusted.checks import (
+    check_entries,
+    check_numbers,
+    check_positive,
+    check_positives,
+    fail,
+    is_ours,
+)
+from skdp.trusted.randomness import exponentials, gammas
 
 # With longer shifts the map's condition number exceeds about 1e12, as in `MappedBall`.
 _LONGEST = 1e6

@@ -20,8 +20,7 @@ from skdp.geometry.combined import MappedBall, ProductBall, ScaledBall, ShearedB
 from skdp.geometry.programs import STEPS
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.ball import LpBall, NormBall, ask, known, parts_of, sign_patterns
-from skdp.trusted.checks import fail
-from skdp.trusted.identity import is_ours
+from skdp.trusted.checks import fail, is_ours
 
 # Bodies that exceed each other by a smaller share than this count as touching.
 TOUCH = 1e-9

@@ -48,12 +48,10 @@ from scipy.special import betaln, gammaln, logsumexp, roots_legendre, softmax
 
 from skdp._search import narrowed
 from skdp.geometry.combined import ProductBall
-from skdp.trusted.arrays import FloatArray
-from skdp.trusted.ball import LpBall, NormBall, as_points, listable, sign_patterns
-from skdp.trusted.change import greatest_of_each
+from skdp.trusted.arrays import ROUND_UP, FloatArray
+from skdp.trusted.ball import LpBall, NormBall, as_points, greatest_of_each, listable, sign_patterns
 from skdp.trusted.checks import check_count, fail
-from skdp.trusted.draws import exponentials, gammas, uniforms
-from skdp.trusted.rounding import ROUND_UP
+from skdp.trusted.randomness import exponentials, gammas, uniforms
 
 # Integrals over the intercept's coordinate are exact up to so many nodes. Beyond, so many nodes on
 # the interval where the density is at least this share of its maximum are exact to rounding.

@@ -24,9 +24,8 @@ from skdp.geometry.moment_layout import (
 )
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.ball import LpBall, NormBall, as_points, uniform_variance
-from skdp.trusted.checks import check_count, check_positive, fail
-from skdp.trusted.draws import signed, uniforms
-from skdp.trusted.identity import remembered
+from skdp.trusted.checks import check_count, check_positive, fail, remembered
+from skdp.trusted.randomness import signed, uniforms
 
 __all__ = ["MomentBall", "MomentLayout", "NumbersBall", "RadialMomentBall", "SquaresBall"]
 

@@ -24,7 +24,7 @@ from skdp.geometry.programs import least_sum
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.ball import as_points, listable
 from skdp.trusted.checks import fail
-from skdp.trusted.draws import exponentials
+from skdp.trusted.randomness import exponentials
 
 # Greatest number of pairs of points for a hull, by dimension: below a second and 200,000 facets.
 MOST_PAIRS = {1: 2**15, 2: 2**15, 3: 2**14, 4: 2**11, 5: 512, 6: 256, 7: 128, 8: 64}

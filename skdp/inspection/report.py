@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from skdp.domain import Domain
 from skdp.inspection.shapes import Shape, shapes_of
 from skdp.linear_model.proof import Proof
-from skdp.trusted.releases import Line
+from skdp.trusted.certify import Line
 
 # What a release is, in words, by its name.
 WORDS = {

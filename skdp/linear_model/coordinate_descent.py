@@ -52,8 +52,8 @@ from skdp.linear_model._shared.base import (
     with_parameters,
 )
 from skdp.linear_model._shared.gram import exact_sums, row_unit
+from skdp.linear_model._shared.scaling import check_scaling_share
 from skdp.linear_model._shared.task import Progress, Records, Task
-from skdp.linear_model._standardize.stage import check_scaling_share
 from skdp.linear_model.validation import is_auto
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_choice, check_count, check_flag, check_interval, fail

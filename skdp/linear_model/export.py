@@ -17,9 +17,8 @@ from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model.proof import Claim, written
 from skdp.privacy import Guarantee
 from skdp.trusted.arrays import FloatArray
-from skdp.trusted.checks import fail
-from skdp.trusted.identity import is_ours
-from skdp.trusted.releases import NoisySum, PrivateChoice
+from skdp.trusted.certify import NoisySum, PrivateChoice
+from skdp.trusted.checks import fail, is_ours
 from skdp.trusted.statement import Public
 
 # Parameters that are never written: seeds are secret, and a ledger is not part of a model.

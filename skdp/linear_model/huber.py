@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from skdp.linear_model._objective.advice import ModelTask, Reference, residual_moments
-from skdp.linear_model._objective.algorithm import ObjectiveEstimator, ObjectivePerturbation
+from skdp.linear_model._objective.solve import ObjectiveEstimator, ObjectivePerturbation
 from skdp.linear_model._shared.base import Algorithm, PrivateRegressor, Solution, with_parameters
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import PseudoHuber

@@ -29,8 +29,8 @@ from skdp.linear_model._moments.solve import (
 from skdp.linear_model._shared.base import Algorithm, PrivateRegressor, Solution, with_parameters
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import exact_both, release_exact, row_unit
+from skdp.linear_model._shared.scaling import Scaler
 from skdp.linear_model._shared.task import Records, Task
-from skdp.linear_model._standardize.stage import Scaler
 from skdp.noise.matrix import MatrixNoise
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.ball import NormBall

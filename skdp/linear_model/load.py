@@ -22,7 +22,7 @@ from skdp.domain import Domain
 from skdp.domain.layout import number_units
 from skdp.linear_model._inference.estimate import estimate
 from skdp.linear_model._inference.table import Inference
-from skdp.linear_model._objective.clipping import ClippingBounds
+from skdp.linear_model._objective.solve import ClippingBounds
 from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.coordinate_descent import (
@@ -45,8 +45,8 @@ from skdp.linear_model.logistic import DPLogisticRegression
 from skdp.linear_model.losses import Softmax
 from skdp.privacy import Guarantee
 from skdp.trusted.arrays import FloatArray
+from skdp.trusted.certify import Listed
 from skdp.trusted.checks import fail
-from skdp.trusted.releases import Listed
 from skdp.trusted.statement import Public
 
 ESTIMATORS = {
@@ -69,7 +69,7 @@ _FURTHER = {
     "skdp.domain.layout": "BallProjection BoxProjection Layout Piece",
     "skdp.geometry.moment_layout": "Sorts",
     "skdp.linear_model._moments.solve": "Moments",
-    "skdp.linear_model._objective.clipping": "ClippingBounds",
+    "skdp.linear_model._objective.solve": "ClippingBounds",
     "skdp.linear_model._objective.profiles": "JointProfile RecordLoss SoftmaxRecord",
     "skdp.linear_model._objective.theorem": "OutputNoise",
     "skdp.linear_model._shared.design": "Design Group Roughness",

@@ -10,7 +10,7 @@ from skdp.linear_model._objective.advice import (
     logistic_moments,
     usual_normalizer,
 )
-from skdp.linear_model._objective.algorithm import ObjectiveEstimator, ObjectivePerturbation
+from skdp.linear_model._objective.solve import ObjectiveEstimator, ObjectivePerturbation
 from skdp.linear_model._shared.base import Algorithm, PrivateClassifier, with_parameters
 from skdp.linear_model.losses import Logistic, Loss, SharpLogistic, Softmax
 from skdp.trusted.checks import fail

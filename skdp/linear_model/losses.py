@@ -26,8 +26,7 @@ from scipy.special import expit
 
 from skdp._first_use import check_at_first_use
 from skdp.trusted.arrays import FloatArray
-from skdp.trusted.checks import check_count, check_interval, fail
-from skdp.trusted.identity import remembered
+from skdp.trusted.checks import check_count, check_interval, fail, remembered
 
 __all__ = ["Logistic", "Loss", "PseudoHuber", "SharpLogistic", "Softmax"]
 

@@ -28,15 +28,13 @@ from skdp.linear_model._moments.theorem import (
 )
 from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._standardize.theorem import ColumnSums
+from skdp.linear_model._shared.gram import ColumnSums
 from skdp.noise.matrix import MatrixNoise, RowsWithin
 from skdp.privacy import Guarantee
-from skdp.trusted.certify import certify
-from skdp.trusted.change import Change
-from skdp.trusted.checks import check_interval, check_positive, fail
-from skdp.trusted.identity import others_in
+from skdp.trusted.ball import Change
+from skdp.trusted.certify import Line, Listed, NoisySum, PrivateChoice, certify, described, overview
+from skdp.trusted.checks import check_interval, check_positive, fail, others_in
 from skdp.trusted.losses import PairLoss
-from skdp.trusted.releases import Line, Listed, NoisySum, PrivateChoice, described, overview
 from skdp.trusted.statement import NotPrivate, Public, Spent
 
 _WIDTH = 78

@@ -1,9 +1,8 @@
 """From a sensitivity and a guarantee to noise."""
 
 from skdp.mechanisms.calibrate import Auto, calibrate
-from skdp.mechanisms.gaussian import EllipticGaussian, IsotropicGaussian
 from skdp.mechanisms.independent import Independent, calibrate_releases
-from skdp.mechanisms.knorm import EllipticKNorm, KNorm
+from skdp.mechanisms.knorm import EllipticGaussian, EllipticKNorm, IsotropicGaussian, KNorm
 from skdp.mechanisms.matrix import MatrixLaplace
 from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.noise.independent import IndependentNoise, Releases, RepeatedNoise

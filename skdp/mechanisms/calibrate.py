@@ -13,14 +13,27 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from skdp.geometry import LpBall, NormBall
-from skdp.mechanisms.gaussian import EllipticGaussian, IsotropicGaussian, check_weights_for
 from skdp.mechanisms.independent import Independent
-from skdp.mechanisms.knorm import NAMES, EllipticKNorm, KNorm, knorm_is_less
+from skdp.mechanisms.knorm import (
+    NAMES,
+    EllipticGaussian,
+    EllipticKNorm,
+    IsotropicGaussian,
+    KNorm,
+    check_weights_for,
+    knorm_is_less,
+)
 from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.privacy.guarantee import Guarantee, as_guarantee
 from skdp.trusted.arrays import FloatArray
-from skdp.trusted.checks import check_choice, check_epsilon, check_interval, fail
-from skdp.trusted.identity import is_ours, relied_on
+from skdp.trusted.checks import (
+    check_choice,
+    check_epsilon,
+    check_interval,
+    fail,
+    is_ours,
+    relied_on,
+)
 from skdp.trusted.noise import variances
 from skdp.trusted.randomness import RandomStateLike
 from skdp.trusted.statement import Statement
@@ -272,7 +285,7 @@ def _with(noise: Noise, **changes: Any) -> Noise:
     if is_dataclass(made) and any(f.name == "guarantee" and f.init for f in fields(made)):
         stated = replace(as_guarantee(noise.guarantee), **changes)
         made = replace(made, guarantee=stated)  # type: ignore[type-var]
-    return cast(Noise, made)
+    return cast("Noise", made)
 
 
 N = TypeVar("N", covariant=True)

@@ -5,7 +5,7 @@ A cover is given by a factor A, of shape (dim,) for a diagonal or (dim, dim): th
 depends on this, so every factor is raised by the amount that a check finds missing, and by the
 rounding of the check. Proofs are in docs/proofs/gaussian.md.
 
-A ball that has the optional members ``greatest_square`` and ``orbits`` of `skdp.trusted.change`,
+A ball that has the optional members ``greatest_square`` and ``orbits`` of `skdp.trusted.ball`,
 with labels 0, 1, ..., may also have ``greatest_square_of_orbits(w)``, which takes one w per label,
 and ``greatest_squares_of_orbits``, which takes rows of them.
 
@@ -42,11 +42,17 @@ from skdp.geometry import (
     SumBall,
 )
 from skdp.geometry.encoded_rows import orbits_of_rows
-from skdp.trusted.arrays import FloatArray
-from skdp.trusted.ball import dual_exponent, half_widths, known, norm_of
-from skdp.trusted.change import greatest_square, orbits_of, positive_square
-from skdp.trusted.identity import is_ours, remembered
-from skdp.trusted.rounding import ROUND_UP
+from skdp.trusted.arrays import ROUND_UP, FloatArray
+from skdp.trusted.ball import (
+    dual_exponent,
+    greatest_square,
+    half_widths,
+    known,
+    norm_of,
+    orbits_of,
+    positive_square,
+)
+from skdp.trusted.checks import is_ours, remembered
 
 COARSE, TOLERANCE = 1e-3, 1e-5  # relative, of the least trace
 MOST_ROUNDS = 100

@@ -10,16 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
-from skdp.mechanisms.gaussian import spendable
 from skdp.mechanisms.independent import LEAST_GAIN
-from skdp.mechanisms.knorm import shift_in_any_norm
+from skdp.mechanisms.knorm import shift_in_any_norm, spendable
 from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.noise.matrix import MatrixLaplaceNoise
 from skdp.privacy.guarantee import certified
-from skdp.trusted.arrays import FloatArray
-from skdp.trusted.checks import check_epsilon, check_interval, fail
-from skdp.trusted.identity import is_ours
-from skdp.trusted.rounding import ROUND_UP
+from skdp.trusted.arrays import ROUND_UP, FloatArray
+from skdp.trusted.checks import check_epsilon, check_interval, fail, is_ours
 
 _Ball = MomentBall | RadialMomentBall
 

@@ -11,7 +11,7 @@ from skdp.domain import Domain
 from skdp.geometry.conic import check_body, compiled, facet_directions
 from skdp.geometry.hull import Hull, polytope_around
 from skdp.mechanisms.statistics import ball_of_maps, quadratic_of, two_sided
-from skdp.trusted.change import Change
+from skdp.trusted.ball import Change
 from skdp.trusted.checks import check_choice
 from skdp.trusted.statement import NEIGHBORS
 

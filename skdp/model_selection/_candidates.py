@@ -32,9 +32,8 @@ from skdp.model_selection._scores import Persons, SearchScore
 from skdp.privacy import PrivacyLeakWarning
 from skdp.privacy.ledger import Budget
 from skdp.trusted.arrays import Array
-from skdp.trusted.checks import fail
-from skdp.trusted.identity import is_ours
-from skdp.trusted.publish import source_of
+from skdp.trusted.checks import fail, is_ours
+from skdp.trusted.randomness import source_of
 
 Rows = NDArray[np.intp]
 # The table, the target, and the persons or None.

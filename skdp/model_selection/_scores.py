@@ -22,8 +22,7 @@ from sklearn.pipeline import Pipeline
 from skdp.domain.domain import DomainEncoder
 from skdp.domain.tables import Frame
 from skdp.trusted.arrays import Array, FloatArray
-from skdp.trusted.checks import check_choice, check_interval, fail
-from skdp.trusted.identity import is_ours
+from skdp.trusted.checks import check_choice, check_interval, fail, is_ours
 
 Persons = NDArray[np.intp] | None
 Function = Callable[[Any, Any, Any], ArrayLike]

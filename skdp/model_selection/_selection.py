@@ -30,9 +30,8 @@ from skdp.privacy.conversions import gaussian_epsilon, gaussian_mu, pure_of_mu
 from skdp.privacy.guarantee import guarantee_of
 from skdp.privacy.ledger import Budget
 from skdp.privacy.profile import equivalents
-from skdp.trusted.checks import fail
-from skdp.trusted.identity import is_ours
-from skdp.trusted.rounding import as_decimal, float_below, subtract
+from skdp.trusted.arrays import as_decimal, float_below, subtract
+from skdp.trusted.checks import fail, is_ours
 from skdp.trusted.statement import Public
 
 # A ceiling below every budget.

@@ -16,10 +16,10 @@ import numpy as np
 
 from skdp.privacy.conversions import pure_of_mu
 from skdp.privacy.ledger import Budget
+from skdp.trusted.arrays import as_decimal
+from skdp.trusted.certify import PrivateChoice
 from skdp.trusted.losses import GaussianLoss, PairLoss
-from skdp.trusted.publish import publish
-from skdp.trusted.releases import PrivateChoice
-from skdp.trusted.rounding import as_decimal
+from skdp.trusted.randomness import publish
 from skdp.trusted.statement import NotPrivate, Public, Spent
 
 

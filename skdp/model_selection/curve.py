@@ -28,10 +28,9 @@ from skdp.linear_model.validation import check_labels, units_of
 from skdp.model_selection._candidates import declared_labels, fit_to, parts, private_step
 from skdp.model_selection._scores import Persons
 from skdp.privacy import BudgetExceeded, Ledger
-from skdp.trusted.arrays import Array, FloatArray
+from skdp.trusted.arrays import Array, FloatArray, add, as_decimal
 from skdp.trusted.checks import check_count, check_jobs, check_positives, fail
 from skdp.trusted.randomness import as_generator
-from skdp.trusted.rounding import add, as_decimal
 
 _Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 _Score = Callable[[object, Frame, Array], float]

@@ -63,7 +63,7 @@ def _if_best_has(name: str) -> Callable[[Method], Method]:
         getattr(getattr(search, "best_estimator_", search.estimator), name)  # names what is missing
         return True
 
-    return cast(Callable[[Method], Method], available_if(has))
+    return cast("Callable[[Method], Method]", available_if(has))
 
 
 class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]

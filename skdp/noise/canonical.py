@@ -26,8 +26,7 @@ from skdp.privacy import curves as _curves
 from skdp.privacy.tradeoff import TradeOff, approximate
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_interval, check_positive, fail
-from skdp.trusted.draws import exponentials
-from skdp.trusted.randomness import RandomStateLike, as_generator
+from skdp.trusted.randomness import RandomStateLike, as_generator, exponentials
 
 _Height = Callable[[FloatArray, FloatArray], FloatArray]
 _LOG_2 = math.log(2)

@@ -24,14 +24,12 @@ from numpy.typing import ArrayLike
 from skdp.noise.law import Law, Size
 from skdp.noise.laws import Gaussian, Laplace, Logistic, Subbotin
 from skdp.privacy.shift import ShiftLoss
-from skdp.trusted.arrays import FloatArray
-from skdp.trusted.ball import LpBall, NormBall, ask, known
-from skdp.trusted.change import Change, greatest_square
+from skdp.trusted.arrays import ROUND_UP, FloatArray
+from skdp.trusted.ball import Change, LpBall, NormBall, ask, greatest_square, known
 from skdp.trusted.checks import check_choice, check_count, check_numbers, check_positive, fail
 from skdp.trusted.losses import GaussianLoss, Losses
 from skdp.trusted.noise import BaseNoise, Publication, paid_in_full, published
 from skdp.trusted.randomness import Lattice, RandomStateLike, as_generator, granularity_of
-from skdp.trusted.rounding import ROUND_UP
 from skdp.trusted.statement import NEIGHBORS, Public, Spent, up
 
 # Sizes and the number of coordinates of each, in falling order.

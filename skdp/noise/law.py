@@ -21,13 +21,14 @@ from numpy.typing import ArrayLike
 
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_interval, check_positive
-from skdp.trusted.draws import exponentials, signed
 from skdp.trusted.randomness import (
     GRANULARITY,
     Lattice,
     RandomStateLike,
     as_generator,
+    exponentials,
     granularity_of,
+    signed,
 )
 
 Size = int | tuple[int, ...] | None
@@ -236,9 +237,9 @@ class EvenLaw(ABC):
         """Return the law of s X, for s in (0, inf)."""
         s = check_positive("s", s)
         lengths = {name: s * getattr(self, name) for name in self._lengths}
-        law = cast(Any, self)
+        law = cast("Any", self)
         if "__dataclass_fields__" in vars(type(self)):
-            return cast(Self, replace(law, **lengths))
+            return cast("Self", replace(law, **lengths))
         # A subclass may have a constructor of its own for the same numbers.
         return type(self)(*[lengths.get(f.name, getattr(self, f.name)) for f in fields(law)])
 

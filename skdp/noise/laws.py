@@ -17,9 +17,8 @@ from scipy.special import erf, erfcx, erfinv, exprel, gammainc, gammaincc, ndtri
 from skdp.noise.law import CrossingLaw, EvenLaw, ScaleLaw, Size, check_offset, plain
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_interval, check_positive
-from skdp.trusted.draws import gammas, normals, signed, uniforms
-from skdp.trusted.normal import mills_ratio
-from skdp.trusted.randomness import RandomStateLike, as_generator
+from skdp.trusted.losses import mills_ratio
+from skdp.trusted.randomness import RandomStateLike, as_generator, gammas, normals, signed, uniforms
 
 _SHORT = 0.5
 # Of a unit interval; 8 nodes have sixteen digits of 1 / R on one of length _SHORT.

@@ -30,13 +30,11 @@ from scipy.special import gammainc
 from skdp.geometry.moments import MomentLayout
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.ball import NormBall
-from skdp.trusted.checks import check_choice, check_numbers, check_positive, fail
-from skdp.trusted.draws import normals, wishart
-from skdp.trusted.identity import remembered
+from skdp.trusted.checks import check_choice, check_numbers, check_positive, fail, remembered
 from skdp.trusted.losses import FiniteLoss, GaussianLoss, Losses
 from skdp.trusted.noise import BaseNoise
 from skdp.trusted.radial import RadialLoss
-from skdp.trusted.randomness import GRANULARITY
+from skdp.trusted.randomness import GRANULARITY, normals, wishart
 from skdp.trusted.statement import NEIGHBORS, NotPrivate, Public, Spent, up
 
 # For other norms the loss is that of one Laplace variable, which is about as small.

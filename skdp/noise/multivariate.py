@@ -27,8 +27,7 @@ from skdp.privacy.tradeoff import TradeOff
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.ball import LpBall
 from skdp.trusted.checks import check_choice, check_count, check_interval, check_positive, fail
-from skdp.trusted.draws import gammas
-from skdp.trusted.randomness import Lattice, RandomStateLike, as_generator
+from skdp.trusted.randomness import Lattice, RandomStateLike, as_generator, gammas
 
 NORMS = ("l1", "l2", "linf")
 # More than a few roundings: results are moved to the safe side.

@@ -14,7 +14,14 @@ import numpy as np
 
 from skdp._search import passing_below_root
 from skdp.trusted.arrays import FloatArray
-from skdp.trusted.checks import check_count, check_entries, check_interval, fail
+from skdp.trusted.checks import (
+    check_count,
+    check_entries,
+    check_interval,
+    fail,
+    remembered,
+    require_comparable,
+)
 from skdp.trusted.composition import (
     GridPlan,
     delta_above,
@@ -29,13 +36,14 @@ from skdp.trusted.composition import (
     plan,
     sides,
 )
-from skdp.trusted.fold import Folded, fold
-from skdp.trusted.grid import (
+from skdp.trusted.fold import (
     ACCURACY,
     SHAKE,
+    Folded,
     Masses,
     depth_of,
     extent,
+    fold,
     log_infinity_mass,
     margin_of,
     moved_log_delta,
@@ -44,7 +52,6 @@ from skdp.trusted.grid import (
     profile_logs,
     upper,
 )
-from skdp.trusted.identity import remembered, require_comparable
 from skdp.trusted.losses import Losses, PrivacyLoss, Profile, counted
 
 # Greater epsilons count as infinite.
@@ -350,7 +357,7 @@ def lower(loss: Profile, step: float, first: int, last: int) -> Masses | None:
     """Return a law that the loss dominates, or None if only an upper bound is known."""
     if not hasattr(loss, "log_tails"):
         return None
-    known = cast(PrivacyLoss, loss)
+    known = cast("PrivacyLoss", loss)
     depth = depth_of(*profile_logs(loss, step, first, last))
     nudge = max(_NUDGE, SHAKE * depth) * step * max(last, -first)
     ends = np.concatenate(

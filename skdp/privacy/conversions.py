@@ -14,10 +14,9 @@ from numpy.typing import ArrayLike
 from scipy.special import erf, erfinv, log_ndtr, ndtri_exp, xlogy
 
 from skdp._search import narrowed
+from skdp.trusted.arrays import LEAST_LOG, at_least_tiny, exp_up
 from skdp.trusted.checks import check_interval, fail
-from skdp.trusted.losses import GaussianLoss
-from skdp.trusted.normal import error_of_arguments
-from skdp.trusted.rounding import LEAST_LOG, at_least_tiny, exp_up
+from skdp.trusted.losses import GaussianLoss, error_of_arguments
 
 _FARTHEST = 1e300
 # Results are moved to the safe side by this share of themselves: a thousand roundings.

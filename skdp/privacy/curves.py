@@ -20,11 +20,19 @@ from scipy.special import log_ndtr, ndtri_exp, roots_legendre
 
 from skdp.privacy.composition import Composition
 from skdp.privacy.shift import ShiftedLaw, ShiftLoss
-from skdp.trusted import normal
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_interval, check_positive, fail
-from skdp.trusted.grid import moved_log_delta
-from skdp.trusted.losses import LOG_HALF, GaussianLoss, Losses, PairLoss, PrivacyLoss, log1mexp
+from skdp.trusted.fold import moved_log_delta
+from skdp.trusted.losses import (
+    LOG_HALF,
+    GaussianLoss,
+    Losses,
+    PairLoss,
+    PrivacyLoss,
+    error_of_arguments,
+    gaussian_log_delta,
+    log1mexp,
+)
 
 _NODES, _LENGTHS = roots_legendre(24)
 # For greater epsilon e^epsilon overflows; profiles are not evaluated there.
@@ -153,7 +161,7 @@ class NormalShift(Curve):
 
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
         """Return the profile, rounded up."""
-        return normal.log_delta(self.mu, epsilon) + normal.error_of_arguments(self.mu, epsilon)
+        return gaussian_log_delta(self.mu, epsilon) + error_of_arguments(self.mu, epsilon)
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,11 @@ from skdp._codec import VERSION, document, encode, hints_of
 from skdp._search import narrowed
 from skdp.privacy import profile as _profile
 from skdp.privacy.conversions import gaussian_delta, gaussian_epsilon, zcdp_delta, zcdp_epsilon
-from skdp.trusted.certify import certify
+from skdp.trusted.arrays import add, add_multiples, as_decimal, at_least_tiny, float_above, tested
+from skdp.trusted.certify import NoisySum, Release, certify
 from skdp.trusted.checks import check_choice, check_count, check_interval, check_numbers, fail
 from skdp.trusted.composition import composed_delta
 from skdp.trusted.losses import Losses
-from skdp.trusted.releases import NoisySum, Release
-from skdp.trusted.rounding import add, add_multiples, as_decimal, at_least_tiny, float_above, tested
 from skdp.trusted.statement import NEIGHBORS, UNITS, Public, Statement
 
 Made = TypeVar("Made")

@@ -34,7 +34,7 @@ from skdp._codec import from_text as content_of
 from skdp.privacy.ledger_rules import Budget, Entry
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_count, fail
-from skdp.trusted.grid import multiples, upper
+from skdp.trusted.fold import multiples, upper
 from skdp.trusted.losses import FiniteLoss, Losses, Profile, ProfileLoss
 
 BUSY_SECONDS = 60.0

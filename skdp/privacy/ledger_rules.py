@@ -30,10 +30,10 @@ from skdp.privacy.conversions import (
     pure_of_mu,
 )
 from skdp.privacy.profile import composed_epsilon, equivalents, joint, squared, total
+from skdp.trusted.arrays import add, as_decimal, float_above, float_below, subtract
+from skdp.trusted.checks import remembered
 from skdp.trusted.composition import finite_part, finite_parts, infinity_mass, with_infinity
-from skdp.trusted.identity import remembered
 from skdp.trusted.losses import Losses, PairLoss, counted
-from skdp.trusted.rounding import add, as_decimal, float_above, float_below, subtract
 
 # Shares of delta of the rules of a divided ledger, and of the infinity mass beside all rules but
 # the first. They add up to 1. With a quarter, spends of usual deltas fit basic composition.

@@ -14,10 +14,9 @@ from skdp._search import narrowed
 from skdp.privacy.composition import Composition
 from skdp.privacy.conversions import mu_of_pure, rho_of_mu, rho_of_pure
 from skdp.privacy.shift import ShiftLoss, log_ratio
-from skdp.trusted.arrays import FloatArray
-from skdp.trusted.checks import optional_module
+from skdp.trusted.arrays import FloatArray, tested
+from skdp.trusted.checks import is_ours, optional_module, remembered
 from skdp.trusted.composition import composed_delta, finite_parts, infinity_mass
-from skdp.trusted.identity import is_ours, remembered
 from skdp.trusted.losses import (
     FiniteLoss,
     GaussianLoss,
@@ -28,7 +27,6 @@ from skdp.trusted.losses import (
     counted,
 )
 from skdp.trusted.radial import RadialLoss
-from skdp.trusted.rounding import tested
 
 # More than the relative rounding error of sums of squares.
 _ROUND_UP, _ROUND_DOWN = 1 + 1e-12, 1 - 1e-12

@@ -18,8 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, roots_legendre
 
 from skdp.trusted.arrays import FloatArray
-from skdp.trusted.checks import check_positive, fail
-from skdp.trusted.identity import require_comparable
+from skdp.trusted.checks import check_positive, fail, require_comparable
 from skdp.trusted.losses import SymmetricLoss, Tails
 
 _NODES, _LENGTHS = roots_legendre(8)

@@ -32,10 +32,9 @@ from skdp.privacy.curves import (
 )
 from skdp.privacy.shift import ShiftedLaw
 from skdp.trusted import losses
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import LEAST_LOG, FloatArray, exp_up
 from skdp.trusted.checks import check_count, check_interval, check_positive, fail
 from skdp.trusted.losses import LOG_HALF, log1mexp
-from skdp.trusted.rounding import LEAST_LOG, exp_up
 
 # Levels in both tails, for the comparison of functions without a common closed form.
 _LEVELS = -np.geomspace(1e-12, 690.0, 1000)

@@ -5,8 +5,6 @@ rows to statistics, which are added over all blocks. ``rows.keep(build)`` keeps 
 makes of each block where the block is.
 """
 
-from skdp.rows.block import Block
-from skdp.rows.memory import KeptBlocks, MemoryRows
-from skdp.rows.protocol import Kept, Rows
+from skdp.rows.memory import Block, Kept, KeptBlocks, MemoryRows, Rows
 
 __all__ = ["Block", "Kept", "KeptBlocks", "MemoryRows", "Rows"]

@@ -9,11 +9,18 @@ from typing import Any, TypeAlias
 
 from skdp._compiled import load_kernels
 from skdp.domain import Domain
-from skdp.rows.block import Block, Coder, block_slices, check_weight, encoded_runs
-from skdp.rows.memory import KeptBlocks
+from skdp.rows.memory import (
+    Block,
+    Coder,
+    KeptBlocks,
+    T,
+    block_slices,
+    check_weight,
+    encoded_runs,
+    quietly,
+)
 from skdp.rows.persons import Groups, Persons
 from skdp.rows.tables import Collection, computed
-from skdp.rows.threads import T, quietly
 from skdp.trusted.arrays import joined, summed
 
 Task: TypeAlias = Any  # a delayed object, a future or a client of dask

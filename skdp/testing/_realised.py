@@ -29,11 +29,11 @@ from skdp.noise.laws import Gaussian
 from skdp.noise.matrix import MatrixGaussianNoise, MatrixLaplaceNoise, RowsWithin
 from skdp.privacy.shift import ShiftLoss
 from skdp.trusted.arrays import FloatArray
-from skdp.trusted.change import Change
+from skdp.trusted.ball import Change
+from skdp.trusted.certify import NoisySum, PrivateChoice
 from skdp.trusted.losses import GaussianLoss, Losses
 from skdp.trusted.noise import GaussianNoise, KNormNoise
-from skdp.trusted.publish import Recorder
-from skdp.trusted.releases import NoisySum, PrivateChoice
+from skdp.trusted.randomness import Recorder
 from skdp.trusted.statement import Public, records_changed
 
 Interval = tuple[float, float]

@@ -42,10 +42,8 @@ from skdp.testing._realised import (
     text_of,
 )
 from skdp.trusted.arrays import FloatArray
-from skdp.trusted.certify import certify
-from skdp.trusted.draws import discrete_laplace
-from skdp.trusted.publish import Recorder
-from skdp.trusted.releases import Listed, PrivateChoice
+from skdp.trusted.certify import Listed, PrivateChoice, certify
+from skdp.trusted.randomness import Recorder, discrete_laplace
 from skdp.trusted.statement import NotPrivate, Public
 
 # Covers the rounding of gauges, determinants and sums.

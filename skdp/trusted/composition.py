@@ -17,11 +17,21 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
 
-from skdp.trusted.fold import SPARE_STEPS, Folded, Spread, tilt
-from skdp.trusted.grid import ACCURACY, Masses, extent, log_infinity_mass, moved_log_delta, upper
-from skdp.trusted.identity import remembered
+from skdp.trusted.arrays import LEAST_LOG, add_multiples, exp_up, float_above
+from skdp.trusted.checks import remembered
+from skdp.trusted.fold import (
+    ACCURACY,
+    SPARE_STEPS,
+    Folded,
+    Masses,
+    Spread,
+    extent,
+    log_infinity_mass,
+    moved_log_delta,
+    tilt,
+    upper,
+)
 from skdp.trusted.losses import FiniteLoss, GaussianLoss, Losses, PairLoss, Profile, counted
-from skdp.trusted.rounding import LEAST_LOG, add_multiples, exp_up, float_above
 
 _ROUGH_CELLS = 1024
 _MOST_CELLS, _MOST_WINDOW = 2**20, 2**21

@@ -21,24 +21,24 @@ from numpy.typing import ArrayLike
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.ball import (
     NormBall,
+    length_in,
     parts_of,
     uniform_covariance,
     uniform_first_covariance,
     uniform_variance,
 )
-from skdp.trusted.change import length_in
-from skdp.trusted.checks import check_count, check_numbers, check_positive, fail
-from skdp.trusted.draws import gamma, normals
-from skdp.trusted.identity import is_ours
+from skdp.trusted.checks import check_count, check_numbers, check_positive, fail, is_ours
 from skdp.trusted.losses import GaussianLoss, Losses
-from skdp.trusted.publish import publish
 from skdp.trusted.radial import MOST_SHIFT, RadialLoss
 from skdp.trusted.randomness import (
     GRANULARITY,
     Lattice,
     RandomStateLike,
     as_generator,
+    gamma,
     granularity_of,
+    normals,
+    publish,
 )
 from skdp.trusted.statement import NotPrivate, Public, Spent, up
 

@@ -6,8 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from skdp.trusted.checks import check_choice, check_count, check_epsilon, check_interval, fail
-from skdp.trusted.identity import require_comparable
+from skdp.trusted.checks import (
+    check_choice,
+    check_count,
+    check_epsilon,
+    check_interval,
+    fail,
+    require_comparable,
+)
 from skdp.trusted.losses import Losses
 
 NEIGHBORS = {

@@ -24,7 +24,7 @@ from scipy.special import expit
 from skdp import Domain, DPLogisticRegression
 from skdp.domain.layout import encode_compactly
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
-from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.knorm import gaussian_scale
 from skdp.mechanisms.statistics import ROUNDING
 from skdp.noise import Laplace
 from skdp.noise.independent import MOST_SIZES
@@ -35,16 +35,15 @@ from skdp.privacy.composition import Composition
 from skdp.privacy.conversions import mu_of_pure, pure_of_mu, rho_of_pure
 from skdp.privacy.shift import ShiftLoss
 from skdp.rows import Block
-from skdp.rows import block as _block
+from skdp.rows import memory as _block
 from skdp.trusted import arrays as _sums
 from skdp.trusted import composition as _plan
 from skdp.trusted import fold as _fold
-from skdp.trusted import grid as _grid
 from skdp.trusted import radial as _radial_sum
+from skdp.trusted.arrays import ROUND_UP
 from skdp.trusted.losses import SelectionLoss
 from skdp.trusted.noise import variances
 from skdp.trusted.randomness import GRANULARITY
-from skdp.trusted.rounding import ROUND_UP
 
 PROOFS = Path(__file__).parents[2] / "docs" / "proofs"
 RELATIONS = ["replace_one", "add_remove"]
@@ -100,10 +99,10 @@ def test_a_page_states_the_constant_that_the_code_has(page, said):
 def test_constants_that_pages_state_in_words():
     unit = Fraction(1, 2**52)
     assert (_stage.LEAST_SHARE, _stage.MOST_SHARE) == (1 / 20, 1 / 5)
-    assert (_plan._GAP, Fraction(_lower._NUDGE), Fraction(_grid.SHAKE)) == (
+    assert (_plan._GAP, Fraction(_lower._NUDGE), Fraction(_fold.SHAKE)) == (
         4e-5, 100 * unit, 16 * unit,
     )  # fmt: skip
-    assert (Fraction(ROUNDING), _grid.ACCURACY, ROUND_UP) == (unit, 1e-12, 1 + 1e-12)
+    assert (Fraction(ROUNDING), _fold.ACCURACY, ROUND_UP) == (unit, 1e-12, 1 + 1e-12)
 
 
 def test_shares_of_a_divided_ledger_add_up_to_all_of_delta():

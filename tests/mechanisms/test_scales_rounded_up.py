@@ -17,10 +17,10 @@ import pytest
 from skdp.geometry import LpBall, MappedBall
 from skdp.mechanisms import Independent, Sensitivity, calibrate
 from skdp.mechanisms.ellipsoid import least_cover
-from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.mechanisms.scales import pure_scale
+from skdp.mechanisms.independent import pure_scale
+from skdp.mechanisms.knorm import gaussian_scale
 from skdp.noise import Laplace, Logistic
-from skdp.trusted.change import greatest_gauge
+from skdp.trusted.ball import greatest_gauge
 from skdp.trusted.composition import infinity_mass
 from skdp.trusted.losses import PairLoss
 

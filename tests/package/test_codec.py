@@ -41,8 +41,8 @@ from skdp.linear_model import check_proof
 from skdp.noise import Laplace, Subbotin
 from skdp.privacy.shift import ShiftedLaw, ShiftLoss
 from skdp.trusted import NotPrivate
+from skdp.trusted.certify import PrivateChoice
 from skdp.trusted.losses import FiniteLoss, GaussianLoss, Profile
-from skdp.trusted.releases import PrivateChoice
 
 LOSS = ShiftLoss(Subbotin(3.0, 0.1 + 0.2), 5e-324)
 FINITE = FiniteLoss((0.0, 0.5), (-0.5, -1.25), -2.2352578692748204, -1.5155132518505716)

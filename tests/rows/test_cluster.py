@@ -20,7 +20,7 @@ from skdp import (
     DPLogisticRegression,
 )
 from skdp.model_selection import PrivateSearchCV
-from skdp.rows import block, cluster
+from skdp.rows import cluster, memory
 from skdp.rows.cluster import ClusterRows, WorkerStates
 from skdp.rows.tables import Collection
 
@@ -52,7 +52,7 @@ def collections(target: str):
 @pytest.mark.parametrize("kind", [*EXACT, *ROUNDED])
 def test_partitions_give_what_the_table_in_memory_gives(kind, monkeypatch):
     """A partition has several blocks, some of one length, which do not share what is kept."""
-    monkeypatch.setattr(block, "MOST_ROWS", 256)
+    monkeypatch.setattr(memory, "MOST_ROWS", 256)
     target, _, expected = case_of(kind)
     for given in collections(target):
         check_same(made(kind).fit(**given), expected)

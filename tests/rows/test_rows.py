@@ -17,10 +17,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from skdp import Domain
 from skdp.rows import Block, KeptBlocks, MemoryRows
-from skdp.rows import block as block_module
-from skdp.rows import threads as sums_module
-from skdp.rows.block import MOST_ROWS, block_rows
-from skdp.rows.threads import in_order, shared_threads
+from skdp.rows import memory as block_module
+from skdp.rows.memory import MOST_ROWS, block_rows, in_order, shared_threads
 from skdp.trusted.arrays import FOLD, Total
 
 COLUMNS = {"a": (0, 3), "job": ["x", "y", "z"], "one": ["u"], "b": (-1, 1), "sex": ["f", "m"]}
@@ -45,7 +43,7 @@ def n_threads(request: Any) -> Iterator[int]:
 
 
 def blas_threads() -> int:
-    pools = sums_module._controller().info()
+    pools = block_module._controller().info()
     return max(pool["num_threads"] for pool in pools if pool["user_api"] == "blas")
 
 

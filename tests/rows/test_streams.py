@@ -23,7 +23,7 @@ from skdp import (
 )
 from skdp.domain.layout import encode_compactly
 from skdp.model_selection import PrivateSearchCV
-from skdp.rows import block, streamed
+from skdp.rows import memory, tables
 from skdp.rows.tables import opened, spellings
 
 N = 3000
@@ -100,8 +100,8 @@ def files(folder):
 @pytest.mark.parametrize("kind", [*EXACT, *ROUNDED])
 def test_files_give_what_the_table_in_memory_gives(kind, most_kept, tmp_path, monkeypatch):
     """A batch has several blocks, some of one length, which do not share what is kept."""
-    monkeypatch.setattr(streamed, "MOST_KEPT", most_kept)
-    monkeypatch.setattr(block, "MOST_ROWS", 256)
+    monkeypatch.setattr(tables, "MOST_KEPT", most_kept)
+    monkeypatch.setattr(memory, "MOST_ROWS", 256)
     target, whole, expected = case_of(kind)
     pairs = lambda: ((part[list(BOUNDS)], part[target]) for part in batches(whole))  # noqa: E731
     sources = {**files(tmp_path), "function": lambda: batches(whole)}
@@ -114,7 +114,7 @@ def test_files_give_what_the_table_in_memory_gives(kind, most_kept, tmp_path, mo
 
 def test_a_sample_in_memory_is_scaled_as_the_rows_are(monkeypatch):
     """It saves most readings: with clipping bounds that are a tenth of the domain's, too."""
-    monkeypatch.setattr(streamed, "MOST_KEPT", 0)
+    monkeypatch.setattr(tables, "MOST_KEPT", 0)
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(300, 20, (40_000, 4)), columns=list("abcd"))
     frame["y"] = np.where(frame.a - 300 + 10 * rng.logistic(size=40_000) > 0, "yes", "no")
@@ -437,7 +437,7 @@ class Changing:
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPHuberRegressor, DPLinearRegression])
 def test_a_source_that_turned_bad_is_an_error_without_a_cell(kind, monkeypatch):
     """The columns are read for their names and their number, then once before the charge."""
-    monkeypatch.setattr(streamed, "MOST_KEPT", 0)
+    monkeypatch.setattr(tables, "MOST_KEPT", 0)
     bad = FRAME.assign(a=["Zanzibar"] * N)
     with pytest.raises(ValueError, match="column 'a' must hold finite numbers") as caught:
         made(kind).fit(Changing(bad, good=3), target=target_of(kind))
@@ -447,7 +447,7 @@ def test_a_source_that_turned_bad_is_an_error_without_a_cell(kind, monkeypatch):
 
 @pytest.mark.parametrize("kind", [DPHuberRegressor, DPLogisticRegression])
 def test_another_number_of_rows_is_found_if_it_is_public(kind, monkeypatch):
-    monkeypatch.setattr(streamed, "MOST_KEPT", 0)
+    monkeypatch.setattr(tables, "MOST_KEPT", 0)
     source = partial(Changing, FRAME.iloc[:-1], 3)
     target = target_of(kind)
     with pytest.raises(ValueError, match="same rows at each reading") as caught:
@@ -474,7 +474,7 @@ def test_a_target_column_of_a_frame_in_memory():
 @pytest.mark.parametrize("good", [3, 4])
 def test_a_later_reading_without_rows_is_one_of_no_records(kind, good, monkeypatch):
     """Under add_remove no error depends on the number of rows."""
-    monkeypatch.setattr(streamed, "MOST_KEPT", 0)
+    monkeypatch.setattr(tables, "MOST_KEPT", 0)
     model = made(kind, neighbors="add_remove", n_public=N)
     model.fit(Changing(FRAME[:0], good), target=target_of(kind))
     assert np.isfinite(model.coef_).all()

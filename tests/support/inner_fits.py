@@ -20,5 +20,10 @@ from skdp.linear_model._shared.gram import (
     whole_rows,
 )
 from skdp.linear_model._shared.predict import predictors, row_products
-from skdp.linear_model._shared.sources import NumberCoder, spell_levels
-from skdp.linear_model._shared.task import Records, Task, removed_and_added
+from skdp.linear_model._shared.task import (
+    NumberCoder,
+    Records,
+    Task,
+    removed_and_added,
+    spell_levels,
+)

@@ -18,13 +18,13 @@ from skdp.linear_model._moments.theorem import (
     greatest_square,
     moment_ball,
 )
-from skdp.linear_model._standardize import stage as scaler_module
-from skdp.linear_model._standardize import stage as stage_module
-from skdp.linear_model._standardize.stage import (
+from skdp.linear_model._shared import scaling as scaler_module
+from skdp.linear_model._shared import scaling as stage_module
+from skdp.linear_model._shared.gram import ColumnSums, sizes_of
+from skdp.linear_model._shared.scaling import (
     CLIPPING,
     DESCENT,
     Scaler,
     sums_deviation,
     sums_noise,
 )
-from skdp.linear_model._standardize.theorem import ColumnSums, sizes_of

@@ -3,10 +3,10 @@
 # ruff: noqa: F401
 from skdp.linear_model._objective import advice as advice_module
 from skdp.linear_model._objective import certificate as certificate_module
-from skdp.linear_model._objective import clipping as clipping_module
+from skdp.linear_model._objective import minimise as solve_module
 from skdp.linear_model._objective import problem as problem_module
 from skdp.linear_model._objective import profiles as profiles_module
-from skdp.linear_model._objective import solve as solve_module
+from skdp.linear_model._objective import solve as clipping_module
 from skdp.linear_model._objective import theorem as theorem_module
 from skdp.linear_model._objective.advice import (
     Q_GRID,
@@ -20,13 +20,12 @@ from skdp.linear_model._objective.advice import (
     leverages_apart,
     rough_leverage,
 )
-from skdp.linear_model._objective.algorithm import ObjectivePerturbation
 from skdp.linear_model._objective.certificate import (
     CertifiedGradient,
     attainable_tolerance,
     certified_gradient,
 )
-from skdp.linear_model._objective.clipping import ClippingBounds, finisher, plan_clipping
+from skdp.linear_model._objective.minimise import NotCertified, minimise
 from skdp.linear_model._objective.problem import (
     SAMPLE_CELLS,
     CompiledSums,
@@ -52,7 +51,12 @@ from skdp.linear_model._objective.profiles import (
     log_delta_of_line,
     rough_shifts,
 )
-from skdp.linear_model._objective.solve import NotCertified, minimise
+from skdp.linear_model._objective.solve import (
+    ClippingBounds,
+    ObjectivePerturbation,
+    finisher,
+    plan_clipping,
+)
 from skdp.linear_model._objective.theorem import (
     OUTPUT_SHARE,
     Perturbation,

@@ -10,7 +10,7 @@ from skdp._progress import with_bar
 from skdp._search import last_passing, passing_below_root
 from skdp._sklearn import DOCUMENTATION
 from skdp.bounds._counts import OCTAVES, SHARES, CountNoise, LevelCounts, Magnitudes, Steps, counts
-from skdp.datasets._declared import declaration
+from skdp.datasets import declaration
 from skdp.model_selection import _selection as selection_module
 from skdp.model_selection import _theorem as theorem_module
 from skdp.model_selection._candidates import parts, private_step, sizes
@@ -22,8 +22,15 @@ from skdp.model_selection._theorem import (
     uniform_below,
 )
 from skdp.trusted.arrays import FloatArray, repeated, wide_rows
-from skdp.trusted.checks import check_interval, check_positive, fail
-from skdp.trusted.draws import (
+from skdp.trusted.checks import (
+    check_interval,
+    check_positive,
+    fail,
+    others_in,
+    relied_on,
+    remembered,
+)
+from skdp.trusted.randomness import (
     discrete_laplace,
     exponentials,
     gamma,
@@ -33,4 +40,3 @@ from skdp.trusted.draws import (
     uniforms,
     wishart,
 )
-from skdp.trusted.identity import others_in, relied_on, remembered

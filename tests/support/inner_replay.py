@@ -13,4 +13,4 @@ from skdp.linear_model._objective.theorem import Perturbation
 from skdp.linear_model._shared import base as base_module
 from skdp.linear_model._shared import gram as gram_module
 from skdp.linear_model._shared.gram import exact_gram
-from skdp.trusted.publish import publish
+from skdp.trusted.randomness import publish

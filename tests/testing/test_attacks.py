@@ -11,12 +11,12 @@ from inner_objective import OUTPUT_SHARE, JointProfile, greatest_shift
 
 from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression
 from skdp.linear_model.losses import Logistic, PseudoHuber
-from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.independent import Independent
+from skdp.mechanisms.knorm import gaussian_scale
 from skdp.noise.independent import MOST_GROUPS, _grouped
 from skdp.privacy import Guarantee
 from skdp.privacy.composition import Bounds, Composition
-from skdp.trusted import grid as _grid
+from skdp.trusted import fold as _fold
 from skdp.trusted.fold import Spread, fold, tilt
 from skdp.trusted.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss
 
@@ -124,7 +124,7 @@ def test_what_reveals_everything_leaves_nothing(other):
 @pytest.mark.parametrize("field", ["error", "outside", "log_margin", "nudge"])
 def test_every_error_widens_both_bounds(field):
     """What rounding, the window and the grid may do is in the result, by as much as is said."""
-    masses = _grid.upper(GaussianLoss(0.5), 0.05, -60, 80)
+    masses = _fold.upper(GaussianLoss(0.5), 0.05, -60, 80)
     found, epsilon = fold([(masses, 4)], 2.0, 1024), 1.5
     wide = replace(found, **{field: getattr(found, field) + 1e-3})
     least = 1e-4 if field != "log_margin" else 1e-3 * (1 - 1e-9)
@@ -135,7 +135,7 @@ def test_every_error_widens_both_bounds(field):
 @pytest.mark.parametrize("count", [1, 5])
 def test_the_margin_of_each_release_counts(count):
     """A grid whose profile may be off by a share is off by it as often as it is used."""
-    masses = _grid.upper(GaussianLoss(0.5), 0.05, -60, 80)
+    masses = _fold.upper(GaussianLoss(0.5), 0.05, -60, 80)
     plain = fold([(masses, count)], 2.0, 1024)
     worse = fold([(replace(masses, margin=masses.margin + 0.01, nudge=0.1), count)], 2.0, 1024)
     assert worse.log_margin - plain.log_margin == pytest.approx(0.01 * count)
@@ -145,7 +145,7 @@ def test_the_margin_of_each_release_counts(count):
 
 def test_what_lies_beyond_a_window_is_bounded_on_either_side():
     """Against the tails of the law itself; one side alone would not do."""
-    q = tilt(_grid.upper(GaussianLoss(0.5), 0.05, -60, 80), 2.0)
+    q = tilt(_fold.upper(GaussianLoss(0.5), 0.05, -60, 80), 2.0)
     spread, off = Spread.of([(q, 1)]), q.losses - q.mean
     for below, above in [(0.5, 4.0), (4.0, 0.5), (0.7, 0.7), (1.0, 1.5)]:
         beyond = q.chances[(off < -below) | (off > above)].sum()
@@ -155,12 +155,12 @@ def test_what_lies_beyond_a_window_is_bounded_on_either_side():
 def test_a_polygon_that_ends_below_zero_keeps_its_profile():
     """Where no mass is left at 0 or beyond, what is alone is the profile, not its excess."""
     loss, epsilon = REVEALED, 0.5
-    masses = _grid.upper(loss, 1e-7, -20, 20)
+    masses = _fold.upper(loss, 1e-7, -20, 20)
     assert masses.infinity_mass >= 1e-6
     assert masses.infinity_mass == pytest.approx(1e-6, rel=0.11)
     half = FiniteLoss.between([0.5, 0.5], [1.0, 0.0])
     for step in (0.01, 0.3, 2.0):
-        masses = _grid.upper(half, step, -math.ceil(1 / step), 1)
+        masses = _fold.upper(half, step, -math.ceil(1 / step), 1)
         beyond = np.maximum(-np.expm1(np.minimum(epsilon - masses.losses, 0.0)), 0.0)
         assert masses.infinity_mass + masses.masses @ beyond >= 0.5 * (1 - 1e-12)
 

@@ -40,7 +40,7 @@ from skdp.noise.independent import RepeatedNoise
 from skdp.testing import replay
 from skdp.trusted import NoisySum
 from skdp.trusted import noise as noises
-from skdp.trusted.change import length_in
+from skdp.trusted.ball import length_in
 from skdp.trusted.noise import KNormNoise
 from skdp.trusted.randomness import publish_near
 

@@ -33,14 +33,13 @@ from skdp.mechanisms import (
     calibrate,
     calibrate_releases,
 )
-from skdp.mechanisms.scales import certified_at_first
+from skdp.mechanisms.independent import certified_at_first
 from skdp.noise.independent import Releases
 from skdp.noise.matrix import RowsWithin
 from skdp.privacy import Guarantee
-from skdp.trusted.certify import certify
-from skdp.trusted.change import gauge_error, greatest_gauge, greatest_square
+from skdp.trusted.ball import gauge_error, greatest_gauge, greatest_square
+from skdp.trusted.certify import NoisySum, PrivateChoice, certify
 from skdp.trusted.losses import GaussianLoss, PairLoss, ProfileLoss
-from skdp.trusted.releases import NoisySum, PrivateChoice
 from skdp.trusted.statement import NotPrivate, Public, Spent
 
 BALLS = [

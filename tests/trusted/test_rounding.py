@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from skdp.trusted.rounding import as_decimal, exp_up, float_above, float_below
+from skdp.trusted.arrays import as_decimal, exp_up, float_above, float_below
 
 
 @pytest.mark.parametrize("step", [Decimal(0), Decimal("1e-40"), Decimal("-1e-40")])

@@ -28,7 +28,7 @@ from examples.benchmarks.shared.data import read
 from examples.benchmarks.shared.report import FloatArray
 from skdp import Domain
 from skdp.linear_model.linear import DPLinearRegression
-from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.knorm import gaussian_scale
 
 DELTA, FOLDS, EPSILONS = 1e-6, 10, [0.1, 1.0]
 # Greatest square of a change in X'X and X'y together; the eigenvalue changes by at most 1. Added:

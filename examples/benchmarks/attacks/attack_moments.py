@@ -26,7 +26,7 @@ from skdp import Domain, DPLinearRegression
 from skdp.linear_model._moments.advice import ScaledMoments
 from skdp.linear_model._moments.theorem import RowScaler
 from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram
-from skdp.linear_model._standardize.stage import Scaler
+from skdp.linear_model._shared.scaling import Scaler
 from skdp.rows import MemoryRows
 
 

@@ -37,7 +37,7 @@ from skdp.linear_model.coordinate_descent import (
     DPCoordinateDescentClassifier,
     DPCoordinateDescentRegressor,
 )
-from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.knorm import gaussian_scale
 
 # The estimators are not typed.
 CLASSIFIER: Any = DPCoordinateDescentClassifier

@@ -24,8 +24,7 @@ from scipy.optimize import brentq, minimize_scalar
 from examples.benchmarks.shared import report
 from skdp.geometry import LpBall
 from skdp.mechanisms import Sensitivity
-from skdp.mechanisms.independent import Independent
-from skdp.mechanisms.scales import least_scale
+from skdp.mechanisms.independent import Independent, least_scale
 from skdp.noise.laws import (
     FlippedHuber,
     Gaussian,

@@ -29,7 +29,7 @@ import numpy as np
 from examples.benchmarks.shared import report
 from examples.benchmarks.speed.speed import seconds
 from skdp import Domain, DPCoordinateDescentClassifier
-from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.knorm import gaussian_scale
 from skdp.noise import Laplace
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, compose
 from skdp.privacy import composition as _lower
@@ -37,7 +37,6 @@ from skdp.privacy.composition import Bounds, epsilon_bounds
 from skdp.privacy.shift import ShiftLoss
 from skdp.trusted import composition as _plan
 from skdp.trusted import fold as _fold
-from skdp.trusted import grid as _grid
 from skdp.trusted.losses import GaussianLoss, PairLoss, Profile
 
 COUNT, SCALE, DELTA, INTERVAL = 10_000, 100.0, 1e-6, 1e-4
@@ -54,9 +53,9 @@ def forget() -> None:
     """Empty what the package keeps from call to call."""
     for kept in (
         _fold._weights,
-        _grid.upper,
+        _fold.upper,
         _lower.lower,
-        _grid.extent,
+        _fold.extent,
         _plan._rough,
         _plan._extent,
     ):

@@ -19,7 +19,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.geometry import LpBall
-from skdp.mechanisms.gaussian import EllipticGaussian, IsotropicGaussian
+from skdp.mechanisms.knorm import EllipticGaussian, IsotropicGaussian
 from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.trusted.noise import GaussianNoise
 

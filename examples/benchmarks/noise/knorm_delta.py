@@ -27,8 +27,7 @@ from scipy.stats import gamma
 
 from skdp.geometry import LpBall
 from skdp.mechanisms import KNorm, KNormNoise, Sensitivity
-from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.mechanisms.knorm import shift_in_round_norm
+from skdp.mechanisms.knorm import gaussian_scale, shift_in_round_norm
 from skdp.noise.matrix import losses_of_trace
 from skdp.privacy import Composition
 

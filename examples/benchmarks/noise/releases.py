@@ -30,8 +30,8 @@ from examples.benchmarks.noise.composition import forget
 from examples.benchmarks.shared import report
 from skdp.geometry import LpBall
 from skdp.linear_model._descent.advice import independent
-from skdp.linear_model._standardize.stage import sums_noise
-from skdp.linear_model._standardize.theorem import ColumnSums
+from skdp.linear_model._shared.gram import ColumnSums
+from skdp.linear_model._shared.scaling import sums_noise
 from skdp.mechanisms import KNorm, Sensitivity
 from skdp.mechanisms import independent as repeated
 from skdp.noise import FlippedHuber

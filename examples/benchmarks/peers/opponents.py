@@ -21,7 +21,7 @@ from scipy.special import expit
 from examples.benchmarks.accuracy.adassp import RHO, SQUARES
 from examples.benchmarks.shared.report import FloatArray
 from skdp import Domain
-from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.knorm import gaussian_scale
 
 Slopes = Callable[[FloatArray], FloatArray]
 

@@ -37,7 +37,7 @@ from skdp.linear_model import (
 from skdp.linear_model._descent import advice as _descent_advice
 from skdp.linear_model._descent import solve as _descent_solve
 from skdp.linear_model._objective import advice as _rules
-from skdp.linear_model._objective import clipping as _clipping
+from skdp.linear_model._objective import solve as _clipping
 
 FloatArray = NDArray[np.float64]
 MODULES = (_descent_advice, _descent_solve, _clipping, _rules)

@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skdp import Domain, datasets
-from skdp.datasets._declared import Declaration, declaration
+from skdp.datasets import Declaration, declaration
 
 BUNDLED = {
     "breast_cancer_wdbc": datasets.load_breast_cancer,

@@ -23,7 +23,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from scipy.special import expit
 
-import skdp.rows.streamed as streamed
+import skdp.rows.tables as streamed
 from examples.benchmarks.shared import report
 from examples.benchmarks.speed.speed import forget_peak, peak_memory
 from skdp import Domain, DPLinearRegression, DPLogisticRegression

@@ -28,8 +28,7 @@ from examples.benchmarks.shared import report
 from skdp import Domain
 from skdp.linear_model._inference.plan import plan_inference
 from skdp.linear_model._shared.design import Design
-from skdp.trusted.certify import certify
-from skdp.trusted.releases import NoisySum, PrivateChoice, Release
+from skdp.trusted.certify import NoisySum, PrivateChoice, Release, certify
 from skdp.trusted.statement import NotPrivate, Public
 
 CURVES = {"additive": 4}

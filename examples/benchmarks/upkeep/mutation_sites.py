@@ -41,8 +41,7 @@ NAMES = {
     " feature_noise named_noise GOOD_NOISE SINGLE_NOISE SCALED_SIGNAL SCALED_AT SCALED_POWER"
     " MOST_SCALED NOISES MOST_CROSS_NOISE RADIUS ROW_RADIUS TARGET_RADIUS RADIUS_FROM RADIUS_POWER"
     " _radii cross_noise",
-    "linear_model/_objective/algorithm.py": "LEAST_RIDGE APART_Q",
-    "linear_model/_objective/clipping.py": "MOST_NOISE MOST_POOLED MAINLY"
+    "linear_model/_objective/solve.py": "LEAST_RIDGE APART_Q MOST_NOISE MOST_POOLED MAINLY"
     " TARGET_SHARE TARGET_NOISE TARGET_ALONE FARTHER",
     "linear_model/_objective/profiles.py": "rough_shifts _rough_splits _rough_removed _ROUGH _CELLS"
     " _EACH _LEVELS _SEARCHED",
@@ -51,14 +50,14 @@ NAMES = {
     "linear_model/_objective/problem.py": "noise hessian _chooser MOST_CORE MOST_JOINT"
     " curvature_sums pairs_of assembled _assembled _core_columns _centred"
     " _core _gram",
-    "linear_model/_standardize/stage.py": "LEAST_SHARE MOST_SHARE GOOD_NOISE usual_share SpreadRule"
+    "linear_model/_shared/scaling.py": "LEAST_SHARE MOST_SHARE GOOD_NOISE usual_share SpreadRule"
     " Scaler",
     "linear_model/_moments/theorem.py": "RowScaler",
     "linear_model/huber.py": "SMALL POWER MANY MANY_POWER GREATEST LEAST",
     "mechanisms/calibrate.py": "TIE _error",
     "mechanisms/ellipsoid.py": "TOLERANCE COARSE MOST_ROUNDS _SHRINK _BESIDE _STEP",
-    "mechanisms/independent.py": "SHARE _EXPONENTS",
-    "mechanisms/scales.py": "_SHARP _COARSE _COARSE_GAP _GRID _FINE_GRID law_of _lowest",
+    "mechanisms/independent.py": "SHARE _EXPONENTS _SHARP _COARSE"
+    " _COARSE_GAP _GRID _FINE_GRID law_of _lowest",
     "mechanisms/statistics.py": "MOST_CHOICES MOST_LIFTED MOST_CORNERS",
     "trusted/composition.py": "_ROUGH_CELLS _MOST_CELLS _MOST_WINDOW _CHEAP _FAR _LEAST _SPARE _GAP"
     " _LONGEST_STEP _STEEPEST GridPlan plan _width _extent _log_bound _tilt _cells ends_on"
@@ -73,11 +72,9 @@ NAMES = {
     "privacy/curves.py": "_GOLDEN _STEPS _POINTS",
     "privacy/tradeoff.py": "_HALVINGS _TOLERANCE",
     "noise/independent.py": "MOST_SIZES MOST_GROUPS of_equal_sizes",
-    "rows/block.py": "CELLS",
+    "rows/memory.py": "CELLS _AHEAD",
     "rows/cluster.py": "_FAN_IN",
-    "rows/streamed.py": "MOST_KEPT",
-    "rows/tables.py": "BATCH_ROWS BATCH_CELLS",
-    "rows/threads.py": "_AHEAD",
+    "rows/tables.py": "MOST_KEPT BATCH_ROWS BATCH_CELLS",
 }
 _DISPLAY = {"__repr__", "__str__", "_repr_html_"}
 # Calls in which numbers are shapes, messages or settings.

@@ -24,19 +24,19 @@ from skdp.linear_model._descent.theorem import (
     gradient_size,
     releases_of,
 )
+from skdp.linear_model._shared.gram import ColumnSums, Shifts, sizes_of
+from skdp.linear_model._shared.scaling import DESCENT, REPLACED_WEIGHT, sums_noise
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._standardize.stage import DESCENT, REPLACED_WEIGHT, sums_noise
-from skdp.linear_model._standardize.theorem import ColumnSums, Shifts, sizes_of
 from skdp.linear_model.validation import is_auto
 from skdp.mechanisms import KNormNoise
-from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.independent import Independent, calibrate_releases, choice_width
+from skdp.mechanisms.knorm import gaussian_scale
 from skdp.noise.independent import RepeatedNoise
 from skdp.noise.laws import Gaussian
 from skdp.trusted.arrays import FloatArray
+from skdp.trusted.certify import Release
 from skdp.trusted.checks import fail
 from skdp.trusted.noise import Publication, publication
-from skdp.trusted.releases import Release
 
 # The normalizer of a joint loss rises by RISE with each doubling of the information, from 0 at
 # FROM doublings of 1 on. With delta = 0 there is more noise for the same information.

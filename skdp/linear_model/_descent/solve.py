@@ -21,11 +21,10 @@ from skdp.linear_model._descent.advice import DescentPlan, more, usual_square
 from skdp.linear_model._descent.gradients import Blocks, Gradients, Scaling, SoftmaxSlope
 from skdp.linear_model._descent.theorem import RowBound
 from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units, release_exact, row_unit
-from skdp.linear_model._standardize.stage import DESCENT
+from skdp.linear_model._shared.scaling import DESCENT
 from skdp.trusted.arrays import FloatArray
-from skdp.trusted.draws import gumbels
-from skdp.trusted.publish import ahead, publish
-from skdp.trusted.releases import NoisySum, PrivateChoice
+from skdp.trusted.certify import NoisySum, PrivateChoice
+from skdp.trusted.randomness import ahead, gumbels, publish
 
 # The scaling stage
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from skdp.linear_model._shared.gram import sizes_of
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._standardize.theorem import sizes_of
 from skdp.noise.independent import Releases
 from skdp.noise.laws import Gaussian
 from skdp.trusted.arrays import FloatArray
-from skdp.trusted.releases import NoisySum, PrivateChoice, Release
+from skdp.trusted.certify import NoisySum, PrivateChoice, Release
 from skdp.trusted.statement import NotPrivate
 
 # docs/proofs/lattice_release.md, "Other releases".

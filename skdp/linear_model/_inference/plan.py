@@ -34,19 +34,16 @@ from skdp.linear_model._inference.theorem import (
     longest_row,
     squares_of_gaussian,
 )
-from skdp.linear_model._shared.gram import GRAM_BITS, exact_sum, release_exact
+from skdp.linear_model._shared.gram import GRAM_BITS, ColumnSums, exact_sum, release_exact
+from skdp.linear_model._shared.scaling import ScalingStage, sums_noise
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._standardize.stage import ScalingStage, sums_noise
-from skdp.linear_model._standardize.theorem import ColumnSums
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, MatrixLaplaceNoise, Sensitivity
-from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.knorm import gaussian_scale
 from skdp.noise.matrix import MatrixGaussianNoise, MatrixNoise
 from skdp.rows import Block, Rows
-from skdp.trusted.arrays import FloatArray
-from skdp.trusted.certify import certify
+from skdp.trusted.arrays import ROUND_UP, FloatArray
+from skdp.trusted.certify import NoisySum, certify
 from skdp.trusted.noise import variances
-from skdp.trusted.releases import NoisySum
-from skdp.trusted.rounding import ROUND_UP
 from skdp.trusted.statement import NotPrivate, Public
 
 NUMBERS, TARGET = "a number at or beyond a bound of its column", "a target at or beyond a bound"

@@ -53,13 +53,13 @@ from skdp.linear_model._shared.gram import (
     release_exact,
     whole_rows,
 )
-from skdp.linear_model._standardize.stage import Scaler
+from skdp.linear_model._shared.scaling import Scaler
 from skdp.rows import Block, Rows
-from skdp.rows.block import MOST_ROWS
+from skdp.rows.memory import MOST_ROWS
 from skdp.rows.persons import WHOLE
 from skdp.trusted.arrays import FloatArray, squared_lengths
+from skdp.trusted.certify import NoisySum
 from skdp.trusted.noise import variances
-from skdp.trusted.releases import NoisySum
 
 # Bits of a float.
 _FLOAT_BITS = 53

@@ -19,8 +19,8 @@ from skdp.linear_model._inference.estimate import NoisyEstimate
 from skdp.linear_model.export import InferenceFile, entries_of
 from skdp.privacy import Guarantee
 from skdp.trusted.arrays import FloatArray
+from skdp.trusted.certify import Listed
 from skdp.trusted.checks import check_interval, fail, optional_module
-from skdp.trusted.releases import Listed
 from skdp.trusted.statement import Public
 
 INTERCEPT = "intercept"

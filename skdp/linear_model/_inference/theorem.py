@@ -12,7 +12,7 @@ from skdp.geometry import LpBall, MomentLayout
 from skdp.linear_model._shared.gram import NUMBER_BITS
 from skdp.mechanisms import Sensitivity
 from skdp.noise.matrix import RowsWithin
-from skdp.trusted.rounding import ROUND_UP
+from skdp.trusted.arrays import ROUND_UP
 from skdp.trusted.statement import records_changed
 
 

@@ -34,22 +34,19 @@ from skdp.linear_model._moments.theorem import (
     mean_ball,
     moment_ball,
 )
-from skdp.linear_model._shared.gram import exact_gram, exact_statistic, exact_sums
+from skdp.linear_model._shared.gram import ColumnSums, exact_gram, exact_statistic, exact_sums
+from skdp.linear_model._shared.scaling import REPLACED_WEIGHT, ScalingStage
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._standardize.stage import REPLACED_WEIGHT, ScalingStage
-from skdp.linear_model._standardize.theorem import ColumnSums
 from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixLaplaceNoise, Sensitivity, calibrate
 from skdp.mechanisms.calibrate import LAWS, Noise
-from skdp.mechanisms.gaussian import EllipticGaussian, gaussian_scale
-from skdp.mechanisms.knorm import EllipticKNorm, knorm_is_less
+from skdp.mechanisms.knorm import EllipticGaussian, EllipticKNorm, gaussian_scale, knorm_is_less
 from skdp.mechanisms.matrix import MatrixLaplace
 from skdp.noise.matrix import MatrixGaussianNoise, MatrixNoise, RowsWithin
 from skdp.rows import Rows
-from skdp.trusted.arrays import FloatArray
-from skdp.trusted.identity import remembered
+from skdp.trusted.arrays import ROUND_UP, FloatArray
+from skdp.trusted.certify import NoisySum
+from skdp.trusted.checks import remembered
 from skdp.trusted.noise import variances
-from skdp.trusted.releases import NoisySum
-from skdp.trusted.rounding import ROUND_UP
 
 # The effect of an error in x_i x_j on the normal equations, relative to one in x_i y: the squared
 # length of the coefficients that can be distinguished from noise. It is SIGNAL if

@@ -34,8 +34,8 @@ from skdp.linear_model._inference.estimate import noise_covariance
 from skdp.linear_model._moments.advice import MomentPlan, ScaledMoments
 from skdp.linear_model._moments.theorem import RowScaler
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._standardize.stage import MOMENTS, Scaler
-from skdp.linear_model._standardize.theorem import Estimates
+from skdp.linear_model._shared.gram import Estimates
+from skdp.linear_model._shared.scaling import MOMENTS, Scaler
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import fail
 from skdp.trusted.noise import first_covariance, variances

@@ -17,12 +17,10 @@ import numpy as np
 from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
-from skdp.linear_model._shared.gram import NUMBER_BITS, row_unit
-from skdp.linear_model._standardize.stage import Scaler
-from skdp.linear_model._standardize.theorem import ColumnSums, number_square
+from skdp.linear_model._shared.gram import NUMBER_BITS, ColumnSums, number_square, row_unit
+from skdp.linear_model._shared.scaling import Scaler
 from skdp.mechanisms.sensitivity import Sensitivity
-from skdp.trusted.arrays import FloatArray, squared_lengths
-from skdp.trusted.rounding import ROUND_UP
+from skdp.trusted.arrays import ROUND_UP, FloatArray, squared_lengths
 from skdp.trusted.statement import records_changed
 
 

@@ -61,11 +61,9 @@ from skdp.linear_model.losses import (
 )
 from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
 from skdp.mechanisms.calibrate import Noise
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import ROUND_UP, FloatArray
 from skdp.trusted.ball import uniform_variance
-from skdp.trusted.checks import fail
-from skdp.trusted.identity import remembered
-from skdp.trusted.rounding import ROUND_UP
+from skdp.trusted.checks import fail, remembered
 
 # Variance of a number in [-1, 1] in the reference population.
 SPREAD = 0.1

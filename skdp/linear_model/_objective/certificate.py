@@ -78,7 +78,7 @@ from skdp.linear_model._objective.problem import (
 )
 from skdp.linear_model._shared.task import target_of
 from skdp.linear_model.losses import AnyLoss, Softmax, shares, slopes_of
-from skdp.rows.block import MOST_ROWS, block_rows
+from skdp.rows.memory import MOST_ROWS, block_rows
 from skdp.trusted.arrays import FloatArray
 
 UNIT = 2.0**-53

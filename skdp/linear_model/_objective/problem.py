@@ -47,7 +47,7 @@ from skdp.linear_model.losses import (
     slopes_of,
 )
 from skdp.rows import Block, Kept, KeptBlocks
-from skdp.rows.block import MOST_ROWS, block_rows
+from skdp.rows.memory import MOST_ROWS, block_rows
 from skdp.rows.persons import WHOLE
 from skdp.trusted.arrays import FloatArray, size_of_arrays, squared_lengths
 from skdp.trusted.checks import fail

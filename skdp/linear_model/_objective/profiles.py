@@ -37,14 +37,11 @@ from scipy.special import log_ndtr, ndtr
 
 from skdp._search import halved, passing_below_root
 from skdp.linear_model.losses import AnyLoss, Bounded, Softmax, is_one_sided
-from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.trusted.arrays import FloatArray
-from skdp.trusted.checks import fail
+from skdp.mechanisms.knorm import gaussian_scale
+from skdp.trusted.arrays import ROUND_UP, FloatArray
+from skdp.trusted.checks import fail, remembered
 from skdp.trusted.composition import delta_above
-from skdp.trusted.identity import remembered
-from skdp.trusted.losses import ProfileLoss
-from skdp.trusted.normal import fall_of_mills_ratio, log_delta, mills_ratio
-from skdp.trusted.rounding import ROUND_UP
+from skdp.trusted.losses import ProfileLoss, fall_of_mills_ratio, gaussian_log_delta, mills_ratio
 
 # Slopes at which envelopes are computed: evenly spaced ones, and some that are denser near full
 # slope, which determines the noise.
@@ -237,7 +234,7 @@ class SoftmaxRecord(RecordLoss):
         if self.is_row:
             moved_by = slope + moved * at + moved**2 / 2
             left = epsilon[..., None] - height
-            parts = np.where(left < 0, 0.0, log_delta(shift, left - moved_by))
+            parts = np.where(left < 0, 0.0, gaussian_log_delta(shift, left - moved_by))
             rest = log_ndtr(-at[-1])
         else:
             # Given M a mean may be above 1: only that over M is at most 1.
@@ -347,7 +344,7 @@ class JointProfile:
     def _added(self, epsilon: FloatArray) -> FloatArray:
         if isinstance(self.loss, RecordLoss):
             return self.loss.added(self.shift, epsilon)
-        return np.asarray(log_delta(self.shift, epsilon) + math.log(sides_of(self.loss)))
+        return np.asarray(gaussian_log_delta(self.shift, epsilon) + math.log(sides_of(self.loss)))
 
     def _split(self, epsilon: FloatArray) -> FloatArray:
         """Return an approximation of the best a for every epsilon."""
@@ -432,7 +429,7 @@ def _over(
     start = np.cumsum(count) - count
     own = np.repeat(np.arange(len(epsilon)), count)
     at = np.arange(len(own)) - (start - first)[own]
-    logs = log_delta(shifts[at], epsilon[own] - costs[at])
+    logs = gaussian_log_delta(shifts[at], epsilon[own] - costs[at])
     greatest = np.maximum.reduceat(logs, start)
     may_be = logs >= (greatest - _TIE * (1 - greatest))[own]
     lowest = np.minimum.reduceat(np.where(may_be, at, len(shifts)), start)
@@ -508,7 +505,7 @@ def rough_shifts(
 
         def is_high(log_shift: FloatArray) -> NDArray[np.bool_]:
             removed = _rough_removed(loss, log_shift, bounds, np.full(len(log_shift), epsilon))
-            added = log_delta(np.exp(log_shift), epsilon) + math.log(sides)
+            added = gaussian_log_delta(np.exp(log_shift), epsilon) + math.log(sides)
             return np.asarray(np.maximum(removed, added) > math.log(delta))
 
     else:
@@ -531,7 +528,7 @@ def _rough_splits(epsilon: float, delta: float, sides: int) -> tuple[FloatArray,
     splits, half = epsilon * np.linspace(0.0, 1.0, 65), math.log(delta) - math.log(2)
 
     def is_high(log_shift: FloatArray) -> NDArray[np.bool_]:
-        return np.asarray(log_delta(np.exp(log_shift), splits) + math.log(sides) > half)
+        return np.asarray(gaussian_log_delta(np.exp(log_shift), splits) + math.log(sides) > half)
 
     top = -math.log(gaussian_scale(epsilon, delta))
     ends = np.full(65, half - 1), np.full(65, top)
@@ -544,7 +541,7 @@ def _rough_removed(
     """Return the log of delta_1 for shifts, leverages and epsilons, (n,) each, from some cells."""
     shifts, costs = _cells_of(loss, np.exp(log_shift)[:, None], leverage[:, None])
     some = slice(_EACH - 1, None, _EACH)
-    found = log_delta(shifts[:, some], epsilon[:, None] - costs[:, some])
+    found = gaussian_log_delta(shifts[:, some], epsilon[:, None] - costs[:, some])
     return np.asarray(found.max(axis=1))
 
 

@@ -1,248 +1,712 @@
-"""Minimise a perturbed objective and prove a bound on its gradient.
+"""Objective perturbation: the released coefficients minimise a randomly perturbed objective.
 
-The search minimises over nested samples of rows; each sample is STRIDE times as large as the one
-before. On each sample L-BFGS starts from the factored Hessian of the previous sample. A new Hessian
-is computed if that costs less than the steps it saves, so small and hard problems are solved by
-Newton's method. So are rows that each pass reads from files: the pass returns the Hessian, too. The
-search uses plain arithmetic until the gradient should be small enough; then
-:func:`certified_gradient` bounds it.
-
-Convergence from every start: a step theta + alpha p along a descent direction is taken if
--0.9 <= phi'(alpha) / |phi'(0)| <= 0.9, where phi' is the directional derivative (function values
-have too few digits near the minimum). After PATIENCE steps the upper bound is 0. Then J decreases
-by at least |change of the gradient|^2 / (2 L), since gradients of convex L-smooth functions are
-co-coercive, and the change is at least 0.1 |phi'(0)| / |p|. This is Zoutendijk's condition, by
-which the gradient converges to zero.
+First a share of epsilon may be spent on means and mean squares of the numbers and of a regression's
+target. Bounds are computed from them. Numbers are clipped to their bounds and scaled to [-1, 1]. A
+target is scaled and not clipped, because the slope of the loss is bounded for every target
+(``docs/proofs/objective_perturbation.md``, Theorem 5). The origin of the constants:
+``docs/mathematics/automatic_choices.md``.
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from numpy.random import Generator
+from numpy.typing import NDArray
 
-from skdp.linear_model._objective.certificate import UNIT, certified_gradient
-from skdp.linear_model._objective.problem import Hessian, Objective, euclidean
-from skdp.trusted.arrays import FloatArray
-from skdp.trusted.checks import check_positive
+from skdp._compiled import kernels, load_kernels
+from skdp.domain import Domain
+from skdp.domain.layout import number_units
+from skdp.geometry import NormBall
+from skdp.linear_model._objective.advice import (
+    DEGREE,
+    Calibrated,
+    GaussianFamily,
+    KNormFamily,
+    ModelTask,
+    Reference,
+    choose,
+    leverage_apart,
+    usual_knots,
+)
+from skdp.linear_model._objective.certificate import attainable_tolerance
+from skdp.linear_model._objective.problem import (
+    STEP,
+    Coordinates,
+    Curves,
+    DesignRows,
+    joined,
+    row_builder,
+    sample_of,
+)
+from skdp.linear_model._objective.profiles import corners
+from skdp.linear_model._objective.theorem import NoisyMinimiser, Perturbation, output_epsilon
+from skdp.linear_model._shared.base import PrivateLinearModel, Solution, with_parameters
+from skdp.linear_model._shared.design import Design
+from skdp.linear_model._shared.gram import ROUNDER, ColumnSums, in_units, of_shares, shared, sums_of
+from skdp.linear_model._shared.scaling import (
+    CLIPPING,
+    Scaler,
+    ScalingStage,
+    check_scaling_share,
+    sums_deviation,
+    sums_noise,
+    usual_share,
+)
+from skdp.linear_model._shared.task import Records, Task
+from skdp.linear_model.losses import (
+    AnyLoss,
+    Loss,
+    Softmax,
+    greatest_curvature,
+    require_loss,
+    size_of_slopes,
+)
+from skdp.linear_model.validation import is_auto
+from skdp.mechanisms import KNorm, Sensitivity, calibrate
+from skdp.mechanisms.calibrate import GAUSSIANS, LAWS
+from skdp.mechanisms.knorm import NAMES
+from skdp.rows.memory import most_blocks
+from skdp.trusted.arrays import FloatArray, repeated, wide_rows
+from skdp.trusted.certify import NoisySum, Release
+from skdp.trusted.checks import check_choice, check_count, check_interval, fail
 
-STRIDE = 16
-MOST_SAMPLE = 2**17  # rows, or a multiple of the columns
-MEMORY = 10
-PATIENCE = 50  # steps before the step rule becomes strict
-NOISE_PATIENCE = 30  # steps without progress if the gradient may consist of rounding errors
-MAX_STEPS, MAX_TRIALS, MAX_POLISH = 1000, 100, 30
+# There is no release if the noise of its means would exceed this. If numbers are at least MAINLY of
+# the coefficients, the average of their means may have the noise MOST_POOLED instead; all numbers
+# then have the same bounds.
+MOST_NOISE, MOST_POOLED, MAINLY = 0.5, 0.4, 0.6
+# Without a share of the user only the target of a regression is scaled: clipped numbers would bias
+# its coefficients. The share of epsilon, the greatest noise of the mean, and the distance of the
+# bounds from the centre in standard deviations.
+TARGET_SHARE, TARGET_NOISE, TARGET_ALONE = 0.05, 0.1, 3.0
+# Distance of the bounds from the centre in standard deviations, for numbers and for a target that
+# is scaled with them. With more than FARTHER_FROM records per dimension and unit of 1 / epsilon it
+# increases with the power FARTHER: clipping reduces the noise, and little noise needs less.
+RADIUS, TARGET_RADIUS, FARTHER_FROM, FARTHER = 1.3, 2.0, 100.0, 0.2
+# The distance of the outermost knots of curves, for which wide bounds cost no noise. Few distant
+# numbers determine the R^2 of a regression: with many records, and so many knots, it increases with
+# the power CURVE_FARTHER of the increase of the others. The share of epsilon is at most
+# CURVE_SHARE, and there is no release if the noise of a mean would exceed CURVE_NOISE.
+CURVE_RADIUS, CURVE_FARTHER, CURVE_SHARE, CURVE_NOISE = 3.0, 1.5, 0.1, 0.1
+# Estimated bounds are at least so far apart, as a share of the distance of the declared ones.
+LEAST_WIDTH = 0.01
 
 
-class NotCertified(RuntimeError):
-    """No point was found whose gradient is proven to be within the tolerance."""
+@dataclass(frozen=True, eq=False)
+class ClippingBounds:
+    """Bounds within [-1, 1] to which encoded numbers and the encoded target are clipped.
 
-
-@dataclass(frozen=True)
-class CertifiedPoint:
-    """A point (d,) and a proven bound on |grad J|_2 there."""
-
-    theta: FloatArray
-    gradient_norm: float
-
-
-def minimise(objective: Objective, tolerance: float) -> CertifiedPoint:
-    """Return a point where |grad J|_2 is proven to be at most ``tolerance``.
-
-    The tolerance is chosen before the data are seen; see `certificate.attainable_tolerance`. If no
-    such point is found, `NotCertified` is raised, and nothing may be released.
+    ``columns`` are the encoded columns of the numbers; ``lower`` and ``upper`` have its shape.
     """
-    tolerance = check_positive("tolerance", tolerance)
-    # Trial points may overflow; they are rejected by their gradient.
-    with np.errstate(all="ignore"):
-        theta, metric = _start(objective)
-        theta = _descend(objective, theta, metric, tolerance / 2)
-        return _polish(objective, theta, metric, tolerance)
+
+    columns: NDArray[np.intp]
+    lower: FloatArray
+    upper: FloatArray
+    target: tuple[float, float] = (-1.0, 1.0)
+
+    @classmethod
+    def whole(cls, design: Design) -> ClippingBounds:
+        columns = design.domain.number_index
+        return cls(columns, np.full(len(columns), -1.0), np.ones(len(columns)))
+
+    @cached_property
+    def is_whole(self) -> bool:
+        return bool((self.lower == -1).all() and (self.upper == 1).all())
+
+    @cached_property
+    def _wide(self) -> tuple[FloatArray, FloatArray]:
+        return repeated(self.lower), repeated(self.upper)
+
+    def scaler(self, n_encoded: int) -> Scaler:
+        """Return the scaler that maps the bounds to [-1, 1]."""
+        lower, upper = np.append(self.lower, self.target[0]), np.append(self.upper, self.target[1])
+        columns = [*self.columns.tolist(), n_encoded]
+        return Scaler.of(n_encoded, columns, (lower + upper) / 2, (upper - lower) / 2)
+
+    def clip(self, numbers: FloatArray) -> None:
+        """Clip encoded numbers, (n, n_numbers), in place."""
+        if not self.is_whole:
+            for rows in wide_rows(numbers):
+                lower, upper = (bound[: rows.shape[1]] for bound in self._wide)
+                # np.clip takes twice as long with arrays of bounds.
+                np.maximum(rows, lower, out=rows)
+                np.minimum(rows, upper, out=rows)
+
+    def scale_target(self, target: NDArray[Any]) -> NDArray[Any]:
+        """Return a target in units of its bounds; labels are not changed.
+
+        It is not clipped: the slope of the loss is bounded for every target.
+        """
+        if self.target == (-1.0, 1.0):
+            return target
+        lower, upper = self.target
+        return np.asarray((target - (lower + upper) / 2) / ((upper - lower) / 2))
+
+    def in_units(self, domain: Domain) -> FloatArray:
+        """Return the bounds in the user's units, (numbers, 2); for a ball those of its box."""
+        half, centre = number_units(domain)
+        return np.column_stack([self.lower * half + centre, self.upper * half + centre])
+
+    def target_in_units(self, domain: Domain) -> tuple[float, float]:
+        lower, upper = domain.decode_target(np.array(self.target)).tolist()
+        return lower, upper
 
 
-def _start(objective: Objective) -> tuple[FloatArray, _Metric]:
-    """Return the minimiser over a sample, to the precision of the sample, and a metric."""
-    n, d = objective.n, objective.dim
-    if n // STRIDE < max(20 * d, 256):
-        return np.zeros(d), _Metric(objective, np.zeros(d))
-    sample = objective.subsample(max(STRIDE, n // max(MOST_SAMPLE, 400 * d)))
-    if sample is None:
-        return np.zeros(d), _Metric(objective, np.zeros(d))
-    theta, metric = _start(sample)
-    noise = 0.03 * objective.loss.slope_bound * objective.row_norm * math.sqrt(sample.n)
-    theta = _descend(sample, theta, metric, noise)
-    metric.refresh(sample, theta)
-    metric.unit = sample.n / n
-    return theta, metric
+@dataclass(frozen=True, eq=False)
+class ClippingStage(ScalingStage):
+    """The release from which clipping bounds are computed; public information only.
+
+    ``epsilon`` is that of the stage, ``radius`` a factor on RADIUS and TARGET_RADIUS. If > 0,
+    ``curve_radius`` is the distance of the bounds of numbers with curves in standard deviations.
+    """
+
+    design: Design
+    epsilon: float
+    radius: float
+    with_target: bool
+    curve_radius: float = 0.0
+
+    @cached_property
+    def noisy_sum(self) -> NoisySum:
+        """The release of the sums."""
+        change = self.sums.change("add_remove" if self.sums.is_counted else "replace_one")
+        return NoisySum("scaling", change, self.noise, "objective_perturbation.md, Theorem 5")
+
+    @property
+    def part(self) -> Callable[[DesignRows], Any]:
+        """The function whose sums over rows of a design are released."""
+        return shared(
+            partial(_column_sums, with_target=self.with_target, with_numbers=self._with_numbers)
+        )
+
+    @property
+    def _with_numbers(self) -> bool:
+        return len(self.sums.columns) > self.with_target
+
+    def exact(self, found: Any) -> NDArray[Any]:
+        """Return the sums of `part` in the order of the release, (dim,)."""
+        *sums, count = of_shares(found)
+        placed = np.zeros((2, self.design.domain.n_encoded + 1), dtype=object)
+        placed[:, list(self.sums.columns)] = sums
+        return self.sums.exact(placed[0], placed[1], count[0])
+
+    def bounds(self, exact: NDArray[Any], rng: Generator) -> ClippingBounds:
+        """Release the sums and return clipping bounds."""
+        seen = self.release(self.noisy_sum, exact, rng)
+        noise = self.mean_deviations(seen.n)
+        # Without an intercept the centres must be 0.
+        means, squares = seen.mean, seen.square
+        if noise[0] > MOST_NOISE and not self.with_target:
+            # All numbers as one column: its mean and its mean square have less noise.
+            noise = noise / math.sqrt(len(means))
+            means, squares = (np.full(len(means), values.mean()) for values in (means, squares))
+        mean = means.clip(-1, 1) if self.design.intercept else np.zeros_like(means)
+        variance = CLIPPING.variance(squares.clip(0, 1) - mean**2, noise)
+        radius = np.full(len(mean), self.curve_radius or self.radius * RADIUS)
+        if self.with_target:
+            radius[-1] = self.radius * (TARGET_RADIUS if self._with_numbers else TARGET_ALONE)
+        half, centre = radius * np.sqrt(variance), CLIPPING.centre(mean, noise)
+        lower, upper = np.maximum(centre - half, -1.0), np.minimum(centre + half, 1.0)
+        whole, ends = ClippingBounds.whole(self.design), (-1.0, 1.0)
+        if self.with_target:
+            ends, lower, upper = (float(lower[-1]), float(upper[-1])), lower[:-1], upper[:-1]
+        if not self._with_numbers:
+            return replace(whole, target=ends)
+        return ClippingBounds(whole.columns, lower, upper, ends)
 
 
-class _Metric:
-    """The inverse Hessian of L-BFGS: a Cholesky factor and the steps since it was computed."""
+def plan_clipping(
+    task: Task,
+    known: float,
+    share: float | None,
+    with_target: bool = False,
+    curves: str | None = None,
+) -> ClippingStage | None:
+    """Return a calibrated stage, or None if its means would be too noisy or there is no number.
 
-    def __init__(self, objective: Objective, theta: FloatArray) -> None:
-        self.pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=MEMORY)
-        self.is_whole = objective.has_whole_hessian
-        self.refresh(objective, theta)
-
-    def refresh(self, objective: Objective, theta: FloatArray) -> None:
-        """Compute the Hessian at theta and delete the steps."""
-        self.use(objective.hessian(theta))
-
-    def use(self, found: Hessian) -> None:
-        self.pairs.clear()
-        self.unit = 1.0
-        self.core, matrices, self.diagonal = found
-        # A unit diagonal allows ridges of 1e-6 and of 1e12 in one matrix.
-        self.scale = 1 / np.sqrt(np.diagonal(matrices, axis1=1, axis2=2))
-        matrices *= self.scale[:, :, None] * self.scale[:, None]
-        self.factors = [_factor(matrix) for matrix in matrices]
-
-    def learn(self, step: FloatArray, change: FloatArray) -> None:
-        """Store a step and the change of the gradient."""
-        curvature = float(step @ change)
-        if curvature > 0:
-            self.pairs.append((step, change, curvature))
-
-    def solve(self, gradient: FloatArray) -> FloatArray:
-        """Return an approximation of H^-1 gradient, by the two loops of L-BFGS."""
-        q, parts = gradient, []
-        for step, change, curvature in reversed(self.pairs):
-            part = step @ q / curvature
-            q = q - part * change
-            parts.append(part)
-        own = self.scale * q[self.core]
-        q = q / self.diagonal
-        for k, (core, factor) in enumerate(zip(self.core, self.factors, strict=True)):
-            q[core] = self.scale[k] * cho_solve(factor, own[k], check_finite=False)
-        q *= self.unit
-        for (step, change, curvature), part in zip(self.pairs, reversed(parts), strict=True):
-            q = q + (part - change @ q / curvature) * step
-        return np.asarray(q)
-
-
-def _factor(matrix: FloatArray) -> tuple[FloatArray, bool]:
-    """Return the Cholesky factor of a matrix with unit diagonal, made definite if necessary."""
-    for excess in (0.0, 1e-14, 1e-11, 1e-8):
-        matrix[np.diag_indices_from(matrix)] = 1 + excess * len(matrix)
-        try:
-            return cho_factor(matrix, lower=True, check_finite=False)
-        except LinAlgError:
-            continue
-    return np.eye(len(matrix)), True
-
-
-def _descend(objective: Objective, theta: FloatArray, metric: _Metric, target: float) -> FloatArray:
-    """Step until the gradient, in plain arithmetic, is expected to be at most ``target``."""
-    # Where a pass is slow, each one returns the Hessian, too.
-    renewed = objective.rows.is_read_again and metric.is_whole
-    evaluate: Callable[[FloatArray], FloatArray] = objective.gradient
-    if renewed:
-        evaluate = partial(_renewing, objective, metric)
-    gradient, fresh = evaluate(theta), False
-    size, before, best, best_step = euclidean(gradient), 0.0, math.inf, 0
-    for steps in range(MAX_STEPS):
-        patience = NOISE_PATIENCE if size < objective.noise(theta) else MAX_STEPS
-        if not size > target or steps - best_step > patience:
-            return theta
-        direction = -metric.solve(gradient)
-        # Convergence is superlinear, and quadratic with the Hessian at each point. After a step
-        # that should be the last, the caller checks the gradient.
-        ratio = size / before if before else math.inf
-        if size * ratio ** (2 if renewed else 1) < target:
-            return theta + direction
-        found = _search(evaluate, theta, gradient, direction, 0.9 if steps < PATIENCE else 0.0)
-        if found is None and (fresh or renewed):
-            return theta
-        if found is not None:
-            metric.learn(found[0] - theta, found[1] - gradient)
-            theta, gradient = found
-        size, before = euclidean(gradient), size
-        if size < 0.5 * best:
-            best, best_step = size, steps
-        # Compare the steps left at this pace with a Hessian (about d / 16 steps) and three steps.
-        # Without products of different classes a new Hessian would not make the steps faster.
-        left, pace = np.log(np.divide([size, before], [target, size]))
-        is_slow = not left < pace * (3 + len(theta) / 16)
-        fresh = not renewed and is_slow and (metric.is_whole or found is None)
-        if fresh:
-            metric.refresh(objective, theta)
-    return theta
-
-
-def _renewing(objective: Objective, metric: _Metric, theta: FloatArray) -> FloatArray:
-    """Return the gradient at theta, and give the metric the Hessian there."""
-    gradient, hessian = objective.derivatives(theta)
-    metric.use(hessian)
-    return gradient
-
-
-def _search(
-    evaluate: Callable[[FloatArray], FloatArray],
-    theta: FloatArray,
-    gradient: FloatArray,
-    direction: FloatArray,
-    upper: float,
-) -> tuple[FloatArray, FloatArray] | None:
-    """Return a point on the ray at which the slope is within its bounds, and its gradient."""
-    start = -float(gradient @ direction)
-    if not start > 0:
+    ``known`` is the number of records or a public guess of it, and ``share`` the share of epsilon.
+    If ``share`` is None, the rules choose it. ``curves`` is "chosen" or "given" if numbers have
+    curves with a number of knots that the rules or the user chose.
+    """
+    design, epsilon = task.design, task.epsilon
+    domain = design.domain
+    if domain.is_ball and share is not None:
+        rule = 'be "auto" or 0 where the domain bounds the length of rows'
+        remedy = "Or declare a bound for each column: Domain.box."
+        raise fail("scaling_share", rule, share, remedy)
+    numbers = tuple(map(int, domain.number_index))
+    columns = (*numbers, *(domain.n_encoded,) * with_target)
+    if domain.is_ball or not columns:
         return None
-    low, low_slope, high, high_slope = 0.0, -1.0, math.inf, math.inf
-    alpha, run = 1.0, 0
-    for trial in range(MAX_TRIALS):
-        point = theta + alpha * direction
-        there = evaluate(point)
-        slope = float(there @ direction) / start
-        if -0.9 <= slope <= upper:
-            return point, there
-        # Consecutive misses on one side are followed by larger moves to the other.
-        if slope < 0:
-            low, low_slope, run = alpha, slope, max(run, 0) + 1
-        else:  # NaN counts as infinite
-            high, high_slope, run = alpha, slope if slope < math.inf else math.inf, min(run, 0) - 1
-        if high == math.inf:
-            alpha *= 4.0**run
-            continue
-        # Every other trial bisects, because the slope may jump.
-        share = 0.5 if trial % 2 else low_slope / (low_slope - high_slope)
-        share = min(0.9, max(0.1, share))  # in this order: NaN becomes 0.1
-        bold = 0.5 ** abs(run)
-        share = max(share, 1 - bold) if run > 1 else min(share, bold) if run < -1 else share
-        alpha = low + (high - low) * share
-    return None
+
+    def sums_of_columns(columns: tuple[int, ...]) -> ColumnSums:
+        return ColumnSums(columns, task.n, tuple((j,) for j in columns))
+
+    def noise_of(columns: tuple[int, ...]) -> float:
+        """Return the noise of the means if all of epsilon is spent on them."""
+        return sums_deviation(sums_of_columns(columns), task.moved) / (epsilon * known)
+
+    apart = 0.0
+    if share is None:
+        own = target = 0.0
+        if numbers and (curves or not with_target):
+            own = _number_share(noise_of(numbers), len(numbers), design.dim, bool(curves))
+        if with_target and noise_of(columns[-1:]) <= TARGET_NOISE * TARGET_SHARE:
+            target = TARGET_SHARE
+        share, apart = own + target, target if own else 0.0
+        if not share:
+            return None
+        columns = columns if own and target else numbers if own else columns[-1:]
+        apart, with_target = apart / share, target > 0
+    sums = sums_of_columns(columns)
+    spent = share * epsilon
+    noise = sums_noise(sums, task.moved, task.neighbors, spent, apart)
+    weight = known * (epsilon - spent) / design.dim
+    radius = max(1.0, weight / FARTHER_FROM) ** FARTHER
+    is_farther = with_target and curves == "chosen"
+    curve_radius = CURVE_RADIUS * (radius**CURVE_FARTHER if is_farther else 1.0) if curves else 0.0
+    return ClippingStage(sums, noise, design, spent, radius, with_target, curve_radius)
 
 
-def _polish(
-    objective: Objective, theta: FloatArray, metric: _Metric, tolerance: float
-) -> CertifiedPoint:
-    """Certify theta, after Newton steps on the certified gradient if necessary."""
-    best, at, value, alpha, local = math.inf, theta, theta, 1.0, False
-    for _ in range(MAX_POLISH):
-        found = certified_gradient(objective, theta, local=local)
-        if found.norm <= tolerance:
-            return CertifiedPoint(theta, found.norm)
-        size = euclidean(found.value)
-        # Whether the bound is too wide.
-        if found.error > tolerance + 2 * UNIT * size or size <= tolerance / 2:
-            if local:
-                break
-            local = True
-            continue
-        better = size < best
-        if best < math.inf and size < 0.5 * best:
-            metric.learn(theta - at, found.value - value)
-        elif not size < 0.5 * best:
-            metric.refresh(objective, theta if better else at)
-        if better:
-            at, value, best, alpha = theta, found.value, size, 1.0
-        theta = at - alpha * metric.solve(value)
-        alpha *= 0.25
-    raise NotCertified(
-        f"No point was found with a gradient certified to be at most {tolerance:g}. "
-        "The noise was drawn, and nothing was released. Give a larger tolerance or regularization."
-    )
+def _number_share(noise: float, n_numbers: int, dim: int, curved: bool) -> float:
+    """Return the share of epsilon for bounds of the numbers; 0 if they would be too noisy.
+
+    ``noise`` is that of the means if all of epsilon is spent on them.
+    """
+    share, most = usual_share(noise), MOST_NOISE
+    if curved:
+        share, most = min(share, CURVE_SHARE), CURVE_NOISE
+    elif n_numbers >= MAINLY * dim:
+        most = max(most, MOST_POOLED * math.sqrt(n_numbers))
+    return 0.0 if noise > most * share else share
+
+
+def _column_sums(
+    rows: DesignRows, with_target: bool, with_numbers: bool = True
+) -> tuple[NDArray[np.int64], ...]:
+    """Return the sums of the columns and of their squares, and the number of rows."""
+    compiled, count = kernels(), np.array([len(rows)])
+    numbers = rows.numbers if with_numbers else rows.numbers[:0]
+    if compiled is None:
+        found = sums_of(numbers.T.astype(np.float64))
+    else:
+        sums = np.empty((2, len(numbers)))
+        compiled.sums_of_columns(numbers, ROUNDER, sums)
+        found = in_units(sums[0]), in_units(sums[1])
+    if not with_target:
+        return *found, count
+    own = sums_of(rows.target[:, None].copy())
+    return *(np.append(*pair) for pair in zip(found, own, strict=True)), count
+
+
+def finisher(
+    bounds: ClippingBounds,
+    coordinates: Coordinates,
+    weigh: Callable[[DesignRows], DesignRows] | None,
+    in_place: bool = False,
+    curves: Curves | None = None,
+) -> Callable[[DesignRows], DesignRows]:
+    """Return the map that clips rows to bounds, scales them to [-1, 1], rounds and weighs them.
+
+    With ``curves`` scaled numbers become positions. ``weigh`` returns rows with weights; None if
+    every row has weight 1. If ``in_place``, the scaled numbers replace those of the rows in their
+    array.
+    """
+    scaler = bounds.scaler(coordinates.design.domain.n_encoded)
+    # 0 and 1 for the bounds of the domain.
+    centre = scaler.centre[bounds.columns].astype(np.float32)
+    factor = (1 / scaler.scale[bounds.columns]).astype(np.float32)
+    # Adding and subtracting this rounds to multiples of the step.
+    rounder = np.float32(1.5 * 2.0**23 * STEP)
+
+    def finished(rows: DesignRows) -> DesignRows:
+        numbers, compiled = rows.numbers if in_place else rows.numbers.copy(), kernels()
+        if compiled is not None:
+            compiled.scale_singles(numbers, centre, factor, rounder)
+        else:
+            numbers -= centre[:, None]
+            numbers *= factor[:, None]
+            np.clip(numbers, -1.0, 1.0, out=numbers)
+            numbers += rounder
+            numbers -= rounder
+        # Rows of persons have weights already, which are kept.
+        scaled = replace(rows, numbers=numbers, target=bounds.scale_target(rows.target))
+        if curves:
+            scaled = curves(scaled)
+        return scaled if weigh is None else weigh(scaled)
+
+    return finished
+
+
+# If no order of magnitude is public, the solver's tolerance is set for so many records, otherwise
+# for a multiple of the public number.
+ASSUMED_RECORDS = 2**22
+HEADROOM = 16
+# The solver's tolerance divided by the ridge bounds the distance from the exact minimiser.
+LEAST_RIDGE = 1e-3
+# Ridges are raised until the standard deviation of the output noise is QUIET in each coefficient of
+# encoded columns, but not above this multiple of the number of records.
+QUIET, MOST_QUIET = 1e-3, 2e-5
+# Share of epsilon for the noise of a mechanism that has its own calibration.
+APART_Q = 0.8
+_NAMES = ("auto", *sorted({*NAMES, *GAUSSIANS, *LAWS}))
+# Names of losses that are joint for more than two classes.
+JOINT = ("auto", "logistic")
+# The other laws are pure DP.
+_NEED_DELTA = {*GAUSSIANS, *LAWS} - {"laplace", "logistic"}
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectivePlan:
+    """A perturbed objective, and the scaling stage before it if there is one."""
+
+    minimiser: NoisyMinimiser
+    clipping: ClippingStage | None
+    curves: Curves | None = None
+
+    @property
+    def objective(self) -> Perturbation:
+        return self.minimiser.objective
+
+    @cached_property
+    def releases(self) -> tuple[Release, ...]:
+        """Return the sums of the scaling stage, and the minimisers."""
+        first = () if self.clipping is None else (self.clipping.noisy_sum,)
+        return *first, self.minimiser
+
+    @property
+    def noise(self) -> Any:
+        return self.objective.noise
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectivePerturbation:
+    """Objective perturbation with the parameters ``asked`` of an estimator.
+
+    ``reference`` has the assumptions of the automatic choices, and ``losses`` returns the candidate
+    losses of a `ModelTask`. ``scales_target`` says whether bounds of the target are estimated too;
+    with the automatic share only these.
+    """
+
+    reference: Reference
+    losses: Callable[[ModelTask], tuple[Loss, ...]]
+    asked: Any
+    scales_target: bool = False
+
+    def check(self, delta: float) -> None:
+        remedy = 'Or give "auto".'
+        if not is_auto(self.asked.regularization):
+            check_interval(
+                "regularization", self.asked.regularization, 0.0, math.inf, "left", remedy
+            )
+        if not (self.asked.additive is None or is_auto(self.asked.additive)):
+            check_count("additive", self.asked.additive, remedy='Or give "auto".')
+        check_scaling_share(self.asked.scaling_share)
+        if not isinstance(self.asked.loss, str):
+            require_loss(self.asked.loss, self.reference.target)
+        self._check_mechanism(delta)
+
+    def _check_mechanism(self, delta: float) -> None:
+        mechanism = self.asked.mechanism
+        if isinstance(mechanism, str):
+            check_choice("mechanism", mechanism, _NAMES)
+            if mechanism in _NEED_DELTA and delta == 0:
+                rule = f"be > 0 for mechanism={mechanism!r}, which is not pure DP"
+                raise fail("delta", rule, delta, 'Give 1e-6 or mechanism="auto".')
+        elif isinstance(mechanism, type) or not (self._has_calibration or self._has_ball):
+            rule = "be a known name, a norm ball, a KNorm or an object with calibrate()"
+            remedy = f"The names are {_NAMES}. See docs/development/add_a_mechanism.md for objects."
+            raise fail("mechanism", rule, mechanism, remedy)
+
+    def plan(self, task: Task) -> ObjectivePlan:
+        """Return the chosen and calibrated objective, from public information only."""
+        curves = self._plan_curves(task)
+        clipping = self._plan_clipping(task, curves)
+        if curves:
+            task = replace(task, design=curves.design)
+        rest = task.epsilon - (clipping.epsilon if clipping else 0.0)
+        objective = self._plan_objective(task, rest, clipping is not None)
+        minimiser = NoisyMinimiser(objective, task.design)
+        return ObjectivePlan(minimiser, clipping, curves)
+
+    def sums(self, plan: ObjectivePlan, records: Records) -> Any:
+        """Return the records, rows of the design matrix, and the sums of a scaling stage."""
+        rows, domain = records.rows, records.design.domain
+        # A compiled function reads its rows once; arrays should fit in the cache.
+        is_compiled = load_kernels(rows.n * domain.n_columns) is not None
+        blocks = most_blocks(domain) if is_compiled else 1
+        # Rows of a ball are rounded towards 0, by `Build`.
+        dtype = None if domain.is_ball else np.float32
+        kept = rows.keep(row_builder(records.design, records.label_weights), blocks, dtype=dtype)
+        # Without a scaling stage the rows are read once, so that errors in them are found here.
+        part, sample = plan.clipping.part if plan.clipping else len, None
+        if kept.is_read_again:
+            choose_rows = sample_of(rows.n, records.design.dim)
+            found, sample = kept.sum(lambda own: (part(own), choose_rows(own)))
+        else:
+            found = kept.sum(part)
+        return records, kept, sample, plan.clipping and plan.clipping.exact(found)
+
+    def release(self, plan: ObjectivePlan, sums: Any, rng: Generator) -> Solution:
+        """Release the clipping bounds, and a joint model or one for each label."""
+        (records, kept, sample, exact), objective = sums, plan.objective
+        origin, curves = records.design, plan.curves
+        design = curves.design if curves else origin
+        coordinates = Coordinates(design)
+        clipping = plan.clipping
+        bounds = clipping.bounds(exact, rng) if clipping else ClippingBounds.whole(origin)
+        weigh = objective.weigh(coordinates)
+        finish = finisher(bounds, Coordinates(origin), weigh, kept.may_change, curves)
+        chosen = joined(sample).map(finish) if sample else None
+        finished, n = kept.map(finish), records.rows.n
+        labels = (None,) if objective.n_classes > 1 else records.models
+        models = [
+            objective.release(plan.minimiser, finished, chosen, coordinates, n, label, rng)
+            for label in labels
+        ]
+        theta = models[0] if objective.n_classes > 1 else np.array(models)
+        coef, intercept = design.coefficients(theta)
+        domain = origin.domain
+        if curves:
+            domain = curves.domain(bounds.in_units(domain))
+            bounds = replace(ClippingBounds.whole(design), target=bounds.target)
+        attributes: dict[str, Any] = {
+            "bounds_": bounds.in_units(domain),
+            "loss_": objective.loss,
+            "q_": objective.q,
+            "ridge_": objective.ridge.copy(),
+        }
+        if isinstance(objective.loss, Softmax):
+            attributes["normalizer_"] = objective.loss.normalizer
+        if self.reference.target == "number":
+            attributes["target_bounds_"] = bounds.target_in_units(domain)
+        scaler = bounds.scaler(domain.n_encoded)
+        is_estimated = curves is not None and clipping is not None
+        undone = scaler.undo(coef, intercept)
+        return Solution(*undone, attributes, bounds, domain, is_estimated)
+
+    def _plan_curves(self, task: Task) -> Curves | None:
+        """Return the curves that the user or the rules choose; None for a linear model."""
+        knots, domain = self.asked.additive, task.design.domain
+        if knots is None or domain.n_numbers == 0:
+            return None
+        if domain.is_ball:
+            rule = "be None where the domain bounds the length of rows"
+            raise fail("additive", rule, knots, "Declare a bound for each column: Domain.box.")
+        if is_auto(knots):
+            knots = usual_knots(self._model_task(task, task.epsilon))
+        if not knots:
+            return None
+        curves = Curves(task.design, int(knots), DEGREE)
+        curves.check_room(LEAST_WIDTH)
+        return curves
+
+    def _plan_clipping(self, task: Task, curves: Curves | None) -> ClippingStage | None:
+        share = self.asked.scaling_share
+        has_bounds = self.scales_target or self.reference.target == "labels"
+        if share == 0 or (is_auto(share) and not (is_auto(self.asked.mechanism) and has_bounds)):
+            return None
+        known = self._model_task(task, task.epsilon).size
+        given = None if is_auto(share) else float(share)
+        chosen = "chosen" if is_auto(self.asked.additive) else "given"
+        return plan_clipping(task, known, given, self.scales_target, chosen if curves else None)
+
+    def _plan_objective(self, task: Task, epsilon: float, is_part: bool) -> Perturbation:
+        # The models share epsilon; the factor keeps the sum from rounding up.
+        if n_classes := self._joint_classes(task):
+            task = replace(task, n_models=1)
+        n_models = task.n_models
+        epsilon = epsilon / n_models * (1 - 1e-15 * (n_models > 1 or is_part))
+        hidden = output_epsilon(epsilon, n_models)
+        # Hiding the solver's inexactness spends epsilon and multiplies delta (Theorem 4).
+        delta = task.delta * math.exp(-n_models * hidden / 2) * (1 - 1e-12)
+        share = {"hidden": hidden, "delta": delta, "scaled": is_part}
+        model = self._model_task(task, epsilon - hidden, n_classes=max(1, n_classes), **share)
+        calibrated = self._apart if self._has_calibration else self._jointly
+        loss, q, ridge, found = calibrated(model)
+        facts = task.design.row_norm, _records_bound(task), n_models
+        known = loss, epsilon, q, ridge, found.leverage, found.noise, *facts
+        return Perturbation(*known, task.design.stiffest)
+
+    def _joint_classes(self, task: Task) -> int:
+        """Return the number of classes of a joint model; 0 for separate models."""
+        loss = self.asked.loss
+        if isinstance(loss, Softmax):
+            if self._has_calibration:
+                rule, name = "be a name or a norm ball for a Softmax", type(self.asked.mechanism)
+                raise fail("mechanism", rule, name, 'Or give loss="sharp".')
+            if task.n_models == 1 or task.n_models != loss.n_classes:
+                rule = "be for the number of labels, if it is a Softmax, and for more than two"
+                raise fail("loss", rule, loss, 'Or give loss="auto".')
+            return loss.n_classes
+        is_joint = isinstance(loss, str) and loss in JOINT and not self._has_calibration
+        return task.n_models if is_joint and task.n_models > 1 else 0
+
+    def _model_task(self, task: Task, epsilon: float, **share: Any) -> ModelTask:
+        """Return the task of one model, with its ``share`` of epsilon and all of delta."""
+        # Without a public number: a medium one, 100 records per dimension and unit of 1 / epsilon.
+        known = task.known or 100 * task.design.dim * max(1.0, 1 / epsilon)
+        facts = {"size": float(known), "reference": self.reference, "epsilon": epsilon}
+        return ModelTask(**vars(task) | {"delta": 0.0} | facts | share)
+
+    def _jointly(self, task: ModelTask) -> tuple[AnyLoss, float, FloatArray, Calibrated]:
+        """Calibrate gradient and curvature jointly, with the noise that the rules choose."""
+        choice = choose(task, self.losses(task), self._families(task))
+        if not is_auto(self.asked.regularization):
+            ridge = self._least_ridge(task, choice.family.leverage(task, choice))
+            choice = replace(choice, ridge=ridge, leverage=math.inf)
+        else:
+            # The ridge above which the noise that hides the solver is QUIET in a coefficient.
+            design, loss, dim = task.design, choice.loss, task.design.dim
+            facts = _records_bound(task), design.row_norm, dim, size_of_slopes(loss)
+            bound = greatest_curvature(loss)
+            tolerance = attainable_tolerance(*facts, bound, stiffest=design.stiffest)
+            quiet = 3 * math.sqrt(dim * task.n_classes) * tolerance / (task.hidden * QUIET)
+            ridge = np.maximum(choice.ridge, min(quiet, MOST_QUIET * task.size))
+            choice = replace(choice, ridge=ridge)
+        return choice.loss, choice.q, choice.ridge, choice.family.calibrated(task, choice)
+
+    def _families(self, task: ModelTask) -> list[Any]:
+        mechanism, (knorm_q, gaussian_q) = self.asked.mechanism, self.reference.usual_q
+        if is_auto(mechanism):
+            gaussian = [GaussianFamily(usual_q=gaussian_q)] if task.delta > 0 else []
+            return [KNormFamily(usual_q=knorm_q), *gaussian]
+        if isinstance(mechanism, str) and mechanism in GAUSSIANS:
+            return [GaussianFamily(mechanism == "elliptic", gaussian_q)]
+        if mechanism == "laplace":  # calibrated with the curvature as K-norm noise, which it is
+            mechanism = "l1"
+        if not isinstance(mechanism, NormBall | str):  # a mapped ball has a member ``ball``, too
+            mechanism = mechanism.ball
+        design = task.design
+        ball = KNorm(mechanism).for_dim(design.hull)
+        if ball.dim != design.dim:
+            rule = f"have a ball of {design.dim} dimensions, one for each coefficient"
+            raise fail("mechanism", rule, ball.dim, "The intercept is the first, if fitted.")
+        return [KNormFamily(ball, knorm_q)]
+
+    def _apart(self, task: ModelTask) -> tuple[AnyLoss, float, FloatArray, Calibrated]:
+        """Spend q epsilon on the mechanism's own noise, and the rest on the curvature."""
+        loss, mechanism = self.losses(task)[0], self.asked.mechanism
+        if task.are_persons and task.delta > 0:
+            rule = "be a name or a norm ball where persons have several rows and delta > 0"
+            remedy = "Give delta=0, or mechanism='gaussian'."
+            raise fail("mechanism", rule, type(mechanism), remedy)
+        leverage = leverage_apart(task.of_record(loss), APART_Q, task.epsilon)
+        ridge = self._least_ridge(task, leverage)
+        sensitivity = Sensitivity(task.design.hull, task.moved * loss.slope_bound, task.neighbors)
+        delta = task.delta / task.n_models / corners(loss, task.neighbors) * (1 - 1e-12)
+        name = mechanism if isinstance(mechanism, str) else type(mechanism).__name__
+        asked = {"epsilon": APART_Q * task.epsilon} | ({"delta": delta} if delta > 0 else {})
+        try:
+            noise = calibrate(mechanism, sensitivity, **asked)
+        except ValueError as error:
+            rule = f"be able to calibrate noise for {asked}"
+            raise fail("mechanism", rule, name, f"Its error is: {error}") from None
+        if noise.guarantee.delta > 0 and not getattr(noise, "log_concave", False):
+            remedy = "If it is log-concave, set log_concave = True in its class. Or give delta=0."
+            raise fail("mechanism", "make log-concave noise where delta > 0", name, remedy)
+        return loss, APART_Q, ridge, Calibrated(noise, leverage)
+
+    @property
+    def _has_ball(self) -> bool:
+        # By type: another class with a member ``ball`` may have its own calibration.
+        return isinstance(self.asked.mechanism, NormBall) or type(self.asked.mechanism) is KNorm
+
+    @property
+    def _has_calibration(self) -> bool:
+        mechanism = self.asked.mechanism
+        if isinstance(mechanism, str):
+            return mechanism in LAWS and mechanism != "laplace"
+        is_part = isinstance(mechanism, type) or self._has_ball
+        return not is_part and callable(getattr(mechanism, "calibrate", None))
+
+    def _least_ridge(self, task: ModelTask, leverage: float) -> FloatArray:
+        """Return the least ridge with which every row has weight 1, plus the user's."""
+        extra = 0.0 if is_auto(self.asked.regularization) else float(self.asked.regularization)
+        least = max(task.design.row_norm**2 / leverage + extra, LEAST_RIDGE)
+        return np.full(task.design.dim, least)
+
+
+def _records_bound(task: Task) -> int:
+    """Return the number of records for which the solver's tolerance is set."""
+    if task.n is not None:
+        return task.n
+    return ASSUMED_RECORDS if task.n_public is None else HEADROOM * task.n_public
+
+
+class FittedObjective:
+    """Attributes that objective perturbation adds."""
+
+    bounds_: FloatArray
+    q_: float
+    ridge_: FloatArray
+    loss_: AnyLoss
+
+
+@with_parameters
+class ObjectiveEstimator(PrivateLinearModel, FittedObjective):
+    """The parameters of both estimators.
+
+    Parameters
+    ----------
+    delta : float in [0, 1), default=0.0
+        The delta of the budget. If K-norm noise has a smaller expected error than Gaussian
+        noise, it is used, and the guarantee has delta = 0.
+    additive : None, "auto" or int >= 1, default=None
+        Whether numbers have curves instead of linear effects: smooth functions of one column each,
+        whose terms add up. An int is the number of knots inside each column's bounds, which are
+        privately estimated where ``scaling_share`` says so. "auto" chooses a number of knots, or no
+        curves, from the number of records, epsilon and the number of coefficients; under
+        "add_remove" give ``n_public``. Draw the curves with
+        :class:`~skdp.inspection.ShapeDisplay`. A :class:`~skdp.domain.Spline` in the domain
+        declares a curve with knots of your choice.
+
+    Other Parameters
+    ----------------
+    mechanism : str, NormBall, KNorm or object, default="auto"
+        The noise that hides a record. "auto" takes the noise with the least expected error of the
+        coefficients. "l1", "l2", "linf", "hull" and norm balls are K-norm noise in that norm;
+        "hull" is the convex hull of all possible rows. "gaussian" and "elliptic", with delta > 0,
+        are normal noise, of one variance or one for each group of columns. The name of a law of
+        `skdp.noise`, or an object with ``calibrate(sensitivity, *, epsilon, delta)``, is calibrated
+        with 0.8 epsilon; with delta > 0 its noise must be log-concave. See
+        docs/mathematics/which_noise_when.md.
+    regularization : float >= 0 or "auto", default="auto"
+        Strength of the ridge penalty: the loss, summed over the records, has ``regularization / 2``
+        times the squared length of the encoded coefficients added, beside the ridge that privacy
+        needs. It is 1 / C of :class:`sklearn.linear_model.LogisticRegression` for numbers scaled to
+        [-1, 1]. "auto" chooses a ridge for each group of columns, and gives rows of high leverage
+        smaller weights.
+
+    Attributes
+    ----------
+    bounds_ : ndarray of shape (n_numbers, 2)
+        Clipping bounds of the numbers without curves, in the user's units: privately estimated, or
+        those of the domain. The guarantee covers them.
+    domain_ : Domain
+        The domain of the coefficients. Where ``additive`` gives numbers curves, they are columns
+        :class:`~skdp.domain.Spline`, with knots between bounds that the guarantee covers.
+        Otherwise it is ``domain``.
+    q_ : float
+        The share of epsilon that was spent on the noise.
+    ridge_ : ndarray of shape (n_encoded + 1,), or (n_encoded,) without an intercept
+        The ridge of each coordinate, the intercept first, for numbers whose clipping bounds are
+        scaled to [-1, 1]. All models have the same.
+    loss_ : Loss or Softmax
+        The loss that was used.
+    noise_ : KNormNoise, GaussianNoise or the noise of the given mechanism
+        The law of the random linear term, without its draw.
+    n_iter_ : int
+        Always 1: the number of steps of the solver is not released.
+    converged_ : bool
+        Always True: if the solution cannot be certified, ``fit`` raises an error.
+    """
+
+    additive: Any = None
+    regularization: Any = "auto"
+    scaling_share: Any = "auto"

@@ -36,6 +36,7 @@ from numpy.typing import ArrayLike
 
 from skdp.geometry import LpBall, NormBall, ProductBall, SumBall
 from skdp.linear_model._objective.certificate import attainable_tolerance
+from skdp.linear_model._objective.minimise import minimise
 from skdp.linear_model._objective.problem import Coordinates, DesignRows, Objective, weigher
 from skdp.linear_model._objective.profiles import (
     JointProfile,
@@ -44,7 +45,6 @@ from skdp.linear_model._objective.profiles import (
     rank_of,
     record_of,
 )
-from skdp.linear_model._objective.solve import minimise
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import (
     AnyLoss,
@@ -57,17 +57,13 @@ from skdp.linear_model.losses import (
 from skdp.mechanisms import GaussianNoise, KNormNoise, Sensitivity
 from skdp.mechanisms.calibrate import Noise
 from skdp.rows import Kept, KeptBlocks
-from skdp.trusted.arrays import FloatArray
-from skdp.trusted.checks import check_count, check_interval, check_positive, fail
+from skdp.trusted.arrays import ROUND_UP, FloatArray, add_multiples, float_above
+from skdp.trusted.certify import NoisySum, described
+from skdp.trusted.checks import check_count, check_interval, check_positive, fail, remembered
 from skdp.trusted.composition import composed_delta
-from skdp.trusted.draws import MOST_SCALE
-from skdp.trusted.identity import remembered
 from skdp.trusted.losses import PairLoss, ProfileLoss
 from skdp.trusted.noise import law_of, variances
-from skdp.trusted.publish import publish
-from skdp.trusted.randomness import granularity_of, publish_near
-from skdp.trusted.releases import NoisySum, described
-from skdp.trusted.rounding import ROUND_UP, add_multiples, float_above
+from skdp.trusted.randomness import MOST_SCALE, granularity_of, publish, publish_near
 from skdp.trusted.statement import NotPrivate, Public, Spent, up
 
 # Relative error of a computed bound on a cell, with a margin.

@@ -31,16 +31,18 @@ from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import row_unit
 from skdp.linear_model._shared.predict import for_any_rows, predictors, score_by
-from skdp.linear_model._shared.sources import (
+from skdp.linear_model._shared.task import (
     LabelCoder,
     NumberCoder,
+    Records,
+    Task,
     check_places,
     groups_of,
     header_of,
+    removed_and_added,
     spell_levels,
     split_frame,
 )
-from skdp.linear_model._shared.task import Records, Task, removed_and_added
 from skdp.linear_model.export import Exportable
 from skdp.linear_model.losses import Softmax
 from skdp.linear_model.proof import PUBLIC_MODEL
@@ -67,13 +69,12 @@ from skdp.linear_model.validation import (
 from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.guarantee import guarantee_of
 from skdp.rows import MemoryRows, Rows
-from skdp.rows.block import columns_to_read, weight_of
 from skdp.rows.cluster import ClusterRows
+from skdp.rows.memory import columns_to_read, shared_threads, weight_of
 from skdp.rows.persons import WHOLE, Persons, Shares
-from skdp.rows.streamed import StreamedRows
-from skdp.rows.tables import Collection, CsvStream, Stream, opened
-from skdp.rows.threads import shared_threads
+from skdp.rows.tables import Collection, CsvStream, Stream, StreamedRows, opened
 from skdp.trusted.arrays import FloatArray
+from skdp.trusted.certify import Listed, Release
 from skdp.trusted.checks import (
     check_choice,
     check_count,
@@ -81,10 +82,9 @@ from skdp.trusted.checks import (
     check_flag,
     check_interval,
     fail,
+    relied_on,
 )
-from skdp.trusted.identity import relied_on
 from skdp.trusted.randomness import RandomStateLike, as_generator, is_cryptographic
-from skdp.trusted.releases import Listed, Release
 from skdp.trusted.statement import NEIGHBORS, Public
 
 T = TypeVar("T")

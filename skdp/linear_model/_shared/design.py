@@ -19,10 +19,9 @@ import numpy as np
 from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall, ProductBall, ShearedBall, SimplexBall, SumBall
 from skdp.geometry.encoded_rows import rows_ball
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import ROUND_UP, FloatArray
 from skdp.trusted.ball import exact_variance
 from skdp.trusted.checks import fail
-from skdp.trusted.rounding import ROUND_UP
 
 LISTABLE = 4096
 # Gauges of rows are computed for arrays of at most so many entries.

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.domain import Domain
 from skdp.domain.layout import compact_blocks
 from skdp.domain.tables import from_arrow
-from skdp.linear_model._shared.sources import header_of, spell_levels
+from skdp.linear_model._shared.task import header_of, spell_levels
 from skdp.linear_model.validation import check_table
 from skdp.rows.tables import (
     Collection,

@@ -33,7 +33,7 @@ from skdp.mechanisms import calibrate_releases
 from skdp.mechanisms.independent import Independent
 from skdp.noise import Gaussian, Laplace
 from skdp.noise.independent import RepeatedNoise
-from skdp.rows import MemoryRows, streamed
+from skdp.rows import MemoryRows, tables
 from skdp.rows.persons import Members
 from skdp.trusted import NotPrivate, Public, certify
 
@@ -149,7 +149,7 @@ def test_a_start_is_where_a_joint_descent_begins(monkeypatch):
 @pytest.mark.parametrize("most_kept", [0, 2**30], ids=["streamed", "kept"])
 def test_batches_give_what_the_table_gives(delta, most_kept, monkeypatch):
     """Also where predictors are lost between the blocks, and computed again from all moves."""
-    monkeypatch.setattr(streamed, "MOST_KEPT", most_kept)
+    monkeypatch.setattr(tables, "MOST_KEPT", most_kept)
     X, y = three(3000)
     facts = {"domain": BOX, "delta": delta, "random_state": 0, "n_passes": 3}
     whole = DPCoordinateDescentClassifier(**facts).fit(X, y)

@@ -14,8 +14,8 @@ from inner_inference import MOST_POWER, few_bits, longest_row
 from spent import mu, part
 
 from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixLaplaceNoise
-from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.rows import block
+from skdp.mechanisms.knorm import gaussian_scale
+from skdp.rows import memory
 from skdp.trusted import NotPrivate, Public, certify
 
 RELATIONS = ["replace_one", "add_remove"]
@@ -105,7 +105,7 @@ def test_contributions_depend_on_the_record_alone_bit_by_bit(name, regression, m
     whole, alone = of(np.arange(n)), [of(np.array([i])) for i in range(single)]
     alone.append(of(np.arange(single, n)))
     cut, order = [of(np.arange(0, 97)), of(np.arange(97, n))], rng.permutation(n)
-    monkeypatch.setattr(block, "CELLS", 1)
+    monkeypatch.setattr(memory, "CELLS", 1)
     for which, total in whole.items():
         assert np.array_equal(total, np.sum([own[which] for own in alone], axis=0)), which
         assert np.array_equal(total, np.sum([own[which] for own in cut], axis=0)), which

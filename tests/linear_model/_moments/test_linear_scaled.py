@@ -14,7 +14,7 @@ from spent import mu
 from skdp import Domain, DPLinearRegression
 from skdp.mechanisms import GaussianNoise, MatrixGaussianNoise
 from skdp.rows import MemoryRows
-from skdp.trusted.normal import log_delta
+from skdp.trusted.losses import gaussian_log_delta
 
 UNIT = 2**GRAM_BITS
 MIXED = Domain({"a": (-1, 1), "b": list("uvw"), "c": (-1, 1)}, target=(-1, 1))
@@ -155,8 +155,8 @@ def test_gaussian_noise_on_scaled_moments_has_its_claimed_delta(neighbors, epsil
     second = math.sqrt(records) * longest / plan.noise.deviation
     first, cross = map(mu, plan.releases[:2])  # of which another test has attacks
     shift = math.hypot(first, cross, second)
-    assert log_delta(shift, epsilon) <= math.log(delta)
-    assert log_delta(shift / 0.95, epsilon) > math.log(delta)
+    assert gaussian_log_delta(shift, epsilon) <= math.log(delta)
+    assert gaussian_log_delta(shift / 0.95, epsilon) > math.log(delta)
     assert mu(plan.releases[2]) == pytest.approx(second, rel=2e-3)
 
 

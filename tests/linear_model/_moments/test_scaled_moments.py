@@ -23,7 +23,7 @@ from spent import mu, part
 
 from skdp import Domain, DPLinearRegression
 from skdp.mechanisms import GaussianNoise, KNormNoise
-from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.knorm import gaussian_scale
 from skdp.rows import MemoryRows
 from skdp.trusted import Public, certify
 

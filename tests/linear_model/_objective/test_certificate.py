@@ -36,7 +36,7 @@ from skdp import Spline
 from skdp.domain.splines import Interaction
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic, Softmax
 from skdp.rows import KeptBlocks, MemoryRows
-from skdp.rows.block import MOST_ROWS
+from skdp.rows.memory import MOST_ROWS
 
 Cuts = Sequence[int] | None
 

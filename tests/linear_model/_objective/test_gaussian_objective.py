@@ -24,9 +24,9 @@ from scipy.stats import norm
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Guarantee, Ledger
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
-from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.trusted.normal import log_delta
-from skdp.trusted.rounding import ROUND_UP
+from skdp.mechanisms.knorm import gaussian_scale
+from skdp.trusted.arrays import ROUND_UP
+from skdp.trusted.losses import gaussian_log_delta
 
 LOSSES = [Logistic(), SharpLogistic(0.75), PseudoHuber(0.3)]
 RELATIONS = ["add_remove", "replace_one"]
@@ -180,7 +180,7 @@ def test_the_worst_cells_are_the_greatest_of_all(loss, shift):
     for leverage in (0.0, 0.05, 1.0, 40.0):
         shifts, costs, grid, *_ = _worst_cells(loss, shift, leverage)
         epsilon = np.append(rng.uniform(0, 8, 300), [0.0, 1e-9, 50.0, 2 * grid[-1]])
-        whole = log_delta(shifts, epsilon[:, None] - costs).max(axis=1)
+        whole = gaussian_log_delta(shifts, epsilon[:, None] - costs).max(axis=1)
         found = _worst_removed(loss, shift, leverage, epsilon)
         np.testing.assert_allclose(found, whole, rtol=1e-9, atol=2e-10)
 
@@ -194,13 +194,13 @@ def test_it_lies_between_the_gaussian_mechanism_and_bounds_apart(loss, neighbors
     for shift in (0.02, 0.2, 1.0):
         for leverage in (0.01, 0.3, 2.0):
             found = np.exp(JointProfile(loss, shift, leverage, neighbors)(epsilons))
-            least = [math.exp(log_delta(records * shift, e)) for e in epsilons]
+            least = [math.exp(gaussian_log_delta(records * shift, e)) for e in epsilons]
             assert np.all(found >= np.array(least) * (1 - 1e-9))
             if neighbors == "replace_one":
                 continue
             bend = float(loss.curvature_bound(0, loss.slope_bound)) * leverage
             left = epsilons - math.log1p(bend)
-            apart = [2 * math.exp(log_delta(shift, e)) if e >= 0 else 1.0 for e in left]
+            apart = [2 * math.exp(gaussian_log_delta(shift, e)) if e >= 0 else 1.0 for e in left]
             assert np.all(found <= np.array(apart) * (1 + 1e-9))
 
 

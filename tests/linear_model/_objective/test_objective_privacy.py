@@ -20,7 +20,7 @@ from skdp import Domain, DPLogisticRegression
 from skdp.geometry import LpBall
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic, _power
 from skdp.mechanisms import KNorm, Sensitivity
-from skdp.rows import block as block_module
+from skdp.rows import memory as block_module
 
 EPSILONS = [0.05, 0.25, 1.0, 4.0]
 LOSSES = [Logistic(), SharpLogistic(0.6), SharpLogistic(0.75), PseudoHuber(0.3), PseudoHuber(2.0)]

@@ -20,7 +20,7 @@ from skdp import Domain, DPHuberRegressor, DPLogisticRegression
 from skdp.geometry import LpBall
 from skdp.linear_model.losses import Logistic, PseudoHuber
 from skdp.trusted import Public
-from skdp.trusted.normal import log_delta
+from skdp.trusted.losses import gaussian_log_delta
 
 MIXED = {"a": (0, 1), "b": list(range(7)), "c": (0, 9), "d": [0, 1]}
 DESIGNS = {
@@ -218,7 +218,7 @@ def test_the_profile_for_weighted_rows_is_reached_with_gaussian_noise(loss, epsi
     for far in FAR:
         found = gaussian_deltas(loss, epsilon, 4, far=far, **law)
         assert np.all(found <= bounds * (1 + 1e-4))
-    full = math.exp(log_delta(shift, epsilon))
+    full = math.exp(gaussian_log_delta(shift, epsilon))
     assert FAR[-1] == 1000
     assert found[0] == pytest.approx(full, rel=1e-3)
     if isinstance(loss, Logistic) and q > 0.5:  # otherwise a smaller slope is worst
@@ -230,7 +230,7 @@ def test_both_sides_of_an_added_record_count_if_its_slope_changes_its_sign():
     """An output in the middle reaches more than the delta of one side, and at most twice it."""
     loss, shift, epsilon = PseudoHuber(0.3), 0.4, 1.0
     law = {"shift": shift, "leverage": 30.0}
-    one = math.exp(log_delta(shift, epsilon))
+    one = math.exp(gaussian_log_delta(shift, epsilon))
     assert 1.9 * one < gaussian_deltas(loss, epsilon, 4, far=0.0, **law)[1] <= 2 * one
     # The profile covers both orders, also where a removed record needs less.
     for leverage in (0.01, 30.0):

@@ -19,7 +19,7 @@ from inner_fits import (
 )
 from inner_package import load_kernels
 
-import skdp.rows.block as block_module
+import skdp.rows.memory as block_module
 import skdp.trusted.arrays as sums_module
 from skdp import Domain
 from skdp.geometry.moments import MomentLayout

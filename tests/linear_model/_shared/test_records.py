@@ -37,7 +37,7 @@ from summed_records import (
 )
 
 from skdp import Domain
-from skdp.rows.block import MOST_ROWS
+from skdp.rows.memory import MOST_ROWS
 from skdp.trusted.arrays import FOLD, Total
 
 LARGEST_MOVE = 2.0**21

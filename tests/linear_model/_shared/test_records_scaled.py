@@ -26,7 +26,7 @@ from summed_records import (
 )
 
 from skdp import Domain
-from skdp.rows.block import MOST_ROWS
+from skdp.rows.memory import MOST_ROWS
 
 # Numbers, weights, levels
 

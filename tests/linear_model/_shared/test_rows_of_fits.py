@@ -25,8 +25,8 @@ from skdp import (
 )
 from skdp.linear_model.losses import Logistic
 from skdp.rows import MemoryRows
-from skdp.rows import block as block_module
-from skdp.rows.threads import shared_threads
+from skdp.rows import memory as block_module
+from skdp.rows.memory import shared_threads
 
 DOMAIN = Domain({"a": (0, 100), "c": ["x", "y", "z"], "b": (-1, 1)}, target=(-5.0, 5.0))
 FEATURES = {"a": (0, 100), "c": ["x", "y", "z"], "b": (-1, 1)}

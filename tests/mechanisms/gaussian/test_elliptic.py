@@ -26,8 +26,8 @@ from skdp.geometry import (
 )
 from skdp.mechanisms import Sensitivity, calibrate, ellipsoid
 from skdp.mechanisms.ellipsoid import cover_points, least_cover, trace
-from skdp.mechanisms.gaussian import EllipticGaussian, IsotropicGaussian
-from skdp.trusted.change import greatest_square
+from skdp.mechanisms.knorm import EllipticGaussian, IsotropicGaussian
+from skdp.trusted.ball import greatest_square
 
 P = [1.0, 1.5, 2.0, 3.0, 8.0, math.inf]
 SKEW = np.array([[2.0, 1.0, 0.0], [0.0, 1.0, -1.0], [0.0, 0.0, 0.05]])

@@ -12,9 +12,8 @@ from scipy.stats import beta, kstest
 from skdp.geometry import LpBall, MappedBall
 from skdp.geometry.hull import Hull
 from skdp.mechanisms import KNorm, Sensitivity
-from skdp.mechanisms.gaussian import IsotropicGaussian
-from skdp.mechanisms.independent import Independent, _promising
-from skdp.mechanisms.scales import FAMILIES, NAMES, least_scale
+from skdp.mechanisms.independent import FAMILIES, NAMES, Independent, _promising, least_scale
+from skdp.mechanisms.knorm import IsotropicGaussian
 from skdp.noise.independent import MOST_GROUPS, IndependentNoise, worst_shift
 from skdp.noise.laws import FlippedHuber, Gaussian, Laplace, Logistic, Subbotin
 from skdp.privacy import Guarantee

@@ -8,8 +8,7 @@ import pytest
 from exact_profile import Bare, exact_delta
 from inner_package import last_passing
 
-from skdp.mechanisms.independent import calibrate_releases
-from skdp.mechanisms.scales import least_scale
+from skdp.mechanisms.independent import calibrate_releases, least_scale
 from skdp.noise.independent import greatest_slope
 from skdp.noise.laws import (
     FlippedHuber,

@@ -10,8 +10,7 @@ from exact_profile import exact_delta, facts
 from scipy.stats import kstest
 
 from skdp.mechanisms import Independent
-from skdp.mechanisms.independent import MECHANISMS, calibrate_releases, choice_width
-from skdp.mechanisms.scales import least_scale
+from skdp.mechanisms.independent import MECHANISMS, calibrate_releases, choice_width, least_scale
 from skdp.noise.independent import MOST_SIZES, Releases, fewer, length_of
 from skdp.noise.laws import (
     FlippedHuber,

@@ -38,7 +38,7 @@ from skdp.model_selection import EpsilonCurve, PrivateSearchCV, epsilon_curve
 from skdp.noise import Laplace, Law
 from skdp.privacy import compose
 from skdp.trusted import Public
-from skdp.trusted.releases import Listed
+from skdp.trusted.certify import Listed
 
 Floats = NDArray[np.float64]
 

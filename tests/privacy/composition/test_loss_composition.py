@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from exact_profile import gaussian_delta
 
-from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.knorm import gaussian_scale
 from skdp.noise import FlippedHuber, Gaussian, Laplace, Logistic, TruncatedLaplace
 from skdp.privacy import composition as _lower
 from skdp.privacy.composition import Bounds, Composition, epsilon_bounds, log_delta_bounds
 from skdp.privacy.shift import ShiftLoss
-from skdp.trusted import grid as _grid
+from skdp.trusted import fold as _fold
+from skdp.trusted.arrays import add, float_above
 from skdp.trusted.composition import plan
 from skdp.trusted.fold import Spread, _Spectrum, _transform, fold, tilt
 from skdp.trusted.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss
-from skdp.trusted.rounding import add, float_above
 
 PROMISES = [
     (0.01, 1e-2),
@@ -187,10 +187,10 @@ def profile_of(masses, epsilon):
 
 
 def grids_of(loss, cells):
-    below, above, ends = _grid.extent(loss, -60.0, -40.0)
+    below, above, ends = _fold.extent(loss, -60.0, -40.0)
     step = above / cells
     ends = -math.ceil(below / step + 1e-6), math.ceil(above / step + 1e-6)
-    return _grid.upper(loss, step, *ends), _lower.lower(loss, step, *ends)
+    return _fold.upper(loss, step, *ends), _lower.lower(loss, step, *ends)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -220,7 +220,7 @@ def test_a_window_that_is_too_short_is_counted_as_an_error():
     for size in (outline.size, outline.size // 4, outline.size // 16):
         high, low = (
             fold([(bound(loss, outline.step, *outline.ends[0]), count)], outline.theta, size)
-            for bound in (_grid.upper, _lower.lower)
+            for bound in (_fold.upper, _lower.lower)
         )
         assert low.log_lower(epsilon) <= exact <= high.log_upper(epsilon)
         widths.append(high.log_upper(epsilon) - low.log_lower(epsilon))
@@ -230,7 +230,7 @@ def test_a_window_that_is_too_short_is_counted_as_an_error():
 def test_the_transforms_error_is_within_its_bound():
     """Against sums of products, which have no error to speak of; the bound is not idle either."""
     loss = ShiftLoss(Laplace(2.0), 1.0)
-    masses = _grid.upper(loss, 0.01, -51, 51)
+    masses = _fold.upper(loss, 0.01, -51, 51)
     found = fold([(masses, 5)], 3.0, 1024)
     chances = tilt(masses, 3.0).chances
     exact = chances
@@ -250,7 +250,7 @@ def test_any_tilt_gives_bounds():
     for theta in (0.0, 0.5, outline.theta, 20.0):
         high, low = (
             fold([(bound(loss, outline.step, *outline.ends[0]), 4)], theta, 4096)
-            for bound in (_grid.upper, _lower.lower)
+            for bound in (_fold.upper, _lower.lower)
         )
         assert low.log_lower(epsilon) <= exact <= high.log_upper(epsilon)
 
@@ -362,16 +362,16 @@ def test_what_makes_no_sense_is_refused(make, name):
         make()
 
 
-@pytest.mark.parametrize("side", [_grid.upper, _lower.lower])
+@pytest.mark.parametrize("side", [_fold.upper, _lower.lower])
 def test_a_grid_is_moved_by_as_much_as_deep_tails_may_be_off(side):
     """A log of delta that is off by its last digits is that of another epsilon, farther off."""
     step, last, loss = 0.05, 600, GaussianLoss(1.0)
     deepest = float(loss.log_delta(step * last))
     assert -700 < deepest < -400
-    least = _grid.SHAKE * (1 - deepest) * step * last
+    least = _fold.SHAKE * (1 - deepest) * step * last
     assert side(loss, step, -last, last).nudge >= least
     near = side(loss, step, -40, 40)
-    assert near.nudge >= _grid.SHAKE * (1 - float(loss.log_delta(2.0))) * 2.0
+    assert near.nudge >= _fold.SHAKE * (1 - float(loss.log_delta(2.0))) * 2.0
 
 
 def exact_law(pairs):
@@ -431,7 +431,7 @@ STEP = 0.01
 
 
 def masses(loss):
-    return _grid.upper(loss, STEP, -300, 300)
+    return _fold.upper(loss, STEP, -300, 300)
 
 
 PARTS = {

@@ -20,14 +20,13 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.geometry import LpBall, NormBall, SquaresBall, SumBall
-from skdp.linear_model._shared.gram import release_exact
-from skdp.linear_model._standardize.theorem import ColumnSums, Estimates
+from skdp.linear_model._shared.gram import ColumnSums, Estimates, release_exact
 from skdp.linear_model.validation import is_auto
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, Sensitivity
 from skdp.trusted.arrays import FloatArray
+from skdp.trusted.certify import NoisySum
 from skdp.trusted.checks import check_interval
 from skdp.trusted.noise import variances
-from skdp.trusted.releases import NoisySum
 
 # Weight of squares for Gaussian noise if a record is replaced; at most sqrt((11 + 5 sqrt 5) / 8).
 REPLACED_WEIGHT = math.sqrt(11 / 4)

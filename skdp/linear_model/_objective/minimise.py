@@ -1,0 +1,248 @@
+"""Minimise a perturbed objective and prove a bound on its gradient.
+
+The search minimises over nested samples of rows; each sample is STRIDE times as large as the one
+before. On each sample L-BFGS starts from the factored Hessian of the previous sample. A new Hessian
+is computed if that costs less than the steps it saves, so small and hard problems are solved by
+Newton's method. So are rows that each pass reads from files: the pass returns the Hessian, too. The
+search uses plain arithmetic until the gradient should be small enough; then
+:func:`certified_gradient` bounds it.
+
+Convergence from every start: a step theta + alpha p along a descent direction is taken if
+-0.9 <= phi'(alpha) / |phi'(0)| <= 0.9, where phi' is the directional derivative (function values
+have too few digits near the minimum). After PATIENCE steps the upper bound is 0. Then J decreases
+by at least |change of the gradient|^2 / (2 L), since gradients of convex L-smooth functions are
+co-coercive, and the change is at least 0.1 |phi'(0)| / |p|. This is Zoutendijk's condition, by
+which the gradient converges to zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from skdp.linear_model._objective.certificate import UNIT, certified_gradient
+from skdp.linear_model._objective.problem import Hessian, Objective, euclidean
+from skdp.trusted.arrays import FloatArray
+from skdp.trusted.checks import check_positive
+
+STRIDE = 16
+MOST_SAMPLE = 2**17  # rows, or a multiple of the columns
+MEMORY = 10
+PATIENCE = 50  # steps before the step rule becomes strict
+NOISE_PATIENCE = 30  # steps without progress if the gradient may consist of rounding errors
+MAX_STEPS, MAX_TRIALS, MAX_POLISH = 1000, 100, 30
+
+
+class NotCertified(RuntimeError):
+    """No point was found whose gradient is proven to be within the tolerance."""
+
+
+@dataclass(frozen=True)
+class CertifiedPoint:
+    """A point (d,) and a proven bound on |grad J|_2 there."""
+
+    theta: FloatArray
+    gradient_norm: float
+
+
+def minimise(objective: Objective, tolerance: float) -> CertifiedPoint:
+    """Return a point where |grad J|_2 is proven to be at most ``tolerance``.
+
+    The tolerance is chosen before the data are seen; see `certificate.attainable_tolerance`. If no
+    such point is found, `NotCertified` is raised, and nothing may be released.
+    """
+    tolerance = check_positive("tolerance", tolerance)
+    # Trial points may overflow; they are rejected by their gradient.
+    with np.errstate(all="ignore"):
+        theta, metric = _start(objective)
+        theta = _descend(objective, theta, metric, tolerance / 2)
+        return _polish(objective, theta, metric, tolerance)
+
+
+def _start(objective: Objective) -> tuple[FloatArray, _Metric]:
+    """Return the minimiser over a sample, to the precision of the sample, and a metric."""
+    n, d = objective.n, objective.dim
+    if n // STRIDE < max(20 * d, 256):
+        return np.zeros(d), _Metric(objective, np.zeros(d))
+    sample = objective.subsample(max(STRIDE, n // max(MOST_SAMPLE, 400 * d)))
+    if sample is None:
+        return np.zeros(d), _Metric(objective, np.zeros(d))
+    theta, metric = _start(sample)
+    noise = 0.03 * objective.loss.slope_bound * objective.row_norm * math.sqrt(sample.n)
+    theta = _descend(sample, theta, metric, noise)
+    metric.refresh(sample, theta)
+    metric.unit = sample.n / n
+    return theta, metric
+
+
+class _Metric:
+    """The inverse Hessian of L-BFGS: a Cholesky factor and the steps since it was computed."""
+
+    def __init__(self, objective: Objective, theta: FloatArray) -> None:
+        self.pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=MEMORY)
+        self.is_whole = objective.has_whole_hessian
+        self.refresh(objective, theta)
+
+    def refresh(self, objective: Objective, theta: FloatArray) -> None:
+        """Compute the Hessian at theta and delete the steps."""
+        self.use(objective.hessian(theta))
+
+    def use(self, found: Hessian) -> None:
+        self.pairs.clear()
+        self.unit = 1.0
+        self.core, matrices, self.diagonal = found
+        # A unit diagonal allows ridges of 1e-6 and of 1e12 in one matrix.
+        self.scale = 1 / np.sqrt(np.diagonal(matrices, axis1=1, axis2=2))
+        matrices *= self.scale[:, :, None] * self.scale[:, None]
+        self.factors = [_factor(matrix) for matrix in matrices]
+
+    def learn(self, step: FloatArray, change: FloatArray) -> None:
+        """Store a step and the change of the gradient."""
+        curvature = float(step @ change)
+        if curvature > 0:
+            self.pairs.append((step, change, curvature))
+
+    def solve(self, gradient: FloatArray) -> FloatArray:
+        """Return an approximation of H^-1 gradient, by the two loops of L-BFGS."""
+        q, parts = gradient, []
+        for step, change, curvature in reversed(self.pairs):
+            part = step @ q / curvature
+            q = q - part * change
+            parts.append(part)
+        own = self.scale * q[self.core]
+        q = q / self.diagonal
+        for k, (core, factor) in enumerate(zip(self.core, self.factors, strict=True)):
+            q[core] = self.scale[k] * cho_solve(factor, own[k], check_finite=False)
+        q *= self.unit
+        for (step, change, curvature), part in zip(self.pairs, reversed(parts), strict=True):
+            q = q + (part - change @ q / curvature) * step
+        return np.asarray(q)
+
+
+def _factor(matrix: FloatArray) -> tuple[FloatArray, bool]:
+    """Return the Cholesky factor of a matrix with unit diagonal, made definite if necessary."""
+    for excess in (0.0, 1e-14, 1e-11, 1e-8):
+        matrix[np.diag_indices_from(matrix)] = 1 + excess * len(matrix)
+        try:
+            return cho_factor(matrix, lower=True, check_finite=False)
+        except LinAlgError:
+            continue
+    return np.eye(len(matrix)), True
+
+
+def _descend(objective: Objective, theta: FloatArray, metric: _Metric, target: float) -> FloatArray:
+    """Step until the gradient, in plain arithmetic, is expected to be at most ``target``."""
+    # Where a pass is slow, each one returns the Hessian, too.
+    renewed = objective.rows.is_read_again and metric.is_whole
+    evaluate: Callable[[FloatArray], FloatArray] = objective.gradient
+    if renewed:
+        evaluate = partial(_renewing, objective, metric)
+    gradient, fresh = evaluate(theta), False
+    size, before, best, best_step = euclidean(gradient), 0.0, math.inf, 0
+    for steps in range(MAX_STEPS):
+        patience = NOISE_PATIENCE if size < objective.noise(theta) else MAX_STEPS
+        if not size > target or steps - best_step > patience:
+            return theta
+        direction = -metric.solve(gradient)
+        # Convergence is superlinear, and quadratic with the Hessian at each point. After a step
+        # that should be the last, the caller checks the gradient.
+        ratio = size / before if before else math.inf
+        if size * ratio ** (2 if renewed else 1) < target:
+            return theta + direction
+        found = _search(evaluate, theta, gradient, direction, 0.9 if steps < PATIENCE else 0.0)
+        if found is None and (fresh or renewed):
+            return theta
+        if found is not None:
+            metric.learn(found[0] - theta, found[1] - gradient)
+            theta, gradient = found
+        size, before = euclidean(gradient), size
+        if size < 0.5 * best:
+            best, best_step = size, steps
+        # Compare the steps left at this pace with a Hessian (about d / 16 steps) and three steps.
+        # Without products of different classes a new Hessian would not make the steps faster.
+        left, pace = np.log(np.divide([size, before], [target, size]))
+        is_slow = not left < pace * (3 + len(theta) / 16)
+        fresh = not renewed and is_slow and (metric.is_whole or found is None)
+        if fresh:
+            metric.refresh(objective, theta)
+    return theta
+
+
+def _renewing(objective: Objective, metric: _Metric, theta: FloatArray) -> FloatArray:
+    """Return the gradient at theta, and give the metric the Hessian there."""
+    gradient, hessian = objective.derivatives(theta)
+    metric.use(hessian)
+    return gradient
+
+
+def _search(
+    evaluate: Callable[[FloatArray], FloatArray],
+    theta: FloatArray,
+    gradient: FloatArray,
+    direction: FloatArray,
+    upper: float,
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return a point on the ray at which the slope is within its bounds, and its gradient."""
+    start = -float(gradient @ direction)
+    if not start > 0:
+        return None
+    low, low_slope, high, high_slope = 0.0, -1.0, math.inf, math.inf
+    alpha, run = 1.0, 0
+    for trial in range(MAX_TRIALS):
+        point = theta + alpha * direction
+        there = evaluate(point)
+        slope = float(there @ direction) / start
+        if -0.9 <= slope <= upper:
+            return point, there
+        # Consecutive misses on one side are followed by larger moves to the other.
+        if slope < 0:
+            low, low_slope, run = alpha, slope, max(run, 0) + 1
+        else:  # NaN counts as infinite
+            high, high_slope, run = alpha, slope if slope < math.inf else math.inf, min(run, 0) - 1
+        if high == math.inf:
+            alpha *= 4.0**run
+            continue
+        # Every other trial bisects, because the slope may jump.
+        share = 0.5 if trial % 2 else low_slope / (low_slope - high_slope)
+        share = min(0.9, max(0.1, share))  # in this order: NaN becomes 0.1
+        bold = 0.5 ** abs(run)
+        share = max(share, 1 - bold) if run > 1 else min(share, bold) if run < -1 else share
+        alpha = low + (high - low) * share
+    return None
+
+
+def _polish(
+    objective: Objective, theta: FloatArray, metric: _Metric, tolerance: float
+) -> CertifiedPoint:
+    """Certify theta, after Newton steps on the certified gradient if necessary."""
+    best, at, value, alpha, local = math.inf, theta, theta, 1.0, False
+    for _ in range(MAX_POLISH):
+        found = certified_gradient(objective, theta, local=local)
+        if found.norm <= tolerance:
+            return CertifiedPoint(theta, found.norm)
+        size = euclidean(found.value)
+        # Whether the bound is too wide.
+        if found.error > tolerance + 2 * UNIT * size or size <= tolerance / 2:
+            if local:
+                break
+            local = True
+            continue
+        better = size < best
+        if best < math.inf and size < 0.5 * best:
+            metric.learn(theta - at, found.value - value)
+        elif not size < 0.5 * best:
+            metric.refresh(objective, theta if better else at)
+        if better:
+            at, value, best, alpha = theta, found.value, size, 1.0
+        theta = at - alpha * metric.solve(value)
+        alpha *= 0.25
+    raise NotCertified(
+        f"No point was found with a gradient certified to be at most {tolerance:g}. "
+        "The noise was drawn, and nothing was released. Give a larger tolerance or regularization."
+    )

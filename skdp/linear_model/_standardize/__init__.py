@@ -1,1 +1,0 @@
-"""Privately estimated centres and scales of columns, for all estimators."""

@@ -78,5 +78,5 @@ def releases_of(plan: Any) -> tuple[Release, ...]:
     if not plan.choice:
         return *releases, gradients
     width = 2 * task.moved / plan.choice + CHOICE_COST
-    choices = PrivateChoice("choices", width, plan.steps, f"{page}, Theorem 4")
+    choices = PrivateChoice("choices", width, plan.steps, f"{page}, Theorem 5")
     return *releases, gradients, choices

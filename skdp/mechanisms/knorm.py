@@ -80,17 +80,18 @@ NAMES = {"l1": 1.0, "l2": 2.0, "linf": math.inf, "hull": None}
 class KNorm:
     """K-norm mechanism (Hardt & Talwar 2010; Awan & Slavkovic 2020, Definition 2.9).
 
-    Noise with density proportional to exp(-(epsilon / radius) |v|_K) is epsilon-private if no
-    two neighbours differ by more than ``radius`` in |.|_K: the triangle inequality bounds the
-    log-density ratio. With delta > 0 the rate may be (epsilon - 2 log(1 - delta)) / radius, as
-    for one Laplace variable, and more in l_2 (``docs/proofs/knorm_delta.md``, Theorems 1 and 2).
+    Noise with density proportional to exp(-(epsilon / radius) |v|_K) is epsilon-private if the
+    statistics of any two neighbours differ by at most ``radius`` in |.|_K: the triangle inequality
+    bounds the log-density ratio. With delta > 0 the rate may be (epsilon - 2 log(1 - delta)) /
+    radius, as for one Laplace variable, and more in l_2 (``docs/proofs/knorm_delta.md``, Theorems 1
+    and 2).
 
     Parameters
     ----------
     ball : NormBall or {"l1", "l2", "linf", "hull"}
-        K; "hull" stands for the ball of the sensitivity. With "l1" the noise is an independent
-        Laplace variable in each coordinate. With delta > 0 ``Independent("laplace")`` composes
-        the coordinates, which needs less variance for most sensitivities.
+        K; "hull" stands for the ball of the sensitivity. For "l1" the noise is an independent
+        Laplace variable in each coordinate. If delta > 0, ``Independent("laplace")`` composes the
+        coordinates and needs less variance for most sensitivities.
 
     Examples
     --------
@@ -123,8 +124,8 @@ class KNorm:
     ) -> KNormNoise:
         """Return the noise of this shape that is (epsilon, delta)-private.
 
-        The scale is the least for delta = 0, for l_1 and l_inf, and for l_2 and its linear
-        images. Other norms take the scale of l_1 and l_inf, which is sufficient for every norm.
+        The scale is the least for delta = 0, for l_1 and l_inf, and for l_2 and its linear images.
+        Other norms use the scale of l_1 and l_inf, which is sufficient for every norm.
         """
         epsilon = check_epsilon(epsilon)
         delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
@@ -141,12 +142,12 @@ class KNorm:
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
 class EllipticKNorm:
-    """K-norm noise on the ellipsoid of the least weighted trace, the name "elliptic_l2".
+    """K-norm noise on the ellipsoid of the least weighted trace, named "elliptic_l2".
 
-    Every difference u has u' S^-1 u <= 1 for the S of `EllipticGaussian`. The noise is S^(1/2)
-    times Euclidean K-norm noise for differences of length 1. It is as private as the latter, and
-    its covariance is a multiple of S. If "l2" has less variance than Gaussian noise for a
-    Euclidean ball, then this noise has less variance than elliptic Gaussian noise for any body
+    Every difference u satisfies u' S^-1 u <= 1 for the S of `EllipticGaussian`. The noise is
+    S^(1/2) times Euclidean K-norm noise for differences of length 1. It is as private as the
+    latter, and its covariance is a multiple of S. If "l2" has less variance than Gaussian noise for
+    a Euclidean ball, then this noise has less variance than elliptic Gaussian noise for any body
     (docs/proofs/knorm_delta.md, Proposition 3).
 
     Parameters

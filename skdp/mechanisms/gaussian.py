@@ -28,9 +28,9 @@ from skdp.trusted.rounding import ROUND_UP
 def gaussian_scale(epsilon: float, delta: float) -> float:
     """Return the least standard deviation for differences of length 1, rounded up.
 
-    Never below the least, and within a few 1e-12 of it for delta <= 0.9. Nearer to 1 it is
-    greater: by 4e-8 at 1 - 1e-6, and by 2.6e-5 at 1 - 1e-9, for epsilon = 1. No Gaussian noise has
-    delta = 0.
+    The result is never below the least value, and within a few 1e-12 of it for delta <= 0.9. For
+    delta closer to 1 it is greater: by 4e-8 at 1 - 1e-6, and by 2.6e-5 at 1 - 1e-9, for epsilon =
+    1. delta must be > 0.
 
     Examples
     --------
@@ -58,10 +58,10 @@ _greatest_mu = remembered(maxsize=1024)(gaussian_mu)
 
 @dataclass(frozen=True)
 class IsotropicGaussian:
-    """Independent normal noise of one variance in every coordinate, the name "gaussian".
+    """Independent normal noise with one variance in every coordinate, named "gaussian".
 
-    The standard deviation is the greatest length of a difference times the least that is
-    (epsilon, delta)-private for length 1 (Balle & Wang 2018).
+    The standard deviation is the greatest length of a difference times the least standard deviation
+    that is (epsilon, delta)-private for length 1 (Balle & Wang 2018).
 
     Examples
     --------
@@ -89,11 +89,11 @@ _REMEDY = "Greater weights mean less noise in a coordinate."
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
 class EllipticGaussian:
-    """Gaussian noise of the least weighted mean squared error, the name "elliptic".
+    """Gaussian noise with the least weighted mean squared error, named "elliptic".
 
     If u' S^-1 u <= 1 for every difference u, noise N(0, s^2 S) is as private as N(0, s^2) in one
-    dimension for differences of length 1. Among these S the one of least tr(W S) is taken, and
-    s is the least that is (epsilon, delta)-private (Balle & Wang 2018).
+    dimension for differences of length 1. The S with the least tr(W S) is used, and the least s
+    that is (epsilon, delta)-private (Balle & Wang 2018).
 
     Parameters
     ----------

@@ -280,7 +280,7 @@ class Domain:
         chosen = set(numbers if columns is None else columns)
         if strangers := sorted(map(str, chosen - set(numbers))):
             got = strangers if isinstance(columns, list | tuple | set) else columns
-            raise fail("columns", f"be names of columns of numbers, {numbers}", got)
+            raise fail("columns", f"be names of numeric columns, {numbers}", got)
         found = []
         for name, column in placed:
             if not isinstance(column, Number) or name not in chosen:
@@ -350,13 +350,13 @@ class Domain:
         kept = [name for name, own in declared.items() if isinstance(own, Levels | Spline)]
         for name in (first, second):
             if name not in kept:
-                rule = f"be names of columns of levels or splines, which are {kept}"
+                rule = f"be names of categorical columns or splines, which are {kept}"
                 remedy = "Declare a number as a Spline, or use domain.additive()."
                 raise fail("first and second", rule, name, remedy)
         places = sorted(list(declared).index(name) for name in (first, second))
         pair = places[0], places[1]
         if first == second or pair in self._pairs:
-            raise fail("first and second", "be a new pair of two columns", [first, second])
+            raise fail("first and second", "be an undeclared pair of columns", [first, second])
         as_interaction(f"columns {first!r} and {second!r}", [columns[place] for place in pair])
         pairs = tuple(sorted((*self._pairs, pair)))
         return self._build(self._columns, self._names, self._target, None, pairs, self.estimated)
@@ -859,9 +859,9 @@ def subset(
     strangers = sorted(map(str, (asked | ({target} - {None})) - known))
     if strangers:
         got = strangers if isinstance(columns, list | tuple | set | None) else columns
-        raise fail("columns", "be declared columns", got, f"Declared are {list(names)}.")
+        raise fail("columns", "be declared columns", got, f"The domain has {list(names)}.")
     if not asked or target in asked:
-        raise fail("columns", "hold a column, and not the target", sorted(asked))
+        raise fail("columns", "contain a column other than the target", sorted(asked))
     places: list[int] = []
     pairs: list[tuple[int, int]] = []
     new = [name for name in names if name in asked]
@@ -870,8 +870,8 @@ def subset(
         if not within:
             continue
         if len(within) < column.n_in:
-            remedy = f"Give all of {list(names[read])}."
-            rule = "hold all indicators of a block, both columns of an interaction, or none"
+            remedy = f"Pass all of {list(names[read])}."
+            rule = "contain all indicators of a block, both columns of an interaction, or none"
             raise fail("columns", rule, sorted(within), remedy)
         if isinstance(column, Interaction):
             first, second = map(new.index, names[read])
@@ -898,7 +898,7 @@ def _target(
                 rule = "be a column without a rule for missing cells"
                 raise fail("target", rule, target, remedy)
             return column, write.start
-    raise fail("target", "be a column of numbers", target, "Levels cannot be regressed on.")
+    raise fail("target", "be a numeric column", target, "Levels cannot be regressed on.")
 
 
 def _declaration(

@@ -266,7 +266,7 @@ class CoordinateDescent:
             "be None or a pair of coefficients and intercept of coef_'s shape, at most 2^20 in"
             " the units of numbers and targets scaled to [-1, 1]"
         )
-        remedy = "Give one row per model or class, such as (coef_, intercept_) of a public model."
+        remedy = "Pass one row per model or class, such as (coef_, intercept_) of a public model."
         try:
             coef, intercept = (np.asarray(part, dtype=float) for part in self.params.start)
             coef = coef.reshape(*each, domain.n_encoded)

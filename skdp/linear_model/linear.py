@@ -247,7 +247,7 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
         ValueError
             If the moments are scaled, their noise is correlated or rows are not independent.
         """
-        remedy = "Give the records: infer(X, y, epsilon=1.0)."
+        remedy = "Pass the records: infer(X, y, epsilon=1.0)."
         if self.guarantee_.unit == "person":
             rule = "be given: standard errors follow from moments of rows only, not of persons"
             raise fail("X", rule, remedy=remedy)

@@ -325,7 +325,7 @@ def _proof_of(
 def _set_attributes(model: Any, found: Attributes) -> None:
     check_finite("attributes", vars(found).values())
     if found.n_iter_ < 0:
-        raise fail("attributes: n_iter_", "be a whole number >= 0", found.n_iter_)
+        raise fail("attributes: n_iter_", "be an integer >= 0", found.n_iter_)
     shapes = {"ridge_": (model._design.dim,), "coef_std_": (model._design.domain.n_encoded,)}
     for name, value in vars(found).items():
         if value is not None:
@@ -365,7 +365,7 @@ def _inference(content: object) -> Inference:
         ("n", 0 < equations.n < math.inf, "be a number > 0"),
         ("excess", 0 <= equations.excess * (k + 2) < 24, f"be in [0, 24 / {k + 2})"),
         ("freedom", sums.freedom > 0, "be above 0"),
-        ("n_records", (sums.n_records or 1) >= 1, "be a whole number >= 1"),
+        ("n_records", (sums.n_records or 1) >= 1, "be an integer >= 1"),
         ("rows", count == domain.n_encoded or rows[0].any(), "have no constant intercept"),
     ):
         if not holds:

@@ -254,7 +254,7 @@ def _checked(candidates: object) -> tuple[object, ...] | dict[str, object]:
         raise fail("candidates", rule, candidates, 'Write candidates=["l2", "gaussian"], say.')
     kept = dict(candidates) if isinstance(candidates, Mapping) else tuple(candidates)
     if not kept:
-        raise fail("candidates", "hold at least one mechanism")
+        raise fail("candidates", "contain at least one mechanism")
     for candidate in kept.values() if isinstance(kept, dict) else kept:
         if isinstance(candidate, str):
             check_choice("candidates", candidate, CHOICES)

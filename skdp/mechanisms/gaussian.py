@@ -41,7 +41,7 @@ def gaussian_scale(epsilon: float, delta: float) -> float:
     delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
     if delta == 0:
         rule = "be > 0 for Gaussian noise, which is not pure DP"
-        raise fail("delta", rule, delta, 'Give 1e-6, say, or take a mechanism such as "l2".')
+        raise fail("delta", rule, delta, 'Pass 1e-6, say, or take a mechanism such as "l2".')
     scale = ROUND_UP / max(_greatest_mu(epsilon, delta), 5e-324)
     if not scale < math.inf:
         raise fail("delta", "be so great that the noise is a finite number", delta)

@@ -67,7 +67,7 @@ class MatrixLaplace:
         delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
         ball = sensitivity.ball
         if not isinstance(ball, _Ball) or not is_ours(ball):
-            remedy = "Give the sensitivity as a MomentBall."
+            remedy = "Pass the sensitivity as a MomentBall."
             raise fail("sensitivity", "be that of moments", type(ball), remedy)
         if sensitivity.radius != 1.0 or sensitivity.neighbors != ball.layout.neighbors:
             raise fail("sensitivity", "be the moment ball's own: radius 1, the same neighbours")

@@ -61,13 +61,13 @@ NAMES = (*PLAIN, *FAMILIES)
 # Shapes that are compared first, of several sizes and of one.
 _GRID, _FINE_GRID = 15, 45
 
-_REMEDY = "Give 1e-6, say, or take noise whose loss is bounded, such as Laplace or Logistic."
+_REMEDY = "Pass 1e-6, say, or take noise whose loss is bounded, such as Laplace or Logistic."
 
 
 def check_law(law: object, name: str = "law") -> None:
     """Raise ValueError unless an object is a law, and one of others passes its checks."""
     if isinstance(law, type) or not isinstance(law, Law):
-        remedy = "Give a law of skdp.noise, or an object with logpdf, logsf, isf, rvs, var, scaled."
+        remedy = "Pass a law of skdp.noise, or an object with logpdf, logsf, isf, rvs, var, scaled."
         raise fail(name, "have the members of a law", type(law), remedy)
     if not isinstance(law, Hashable):
         raise fail(name, "be hashable", type(law), "Make it a frozen dataclass of numbers.")

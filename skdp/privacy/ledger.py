@@ -355,7 +355,7 @@ class Ledger:
             with ledger_file.transaction(self._path, "BEGIN") as database:
                 ceiling, composition, token = ledger_file.terms_of(self._path, database)
         except LedgerLost as error:
-            remedy = "Give another path. Remove an empty file only if no ledger was there before."
+            remedy = "Pass another path. Remove an empty file only if no ledger was there before."
             raise fail("path", "be a ledger's file or be free", self._path, remedy) from error
         if ceiling != self._ceiling:
             raise fail(

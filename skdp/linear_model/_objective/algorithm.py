@@ -129,7 +129,7 @@ class ObjectivePerturbation:
             check_choice("mechanism", mechanism, _NAMES)
             if mechanism in _NEED_DELTA and delta == 0:
                 rule = f"be > 0 for mechanism={mechanism!r}, which is not pure DP"
-                raise fail("delta", rule, delta, 'Give 1e-6 or mechanism="auto".')
+                raise fail("delta", rule, delta, 'Pass 1e-6 or mechanism="auto".')
         elif isinstance(mechanism, type) or not (self._has_calibration or self._has_ball):
             rule = "be a known name, a norm ball, a KNorm or an object with calibrate()"
             remedy = f"The names are {_NAMES}. See docs/development/add_a_mechanism.md for objects."
@@ -306,7 +306,7 @@ class ObjectivePerturbation:
         loss, mechanism = self.losses(task)[0], self.asked.mechanism
         if task.are_persons and task.delta > 0:
             rule = "be a name or a norm ball where persons have several rows and delta > 0"
-            remedy = "Give delta=0, or mechanism='gaussian'."
+            remedy = "Pass delta=0, or mechanism='gaussian'."
             raise fail("mechanism", rule, type(mechanism), remedy)
         leverage = leverage_apart(task.of_record(loss), APART_Q, task.epsilon)
         ridge = self._least_ridge(task, leverage)

@@ -564,7 +564,7 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         check_count("rows_per_person", self.rows_per_person, most=10**9)
         if groups is None and self.rows_per_person != 1:
             rule = "be 1 where rows have no persons"
-            remedy = "Give the identifiers of persons: fit(X, y, groups=ids)."
+            remedy = "Pass the identifiers of persons: fit(X, y, groups=ids)."
             raise fail("rows_per_person", rule, self.rows_per_person, remedy)
 
     def _public_domain(self, n_columns: int) -> Domain:
@@ -714,7 +714,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         return tags
 
 
-_INFERRED = "the set of labels in y is public: it was read off y, as none were declared"
+_INFERRED = "the set of labels in y is public: it was read from y, because none were declared"
 
 
 class FittedClassifier:

@@ -377,7 +377,7 @@ class GaussianFamily:
         shift = float(greatest_shift(loss, leverage, *asked))
         if shift == 0:
             rule = "be large enough that the curvature spends less than epsilon"
-            raise fail("q", rule, choice.q, "Give a q nearer to 1.")
+            raise fail("q", rule, choice.q, "Pass a q nearer to 1.")
         reach = choice.reach(design, leverage)
         deviation = loss.slope_bound * reach * np.sqrt(choice.shape) / shift * ROUND_UP
         deviation = np.tile(per_coordinate(design, deviation), task.n_classes)

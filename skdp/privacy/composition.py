@@ -120,11 +120,6 @@ class Composition:
         Returns
         -------
         Bounds
-
-        Raises
-        ------
-        ValueError
-            If ``epsilon`` is out of range.
         """
         epsilon = check_interval("epsilon", epsilon, 0.0, math.inf, closed="left")
         merged = gaussians_merged(self.parts)
@@ -151,11 +146,6 @@ class Composition:
         Bounds
             inf if no epsilon has this delta. For several releases without a closed form the
             upper bound is also inf for delta < 1e-300.
-
-        Raises
-        ------
-        ValueError
-            If ``delta`` is out of range.
         """
         delta = check_interval("delta", delta, 0.0, 1.0)
         return epsilon_bounds(gaussians_merged(self.parts), delta)

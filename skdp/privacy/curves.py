@@ -210,8 +210,9 @@ class Shifted(Curve):
 
     def chained(self, other: Curve) -> Curve | None:
         """Return the function of the sum of shifts of one law."""
-        same = isinstance(other, Shifted) and other.law == self.law
-        return Shifted(self.law, self.shift + other.shift) if same else None
+        if isinstance(other, Shifted) and other.law == self.law:
+            return Shifted(self.law, self.shift + other.shift)
+        return None
 
     def loss(self) -> PrivacyLoss:
         """Return the privacy loss."""
@@ -347,7 +348,8 @@ class Approximate(Curve):
             log_delta = np.log(self.delta)
             if self.epsilon == 0:
                 return np.asarray(log_delta + np.log(k))
-            return log_delta + _log_expm1(k * self.epsilon) - _log_expm1(self.epsilon)
+            lost = log_delta + _log_expm1(k * self.epsilon) - _log_expm1(self.epsilon)
+            return np.asarray(lost)
 
     def _grown(self, log_a: FloatArray, k: FloatArray) -> FloatArray:
         """Return a -> delta + e^epsilon a, applied k times."""

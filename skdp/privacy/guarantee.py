@@ -81,11 +81,6 @@ class Guarantee(Statement):
     unit : {"row", "person"}
         What a record is: one row, or all rows of one person.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
     Examples
     --------
     >>> from skdp.privacy import Guarantee
@@ -138,11 +133,6 @@ class Guarantee(Statement):
             The lesser of two bounds. The first is
             ``delta + (1-delta) (e^self.epsilon - e^epsilon) / (1 + e^self.epsilon)`` if
             ``epsilon < self.epsilon``, and ``delta`` otherwise. The second follows from the losses.
-
-        Raises
-        ------
-        ValueError
-            If ``epsilon`` is out of range.
         """
         epsilon = check_interval("epsilon", epsilon, 0, math.inf)
         delta = self._delta_of_pair(epsilon)
@@ -162,11 +152,6 @@ class Guarantee(Statement):
         float in [0, inf]
             The inverse of `delta_at`. It is inf if no epsilon is known, for example if
             ``delta < self.delta`` and there are no losses.
-
-        Raises
-        ------
-        ValueError
-            If ``delta`` is out of range.
         """
         delta, epsilon = check_interval("delta", delta, 0, 1), math.inf
         if delta >= self._delta_of_pair(0.0):
@@ -245,11 +230,6 @@ class Guarantee(Statement):
         float or array of the same shape, entries in [0, 1]
             ``max(0, 1 - delta - e^epsilon alpha, e^-epsilon (1 - delta - alpha))``, or the bound
             from the losses if it is greater, rounded down.
-
-        Raises
-        ------
-        ValueError
-            If an entry of ``alpha`` is out of range.
         """
         alpha = check_numbers("alpha", alpha)
         if not np.all((alpha >= 0) & (alpha <= 1)):

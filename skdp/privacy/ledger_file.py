@@ -282,14 +282,16 @@ def entries_after(database: sqlite3.Connection, number: int) -> tuple[list[Entry
     query = "SELECT * FROM entry WHERE number > ? ORDER BY number"
     rows = database.execute(query, (number,)).fetchall()
     entries = []
-    for number, epsilon, delta, *texts, note, holds, unit, text in rows:
+    for number, epsilon, delta, neighbors, mechanism, note, holds, unit, text in rows:
         # SQLite keeps any value in any column.
         amounts = isinstance(epsilon, float) and isinstance(delta, float) and number < _MOST
-        is_text = all(isinstance(part, str) for part in (*texts, note, unit, text))
+        texts = neighbors, mechanism, note, unit, text
+        is_text = all(isinstance(part, str) for part in texts)
         if not (amounts and is_text and 0 <= epsilon < math.inf and 0 <= delta <= 1):
             raise sqlite3.DatabaseError("a row is not a spend")
         losses = from_text(text) if text else ()
-        entries.append(Entry(epsilon, delta, *texts, note, bool(holds), losses, unit))
+        entry = Entry(epsilon, delta, neighbors, mechanism, note, bool(holds), losses, unit)
+        entries.append(entry)
     return entries, number
 
 

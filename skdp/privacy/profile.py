@@ -178,9 +178,9 @@ def _event(loss: Profile, events: Any) -> Any:
         return events.GaussianDpEvent(_ROUND_DOWN / loss.mu)
     if type(loss) is RadialLoss and loss.dim == 1:
         return events.LaplaceDpEvent(_ROUND_DOWN / loss.shift)
-    law: Any = loss.law if type(loss) is ShiftLoss else None
-    if type(law).__name__ == "Laplace" and is_ours(law):
-        return events.LaplaceDpEvent(law.scale / loss.shift * _ROUND_DOWN)  # type: ignore[attr-defined]
+    if type(loss) is ShiftLoss and is_ours(loss.law) and type(loss.law).__name__ == "Laplace":
+        scale: float = getattr(loss.law, "scale")  # noqa: B009
+        return events.LaplaceDpEvent(scale / loss.shift * _ROUND_DOWN)
     bound, square = _bound(loss), _square(loss)
     if square < math.inf and _nearly_gaussian(loss):
         return events.GaussianDpEvent(_ROUND_DOWN / math.sqrt(square * _ROUND_UP))

@@ -272,11 +272,6 @@ class ShiftLoss(SymmetricLoss):
         Any object with ``logpdf``, ``logsf`` and ``isf``; see `skdp.privacy.shift`.
     shift : float in (0, inf), units of the law
 
-    Raises
-    ------
-    ValueError
-        If ``shift`` is out of range.
-
     Examples
     --------
     >>> from skdp.noise.laws import Laplace

@@ -12,9 +12,7 @@ import pytest
 from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, NormBall, SimplexBall
 from skdp.inspection import NormBallDisplay
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
+plt = pytest.importorskip("matplotlib.pyplot")
 
 ROOT = Path(__file__).resolve().parents[2]
 INF = math.inf

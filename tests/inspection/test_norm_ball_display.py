@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from skdp.inspection import NormBallDisplay
 
 plt = pytest.importorskip("matplotlib.pyplot")
 
-ROOT = Path(__file__).resolve().parents[2]
 INF = math.inf
 THIN = LpBall(2, p=INF, weights=(0.01, 1.0))
 BALLS: dict[str, NormBall] = {

@@ -346,7 +346,6 @@ class PrivacyProfileDisplay(Display):
 
 
 def _guarantees(given: object, labels: Sequence[str] | None) -> tuple[list[Guarantee], list[str]]:
-    """Return the guarantees and their labels."""
     if isinstance(given, Mapping):
         given, labels = list(given.values()), list(given) if labels is None else labels
     several = list(given) if isinstance(given, Sequence) else [given]
@@ -364,7 +363,6 @@ def _guarantees(given: object, labels: Sequence[str] | None) -> tuple[list[Guara
 
 
 def _guarantee_of(thing: object) -> Guarantee:
-    """Return a guarantee, or the guarantee of noise or of a fitted estimator."""
     found = thing
     if not isinstance(thing, Guarantee):
         found = getattr(thing, "guarantee_", getattr(thing, "guarantee", None))

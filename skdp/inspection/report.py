@@ -157,7 +157,6 @@ def _releases(lines: Sequence[Line]) -> str:
 
 
 def _declared(domain: Domain) -> Iterator[tuple[str, str]]:
-    """Yield the columns of the domain with their bounds or levels, and the target."""
     if domain.is_ball:
         yield "all columns", f"length of a row at most {domain.radius:g}"
     else:
@@ -192,7 +191,6 @@ def _model(model: BaseEstimator) -> Iterator[str]:
 
 
 def _coefficients(model: BaseEstimator) -> str:
-    """Return the table of coefficients in the user's units, with a column for each model."""
     coef = np.atleast_2d(model.coef_)
     head = [str(label) for label in getattr(model, "classes_", ())]
     if len(coef) == 1:

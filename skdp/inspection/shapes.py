@@ -389,7 +389,6 @@ def _common_edges(shapes: Sequence[Shape], level: float) -> Edges | None:
 
 
 def _draw_panel(ax: Axes, panel: Sequence[Shape], level: float, edges: Edges | None) -> None:
-    """Draw one panel, with bands that are cut at the edges."""
     first = panel[0]
     if first.is_surface:
         _draw_surface(ax, first)
@@ -412,7 +411,6 @@ def _draw_panel(ax: Axes, panel: Sequence[Shape], level: float, edges: Edges | N
 
 
 def _draw_curve(ax: Axes, shape: Shape, band: FloatArray | None, k: int, n: int) -> None:
-    """Draw the k-th curve of n, and the point of missing cells."""
     values, effects, looks = shape.values, shape.effects, style(k)
     ax.locator_params("x", nbins=4)
     ax.plot(values, effects, lw=2, zorder=3, **looks)

@@ -176,7 +176,6 @@ def _built(estimator: BaseEstimator, settings: Mapping[str, object]) -> BaseEsti
 
 
 def _check_private(model: BaseEstimator) -> None:
-    """Raise unless a model has the parameters that a search sets."""
     names = model.get_params(deep=False) if hasattr(model, "get_params") else {}
     if missing := [name for name in ("epsilon", "delta", "random_state") if name not in names]:
         rule = f"be a private estimator with parameters {missing}"

@@ -229,7 +229,6 @@ def _checked_score(estimator: BaseEstimator, scoring: object) -> _Score:
 def _splits(
     estimator: BaseEstimator, data: Data, repeats: int, cv: object, seed: int | None
 ) -> Iterator[_Split]:
-    """Yield training and test positions, all folds of all repeats."""
     X, y, persons = data
     repeats = check_count("repeats", repeats, most=10**4)
     if len(X) != len(y):

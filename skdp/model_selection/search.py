@@ -284,7 +284,6 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
         return replace(candidates, labels=labels, classes=classes), X, labels[places]
 
     def _task(self, budget: Budget, candidates: Candidates, data: Data, n: int) -> SearchTask:
-        """Cut the data into parts, and plan one fit for each candidate."""
         held_out, n_parts = float(self.held_out), len(candidates)
         share, rng = (1 - held_out) / n_parts, as_generator(self.random_state)
         shares, (X, y, persons) = [share] * n_parts + [held_out], data

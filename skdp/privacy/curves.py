@@ -330,6 +330,12 @@ class Approximate(Curve):
         """Return the privacy loss."""
         return PairLoss(self.epsilon, self.delta)
 
+    def log_delta(self, epsilon: ArrayLike) -> FloatArray:
+        """Return the profile, which is 1 for delta = 1, where no loss is finite."""
+        if self.delta == 1:
+            return np.zeros(np.shape(epsilon))
+        return np.asarray(self.loss().log_delta(epsilon))
+
     def _steps_to_centre(self, log_a: FloatArray) -> FloatArray:
         """Return the number of steps from a below the fixed point to it or beyond."""
         if self.epsilon == 0:  # both branches are one

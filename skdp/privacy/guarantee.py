@@ -536,7 +536,6 @@ def _rows(guarantee: Guarantee) -> Iterator[tuple[str, str, str]]:
 
 
 def _profile_row(guarantee: Guarantee) -> Iterable[str]:
-    """Yield a sentence with epsilon at other deltas, if the losses are known."""
     pairs = ((guarantee.epsilon_at(delta), delta) for delta in _DELTAS if guarantee.losses)
     shown = [f"{_near(epsilon)} at {delta:g}" for epsilon, delta in pairs if epsilon < math.inf]
     if shown:

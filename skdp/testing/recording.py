@@ -56,10 +56,6 @@ EXACT = 1e-10
 Choose = Callable[[Published], object]
 
 
-class Parted(RuntimeError):
-    """The replayed fit publishes more than the recorded one."""
-
-
 class Tape(Recorder):
     """A generator that records what is published, or repeats what another one has recorded."""
 
@@ -94,7 +90,7 @@ class Tape(Recorder):
         self._check_noise(drawn)
         if self.recorded is not None:
             if before >= len(self.recorded.entries):
-                raise Parted(f"{drawn.name} is published once more")
+                raise RuntimeError(f"{drawn.name} is published once more")
             value = self.recorded.entries[before].value
         elif self.choose is not None and (chosen := self.choose(drawn)) is not None:
             value = chosen
@@ -115,15 +111,14 @@ class Tape(Recorder):
     # The noise
 
     def _check_noise(self, drawn: Published) -> None:
-        """Compare a value with the one that the law of its release gives."""
-        right = True
+        is_right = True
         if drawn.is_minimiser:
-            right = self._is_perturbed(drawn)
+            is_right = self._is_perturbed(drawn)
         elif drawn.is_sum and hasattr(drawn.noise, "guarantee"):
-            is_shared = isinstance(drawn.noise, RepeatedNoise)  # its changes are in these units
-            right = is_shared or drawn.facts["scale"] >= 1
-            right = right and np.array_equal(self._expected(drawn), drawn.value)
-        if not right:
+            # The changes of a repeated noise are in units of the scale.
+            is_right = isinstance(drawn.noise, RepeatedNoise) or drawn.facts["scale"] >= 1
+            is_right = is_right and np.array_equal(self._expected(drawn), drawn.value)
+        if not is_right:
             self.wrong.append(f"noise: {drawn.name} does not have the noise of its release")
 
     def _expected(self, drawn: Published) -> Any:
@@ -343,19 +338,15 @@ def _shown(estimator: Any, table: Any, tape: Tape) -> _Shown:
             text = getattr(shown.model, "to_json", None)
             shown.text = "" if text is None else text()
         except Exception as error:
-            lines = list(_chain(error))
+            lines, cause = [], error
+            while cause is not None:
+                lines += [f"{type(cause).__name__}: {cause}", *getattr(cause, "__notes__", ())]
+                cause = cause.__cause__ or cause.__context__
             shown.told += [f"the error {line}" for line in lines]
             shown.error = "\n".join(lines)
     shown.told += [f"the warning {own.category.__name__}: {own.message}" for own in caught]
     shown.told.append(f"the printed text {printed.getvalue()!r}")
     return shown
-
-
-def _chain(error: BaseException | None) -> Iterator[str]:
-    """Yield the texts of an error, its notes, and its causes and contexts."""
-    while error is not None:
-        yield from (f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ()))
-        error = error.__cause__ or error.__context__
 
 
 def _releases_of(model: object) -> tuple[Listed, ...] | None:
@@ -477,8 +468,7 @@ def _changes(pairs: list[tuple[Published, Published]], relation: str) -> dict[st
     repeated: dict[int, tuple[Published, list[FloatArray]]] = {}
     for own, other in pairs:
         if isinstance(getattr(own.release, "change", None), Releases):
-            known = repeated.setdefault(id(own.release), (own, []))
-            known[1].append(own.change(other))
+            repeated.setdefault(id(own.release), (own, []))[1].append(own.change(other))
         else:
             size = size_of_change(own, other, relation)
             found[own.name] = max(found.get(own.name, 0.0), size)

@@ -52,7 +52,6 @@ class Magnitudes:
 
     @property
     def n(self) -> int:
-        """Number of cells; the cell of zero is in the middle."""
         return 2 * OCTAVES + 1
 
     @cached_property
@@ -62,7 +61,6 @@ class Magnitudes:
         return np.append(np.ldexp(1.0, np.arange(top - OCTAVES, top)), self.limit)
 
     def cells(self, values: FloatArray) -> NDArray[np.intp]:
-        """Return the position of the cell of each number."""
         octave = np.minimum(np.searchsorted(self.ends, np.abs(values)), OCTAVES)
         return np.asarray(np.where(values < 0, -octave, octave) + OCTAVES)
 
@@ -76,11 +74,9 @@ class Steps:
     n: int
 
     def end(self, k: int) -> float:
-        """Return the end of the first ``k`` cells, from ``lower`` to ``upper``."""
         return self.upper if k == self.n else self.lower + k * ((self.upper - self.lower) / self.n)
 
     def cells(self, values: FloatArray) -> NDArray[np.intp]:
-        """Return the position of the cell of each number."""
         return np.searchsorted([self.end(k) for k in range(1, self.n)], values)
 
 
@@ -117,18 +113,15 @@ class CountNoise:
 
     @property
     def is_gaussian(self) -> bool:
-        """Whether the noise is Gaussian."""
         if self.delta == 0:
             return False
         gaussian = self._length * gaussian_scale(self.epsilon, self.delta) * math.hypot(*SHARES)
         return gaussian < math.sqrt(2) * self._sum / self.epsilon
 
     def releases(self, cells: Sequence[int]) -> tuple[NoisySum, ...]:
-        """Return both releases, of counts in so many cells of each column."""
         return tuple(self.count_release(stage, own) for stage, own in enumerate(cells))
 
     def count_release(self, stage: int, cells: int) -> NoisySum:
-        """Return the release of a stage, of counts in ``cells`` cells of each column."""
         name, noise = ("outer counts", "inner counts")[stage], self.noise(stage, cells)
         # A record changes one or two counts of each column by its weight.
         ball, size = (LpBall(noise.dim, p=1), self._sum)
@@ -138,7 +131,6 @@ class CountNoise:
         return NoisySum(name, change, noise, "estimated_bounds.md, Theorem 1")
 
     def deviation(self, stage: int) -> float:
-        """Return the standard deviation of the noise of each weighted count."""
         if self.is_gaussian:
             return self._length / self._shift(stage)
         return math.sqrt(2) * self._sum / (SHARES[stage] * self.epsilon)
@@ -187,12 +179,10 @@ class LevelCounts:
 
     @property
     def description(self) -> str:
-        """What is published, and with which noise."""
         return f"levels of {self.columns} columns from Laplace counts above a threshold"
 
     @property
     def publication(self) -> Publication:
-        """Lattice and stretch of the counts."""
         return publication(self.noise)
 
     @property

@@ -31,6 +31,7 @@ from skdp.domain import Domain
 from skdp.domain.tables import (
     Frame,
     NotNumbers,
+    RawTable,
     as_column,
     as_table,
     in_memory,
@@ -152,25 +153,15 @@ _PUBLIC = "declared bounds, levels and limits and all parameters were chosen wit
 _SEEDED = "the noise came from random_state and not from the operating system"
 LIMIT = 1e6
 TARGET = "target"
-# No levels under a rule for missing cells: an empty text is missing, and "missing" has this name.
-_NO_LEVELS = ("", "missing")
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """What is read of a table.
+    """What is read of a table of n records or persons; n may be private.
 
-    Attributes
-    ----------
-    n : int
-        Number of records, or of persons; it may be private.
-    shares : ndarray of int64, shape (n_rows,)
-        Share of each row in its record or person, in parts of `WHOLE`.
-    numbers : list of ndarray of shape (n_rows,)
-        Columns of numbers that are estimated, the target last. Missing numbers are NaN.
-    strings : list of Counter
-        Number of records or persons with each string, for the columns of levels that are
-        estimated. A person has the string of most of its rows, and of several the last in order.
+    A share is that of a row in its record or person, in parts of `WHOLE`. Of the columns that are
+    estimated there are the numbers, the target last, with NaN for missing ones, and how many
+    records or persons have each string.
     """
 
     n: int
@@ -183,16 +174,8 @@ class Data:
 class Asked:
     """Declared columns, and those to be estimated; public information only.
 
-    Attributes
-    ----------
-    names : tuple of str or None
-        Names of the columns, or None if they are identified by position.
-    columns : tuple
-        For each column, declared bounds or levels, or "bounds" or "levels".
-    target, other, missing : object
-        As in `Domain`; the target may be "bounds".
-    limits : tuple of float
-        For each column, and for the target.
+    In the place of a declaration, that of the target included, "bounds" or "levels" is to be
+    estimated. There is a limit for each column, and one for the target.
     """
 
     names: tuple[str, ...] | None
@@ -203,13 +186,26 @@ class Asked:
     limits: tuple[float, ...]
 
     @classmethod
-    def of(cls, X: Any, columns: Any, target: Any, other: Any, missing: Any, limit: Any) -> Asked:
+    def of(
+        cls,
+        X: Frame,
+        columns: Mapping[str, object] | None,
+        target: object,
+        other: Mapping[str, object] | None,
+        missing: object,
+        limit: object,
+    ) -> Asked:
         """Return what is asked of a table; raise an error if a declaration is not valid."""
         if columns is None:
             names = tuple(X.columns) if hasattr(X, "columns") else None
             asked: tuple[object, ...] = ("bounds",) * X.shape[1]
         elif isinstance(columns, Mapping) and columns:
-            names, asked = tuple(columns), tuple(map(_asked, columns.values()))
+            names = tuple(columns)
+            asked = tuple("bounds" if own is None else own for own in columns.values())
+            for own in asked:
+                if isinstance(own, str) and own not in ("bounds", "levels"):
+                    words = 'be a tuple of bounds, a list of levels, "bounds" or "levels"'
+                    raise fail("a column", words, own)
         else:
             remedy = 'Write columns={"age": (17, 90), "income": "bounds"}.'
             raise fail("columns", "be a dict with at least one column, or None", columns, remedy)
@@ -272,7 +268,7 @@ class Asked:
 
     def read(self, X: Frame, y: object, groups: object) -> Data:
         """Return what is read of a table and of a target. Errors in the data are raised here."""
-        table = as_table(X, self.names, len(self.columns))
+        table: Any = as_table(X, self.names, len(self.columns))
         n = n_rows = len(X)
         shares: IntArray = np.full(n, WHOLE)
         persons: Sequence[int] | None = None
@@ -293,16 +289,14 @@ class Asked:
     def _label(self, place: int) -> str:
         return f"column {self._key(place)!r}"
 
-    def _number(self, table: Any, place: int, n: int) -> FloatArray:
-        out, own = np.empty((n, 1)), slice(place, place + 1)
+    def _number(self, table: RawTable, place: int, n: int) -> FloatArray:
+        out, column = np.empty((n, 1)), slice(place, place + 1)
         ruled = np.array([True]) if self.is_ruled(place) else None
-        error = None
         try:
-            read_numbers(table, slice(0, n), own, out, self._label, ruled)
-        except NotNumbers as found:
-            error = found
-        if error is None:
+            read_numbers(table, slice(0, n), column, out, self._label, ruled)
             return out[:, 0]
+        except NotNumbers as found:
+            error = found  # raised again below, without a context
         # Remedies follow from the type of the column alone.
         kind, key = kind_of_dtype(table.dtype(place)), self._key(place)
         name = repr(key) if isinstance(key, str) else '"name"'
@@ -317,12 +311,13 @@ class Asked:
     def _strings(self, X: Frame, place: int, persons: Sequence[int] | None) -> Counter[str]:
         """Return the number of records or persons with each string; other cells are no levels."""
         own = X.loc[:, self.names[place]] if hasattr(X, "columns") else X[:, place]  # type: ignore[index]
-        cells, omitted = own.tolist(), _NO_LEVELS if self.is_ruled(place) else ()
+        # Under a rule an empty text is missing, and "missing" is the name of this level.
+        cells, omitted = own.tolist(), ("", "missing") if self.is_ruled(place) else ()
         kept = [type(cell) in (str, np.str_) and cell not in omitted for cell in cells]
         texts = map(str, compress(cells, kept))
         if persons is None:
             return Counter(texts)
-        # Of each person the string that it has most often.
+        # Of each person the string that it has most often, and of several the last in order.
         best: dict[int, tuple[int, str]] = {}
         pairs = zip(compress(persons, kept), texts, strict=True)
         for (person, cell), times in Counter(pairs).items():
@@ -343,50 +338,25 @@ def _is(asked: object, what: str) -> bool:
     return isinstance(asked, str) and asked == what
 
 
-def _asked(declared: object) -> object:
-    """Return what is asked of a column: None stands for "bounds"."""
-    if declared is None:
-        return "bounds"
-    if isinstance(declared, str) and declared not in ("bounds", "levels"):
-        rule = 'be a tuple of bounds, a list of levels, "bounds" or "levels"'
-        raise fail("a column", rule, declared)
-    return declared
-
-
 def _limits(limit: object, names: tuple[str, ...] | None, n: int) -> tuple[float, ...]:
-    """Return the limit of each column and of the target."""
-    keys = [*(names or ()), TARGET]
     if not isinstance(limit, Mapping):
-        return (_limit("limit", limit),) * (n + 1)
-    for key in limit:
-        if key not in keys:
-            raise fail("limit", f"have keys among {keys}", key)
-    found = {key: _limit(f"limit[{key!r}]", value) for key, value in limit.items()}
-    columns = names if names is not None else [""] * n
-    return tuple(found.get(key, LIMIT) for key in [*columns, TARGET])
-
-
-def _limit(name: str, value: object) -> float:
-    return check_interval(name, value, 1e-100, 1e100)
+        return (check_interval("limit", limit, 1e-100, 1e100),) * (n + 1)
+    found = dict.fromkeys([*(names or ()), TARGET], LIMIT)
+    for key, value in limit.items():
+        if key not in found:
+            raise fail("limit", f"have keys among {list(found)}", key)
+        found[key] = check_interval(f"limit[{key!r}]", value, 1e-100, 1e100)
+    columns = (LIMIT,) * n if names is None else tuple(found[name] for name in names)
+    return (*columns, found[TARGET])
 
 
 @dataclass(frozen=True)
 class BoundsPlan:
     """Noise for the counts of numbers and of strings; None where there are none.
 
-    Attributes
-    ----------
-    limits : tuple of float
-        Of the columns of numbers that are estimated.
-    numbers : CountNoise or None
-    strings : LevelCounts or None
-    is_counted : bool
-        Whether the number of records or persons is private.
-    has_target : bool
-        Whether the last of the columns of numbers is the target.
-    ruled : tuple of bool
-        For each column of numbers, whether it may have missing cells. Then the number of its
-        other cells is private.
+    The limits, and whether there is a rule for missing cells, are those of the columns of numbers
+    that are estimated, the target last. With a rule the number of the other cells is private. If
+    ``is_counted``, so is that of all records or persons.
     """
 
     limits: tuple[float, ...]
@@ -475,7 +445,6 @@ class BoundsPlan:
 
 
 def _table(grids: Sequence[Magnitudes | Steps], data: Data) -> IntArray:
-    """Return the counts of all columns, (columns, cells)."""
     columns = zip(grids, data.numbers, strict=True)
     return np.array([counts(grid, own, data.shares) for grid, own in columns])
 

@@ -79,20 +79,8 @@ class Column:
 class OpenMLSource:
     """Differences between OpenML's copy of a data set and the declaration.
 
-    Attributes
-    ----------
-    id : int
-        Identifier at OpenML; ``name`` is the name of the data set there.
-    names : dict
-        OpenML's name of a column, by the declared name, if they differ.
-    levels : dict of dict
-        For a column, the declared level by OpenML's level, if they differ.
-    factors : dict
-        For a column, the ratio of OpenML's numbers to the declared unit.
-    lacks : list of str
-        Declared columns that OpenML does not have.
-    missing : str or None
-        Level that replaces a missing value.
+    By declared columns: OpenML's names, the declared levels by those of OpenML, the ratios of its
+    numbers to the declared units; columns that it lacks, and the level of missing values.
     """
 
     id: int
@@ -255,7 +243,11 @@ def declaration(name: str) -> Declaration:
     target = facts["target"] | {"names": [facts["target"]["name"]]}
     # The columns of an entry share their values and reason.
     (target_column, *columns) = [
-        Column(one, _values(entry), Reason(entry["basis"], entry["why"]))
+        Column(
+            one,
+            tuple(entry["bounds"]) if "bounds" in entry else entry["levels"],
+            Reason(entry["basis"], entry["why"]),
+        )
         for entry in [target, *facts["columns"]]
         for one in entry["names"]
     ]
@@ -263,10 +255,6 @@ def declaration(name: str) -> Declaration:
     if "openml" in facts:
         parts["openml"] = OpenMLSource(**facts["openml"])
     return Declaration(name=name, **facts | parts)
-
-
-def _values(entry: dict[str, Any]) -> tuple[float, float] | list[str]:
-    return tuple(entry["bounds"]) if "bounds" in entry else entry["levels"]
 
 
 @cache
@@ -377,7 +365,14 @@ def fetch(
             VARIABLE if folder is None else "folder", "name a folder that exists", place, remedy
         )
     if place and (path := Path(place, declared.file)).is_file():
-        table = _from_file(path, declared)
+        if hashlib.sha256(path.read_bytes()).hexdigest() != declared.sha256:
+            rule = f"have the SHA-256 checksum {declared.sha256}"
+            remedy = "Copy the file again: results on other data are not comparable."
+            raise fail(str(path), rule, remedy=remedy)
+        columns = (*declared.columns, declared.target)
+        kinds = {column.name: float if column.is_number else str for column in columns}
+        # "NA" and "None" are levels like any other: no cell of these files is empty.
+        table = _pandas().read_csv(path, dtype=kinds, keep_default_na=False)
     elif declared.openml is not None:
         table = _from_openml(declared, declared.openml, data_home)
         declared = declared.without(declared.openml.lacks)
@@ -399,18 +394,6 @@ def _not_found(declared: Declaration, why: str) -> DataNotFound:
 
 def _pandas() -> Any:
     return optional_module("pandas", "for a table", "pandas")
-
-
-def _from_file(path: Path, declared: Declaration) -> Frame:
-    """Return the table of a CSV file with the declared checksum."""
-    if hashlib.sha256(path.read_bytes()).hexdigest() != declared.sha256:
-        rule = f"have the SHA-256 checksum {declared.sha256}"
-        remedy = "Copy the file again: results on other data are not comparable."
-        raise fail(str(path), rule, remedy=remedy)
-    columns = (*declared.columns, declared.target)
-    kinds = {column.name: float if column.is_number else str for column in columns}
-    # "NA" and "None" are levels like any other: no cell of these files is empty.
-    return _pandas().read_csv(path, dtype=kinds, keep_default_na=False)
 
 
 def _from_openml(

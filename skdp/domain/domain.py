@@ -281,24 +281,22 @@ class Domain:
         if strangers := sorted(map(str, chosen - set(numbers))):
             got = strangers if isinstance(columns, list | tuple | set) else columns
             raise fail("columns", f"be names of numeric columns, {numbers}", got)
-        found = []
+        narrower, curves = bounds or {}, []
         for name, column in placed:
-            if not isinstance(column, Number) or name not in chosen:
-                found.append(column)
-                continue
-            lower, upper = (bounds or {}).get(name, (column.lower, column.upper))
-            lower, upper = max(column.lower, lower), min(column.upper, upper)
-            # Missing cells stay at the same place.
-            missing = column.missing
-            if missing == "middle" and bounds is not None and name in bounds:
-                missing = column.centre
-            if isinstance(missing, float):
-                missing = min(max(missing, lower), upper)
-            curve = Spline(lower, upper, knots, degree, missing)
-            found.append(_declare.as_spline(_declare.label_of(name), curve))
-        return self._build(
-            tuple(found), self._names, self._target, None, self._pairs, self.estimated
-        )
+            if isinstance(column, Number) and name in chosen:
+                lower, upper = narrower.get(name, (column.lower, column.upper))
+                lower, upper = max(column.lower, lower), min(column.upper, upper)
+                # Missing cells stay at the same place.
+                missing = column.missing
+                if missing == "middle" and name in narrower:
+                    missing = column.centre
+                if isinstance(missing, float):
+                    missing = min(max(missing, lower), upper)
+                curve = Spline(lower, upper, knots, degree, missing)
+                column = _declare.as_spline(_declare.label_of(name), curve)
+            curves.append(column)
+        facts = self._names, self._target, None, self._pairs, self.estimated
+        return self._build(tuple(curves), *facts)
 
     def interact(self, first: str, second: str) -> Domain:
         """Return the domain with a joint effect of two columns instead of their separate effects.
@@ -408,8 +406,8 @@ class Domain:
 
     def encoded_names(self) -> tuple[str, ...]:
         """Return the names of the encoded columns; columns without names are x0, x1, ..."""
-        labels = self._labels
-        return tuple(n for c, read, _ in self._layout.placed for n in c.names_out(labels[read]))
+        placed, labels = self._layout.placed, self._labels
+        return tuple(name for column, read, _ in placed for name in column.names_out(labels[read]))
 
     @property
     def encoded(self) -> Domain:
@@ -827,8 +825,8 @@ def refuse_encoded(X: object, table: Frame, domain: Domain) -> None:
     """
     if domain.encoded._columns == domain._columns:
         return
-    array, own = _RETURNED.get(id(X), (lambda: None, None))
-    is_encoded = array() is X and getattr(own, "_columns", None) == domain._columns
+    array, encoder = _RETURNED.get(id(X), (lambda: None, None))
+    is_encoded = array() is X and getattr(encoder, "_columns", None) == domain._columns
     if hasattr(table, "columns"):
         names = domain.encoded_names()
         is_encoded |= names != domain.names and tuple(table.columns) == names
@@ -975,20 +973,18 @@ def _checked(label: str, column: object) -> Any:
         return as_interaction(label, pair)
     if isinstance(column, Spline):
         return _declare.as_spline(label, column)
-    found: Column
+    declared: Column
     if isinstance(column, Number):
-        found = _declare.as_number(label, (column.lower, column.upper))
+        declared = _declare.as_number(label, (column.lower, column.upper))
     elif isinstance(column, Levels):
-        levels = [*column.levels]
-        found = _declare.as_column(label, levels, {label: column.other}, label)
+        declared = _declare.as_column(label, [*column.levels], {label: column.other}, label)
     else:
         return column
     rule = column.missing
-    return found if rule is None else _declare.with_rule(f"{label}: missing", found, rule)
+    return declared if rule is None else _declare.with_rule(f"{label}: missing", declared, rule)
 
 
 def _check_levels(label: str, declared: object) -> None:
-    """Raise an error unless a file can hold the levels of a column or target."""
     levels = getattr(declared, "levels", declared if isinstance(declared, tuple) else ())
     for level in levels:
         if not is_plain(level):

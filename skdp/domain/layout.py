@@ -111,7 +111,6 @@ class BoxProjection:
 
     @cached_property
     def _wide(self) -> tuple[FloatArray, FloatArray] | None:
-        """Lower bounds and 2 / width of wide rows, or None if a width is out of range."""
         factor = self._factor
         return None if factor is None else (repeated(self.lower), repeated(factor))
 
@@ -239,17 +238,14 @@ class Layout:
     def placed(self) -> list[tuple[Column | Interaction, slice, slice]]:
         """Each declared column with the columns that it reads and those that it is encoded as."""
         joined = {place for pair in self.pairs for place in pair}
-        own: dict[int, Any] = {r.start: column for column, r in self.declared if column.n_in == 1}
+        single: dict[int, Any] = {own.start: column for column, own in self.declared}
         found: list[tuple[Column | Interaction, slice]] = []
         for column, read in self.declared:
             if column.n_in != 1 or read.start not in joined:
                 found.append((column, read))
-                continue
-            seconds = [b for a, b in self.pairs if a == read.start]
-            found += [
-                (Interaction(own[read.start], own[b]), slice(read.start, b + 1, b - read.start))
-                for b in seconds
-            ]
+            for a, b in self.pairs:
+                if a == read.start:
+                    found.append((Interaction(single[a], single[b]), slice(a, b + 1, b - a)))
         writes = _slices([column.n_out for column, _ in found])
         return [(*parts, write) for parts, write in zip(found, writes, strict=True)]
 

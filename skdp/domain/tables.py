@@ -309,8 +309,8 @@ class FrameColumn:
     def cells(self) -> Array | None:
         """The column, if it is an array of numpy and not of dates."""
         dtype = self.series.dtype
-        plain = isinstance(dtype, np.dtype) and dtype.kind not in NOT_REAL
-        return self.series.to_numpy() if plain else None
+        is_plain = isinstance(dtype, np.dtype) and dtype.kind not in NOT_REAL
+        return self.series.to_numpy() if is_plain else None
 
     @cached_property
     def categories(self) -> list[Hashable] | None:

@@ -56,7 +56,6 @@ _BATCHES = "return an iterable of DataFrames, or of pairs of a table and a targe
 # The column that a target becomes, beside those of the user.
 _TARGET = "y of fit(X, y)"
 _AS_COLUMN = 'Make the target a column of a DataFrame, and use fit(X, target="name").'
-_INSTALL = "Install it: pip install 'skdp[arrow]'."
 
 
 class ArrowStream:
@@ -76,31 +75,25 @@ class ArrowStream:
         return len(self.names)
 
     def batches(self, columns: list[str] | None) -> Iterator[Frame]:
-        """Yield DataFrames with some of the columns."""
+        """Yield DataFrames with some of the columns, of which a few are in memory."""
         wanted = self.names if columns is None else columns
         for fragment in self.dataset.get_fragments():
             own = _read(partial(getattr, fragment, "physical_schema")).names
             # Where a file lacks a column, pyarrow would fill it with nulls.
             if missing := [name for name in wanted if name not in own]:
                 raise fail("every file of X", f"have the columns {missing}")
-        limits = self._limits(len(wanted))
-        batches = self.dataset.to_batches(columns=columns, **limits)
-        while (batch := _read(lambda: next(batches, None))) is not None:
-            if batch.num_rows:
-                yield _read(partial(arrow_frame, batch))
-
-    def _limits(self, n_columns: int) -> dict[str, object]:
-        """Return options of pyarrow with which a few batches are in memory."""
-        size = max(1, min(BATCH_ROWS, BATCH_CELLS // max(1, n_columns)))
+        size = max(1, min(BATCH_ROWS, BATCH_CELLS // max(1, len(wanted))))
         limits: dict[str, object] = {"batch_size": size, "batch_readahead": 2}
         limits["fragment_readahead"] = 1
-        own = getattr(getattr(self.dataset, "format", None), "default_extname", None)
-        if own == "parquet":
+        if _format(self.dataset) == "parquet":
             from pyarrow.dataset import ParquetFragmentScanOptions
 
             # Otherwise whole row groups are read ahead.
             limits["fragment_scan_options"] = ParquetFragmentScanOptions(pre_buffer=False)
-        return limits
+        batches = self.dataset.to_batches(columns=columns, **limits)
+        while (batch := _read(lambda: next(batches, None))) is not None:
+            if batch.num_rows:
+                yield _read(partial(arrow_frame, batch))
 
     @cached_property
     def n(self) -> int:
@@ -200,7 +193,6 @@ class FactoryStream:
                 yield batch
 
     def _all(self, columns: list[str] | None) -> Iterator[Frame]:
-        """Yield all batches."""
         found = self._called()
         batches: Any = _batch(lambda: iter(found))
         try:
@@ -230,14 +222,11 @@ class FactoryStream:
         self._last = found
         return found
 
-    def _tables(self) -> Iterator[Frame]:
-        for batch in self.batches(None):
-            yield batch[0] if isinstance(batch, tuple) else batch
-
     @cached_property
     def n(self) -> int:
         """The number of rows; all batches are read."""
-        found = sum(map(len, self._tables()))
+        tables = (own[0] if isinstance(own, tuple) else own for own in self.batches(None))
+        found = sum(map(len, tables))
         check_weight(found, None, not len(self._first))
         return found
 
@@ -246,12 +235,12 @@ Stream: TypeAlias = ArrowStream | FactoryStream
 
 
 def _stream_at(place: str) -> ArrowStream:
-    """Return the stream of a file or a folder."""
     path = Path(place)
     try:
         from pyarrow import dataset
     except ImportError:
-        raise ImportError(f"Reading files needs pyarrow. {_INSTALL}") from None
+        install = "Install it: pip install 'skdp[arrow]'."
+        raise ImportError(f"Reading files needs pyarrow. {install}") from None
     if not (place and path.exists()):
         raise fail("X", "be the path of a file or a folder", place)
     files = sorted(own for own in path.rglob("*") if own.is_file())
@@ -343,7 +332,6 @@ def computed(call: Callable[[], T]) -> T:
 
 
 def _joined(X: Frame, y: Frame) -> Frame:
-    """Return X with y as a further column, row by row."""
     from dask import dataframe
 
     if y.npartitions != X.npartitions:
@@ -401,9 +389,12 @@ def _refuse_inferred(dataset: object) -> None:
     """Raise an error for text files: one record could change the types inferred for all."""
     for part in getattr(dataset, "children", ()):
         _refuse_inferred(part)
-    own = getattr(getattr(dataset, "format", None), "default_extname", "")
-    if own in ("csv", "json"):
-        raise fail("X", _STATED, own, _STATE)
+    if _format(dataset) in ("csv", "json"):
+        raise fail("X", _STATED, _format(dataset), _STATE)
+
+
+def _format(dataset: object) -> str | None:
+    return getattr(getattr(dataset, "format", None), "default_extname", None)
 
 
 def opened(X: Frame) -> Any:
@@ -444,19 +435,9 @@ MOST_KEPT = 3 * 2**27
 class StreamedRows:
     """Rows of a stream; see `skdp.rows.Rows`.
 
-    Parameters
-    ----------
-    domain : Domain
-    stream : Stream
-    target : str or None
-        Name of the column of the target. None if the batches are pairs of a table and a target.
-    coder : Coder
-        Encodes the target.
-    weight : int or None
-        The number of rows, or the sum of their shares, if it is public. Then an error is raised if
-        a reading has another one.
-    groups : Groups or None
-        The column of identifiers, and the shares of rows in their persons.
+    The target is the name of a column, or None if the batches are pairs of a table and a target.
+    The weight is the number of rows, or the sum of their shares, if it is public: then an error is
+    raised if a reading has another one.
     """
 
     def __init__(
@@ -502,7 +483,6 @@ class StreamedRows:
     def _blocks(
         self, function: Callable[[Block], T], blocks: int, dtype: type | None, at_once: bool = False
     ) -> Iterator[T]:
-        """Yield ``function(block)`` for all blocks, in their order."""
         load_kernels(self.n * self.domain.n_columns)
         domain = self.domain
 
@@ -521,7 +501,6 @@ class StreamedRows:
         return one_by_one(function, encoded())
 
     def _runs(self) -> Iterator[Run]:
-        """Yield the rows of batches with their encoded targets."""
         domain, weight, groups = self.domain, 0, self.groups
         # A pair has no column that is a target.
         names = None if self.target is None else self.stream.names

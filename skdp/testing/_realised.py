@@ -259,7 +259,6 @@ class _Whole(Softmax):
     """A softmax with the whole gradient: its mean over the classes is not taken off."""
 
     def slopes(self, z: FloatArray, y: Any) -> FloatArray:
-        """Return the gradient of a record for predictors z."""
         return super().slopes(z, y) - (1 - self.normalizer) / self.n_classes
 
 

@@ -60,7 +60,12 @@ def check_loss(loss: Any) -> None:
         require(np.diff(slope, axis=1) >= -2 * _ROUNDING * c, f"{name}.slope", rule)
         _check_bound(loss, c)
         _check_curvature(loss, c, z, y, slope)
-        _check_value(loss, c, z, y, slope)
+        # The value has this slope, by the mean value theorem.
+        value = _evaluated(loss, "value", z, y)
+        rise, step = np.diff(value, axis=1), np.diff(z, axis=1)
+        slack = 1e-12 * (np.abs(value[:, 1:]) + np.abs(value[:, :-1]) + c) + _CLOSE * c * step
+        held = (rise >= slope[:, :-1] * step - slack) & (rise <= slope[:, 1:] * step + slack)
+        require(held, f"{name}.value", "have the derivative slope(z, y)")
     both = (slope > _ROUNDING * c).any(axis=1) & (slope < -_ROUNDING * c).any(axis=1)
     rule = "never change its sign for a target, as one_sided = True states"
     require(not (getattr(loss, "one_sided", False) and both.any()), f"{name}.slope", rule)
@@ -113,12 +118,3 @@ def _check_curvature(loss: Any, c: float, z: FloatArray, y: FloatArray, slope: F
     high = np.minimum(np.maximum(np.abs(before), np.abs(after)), c)
     rise = np.diff(z, axis=1) * greatest(np.minimum(low, high), high) + 4 * off
     require(after - before <= rise, name, rule)
-
-
-def _check_value(loss: Any, c: float, z: FloatArray, y: FloatArray, slope: FloatArray) -> None:
-    """Check the value against the slope, by the mean value theorem."""
-    value = _evaluated(loss, "value", z, y)
-    rise, step = np.diff(value, axis=1), np.diff(z, axis=1)
-    slack = 1e-12 * (np.abs(value[:, 1:]) + np.abs(value[:, :-1]) + c) + _CLOSE * c * step
-    held = (rise >= slope[:, :-1] * step - slack) & (rise <= slope[:, 1:] * step + slack)
-    require(held, f"{type(loss).__name__}.value", "have the derivative slope(z, y)")

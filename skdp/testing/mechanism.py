@@ -257,12 +257,8 @@ def check_audit(
     """Check that draws distinguish 0 from values of a neighbour no better than epsilon allows."""
     # On a lattice, like releases: otherwise the last bits of a float depend on the value.
     spacing = np.ldexp(1.0, publication(noise).lattice.spacing)
-
-    def round_(v: Array) -> Array:
-        return np.floor(v / spacing) * spacing
-
-    x, y = round_(_drawn(noise, rng, draws)), round_(_drawn(noise, rng, draws))
-    shifts, found = [round_(v) for v in _shifts(sensitivity)], 0.0
+    x, y = (np.floor(_drawn(noise, rng, draws) / spacing) * spacing for _ in "ab")
+    shifts, found = [np.floor(v / spacing) * spacing for v in _shifts(sensitivity)], 0.0
     for v in shifts:
         statistics = _statistics(noise, sensitivity, v)
         pair, alarm = (statistics(x), statistics(y + v)), ALARM / len(shifts)
@@ -273,9 +269,8 @@ def check_audit(
 
 def _shifts(sensitivity: Sensitivity) -> list[Array]:
     """Return some differences on the boundary of the sensitivity."""
-    ball = sensitivity.ball
+    ball, points = sensitivity.ball, corners(sensitivity.ball)
     candidates = np.vstack([np.ones(ball.dim), np.eye(ball.dim)])
-    points = corners(ball)
     if points is not None:
         candidates = np.vstack([points, candidates])
     at = np.unique(np.linspace(0, len(candidates) - 1, _MOST_SHIFTS).astype(int))

@@ -338,7 +338,8 @@ def _shown(estimator: Any, table: Any, tape: Tape) -> _Shown:
             text = getattr(shown.model, "to_json", None)
             shown.text = "" if text is None else text()
         except Exception as error:
-            lines, cause = [], error
+            lines: list[str] = []
+            cause: BaseException | None = error
             while cause is not None:
                 lines += [f"{type(cause).__name__}: {cause}", *getattr(cause, "__notes__", ())]
                 cause = cause.__cause__ or cause.__context__

@@ -437,10 +437,6 @@ def _text(value: object) -> str:
     return str(value).strip(" '\"")
 
 
-_AS_FRAME = """as_frame : bool or None, default=None
-    Whether X is a DataFrame. None makes it one if pandas is installed."""
-_AS_FETCH = """folder, data_home, as_frame
-    As in `fetch`."""
 _DOC = """Return the {task} data set "{title}" ({rows} rows, {columns} columns).
 
 Parameters
@@ -454,17 +450,11 @@ Dataset
 
 Examples
 --------
-{example}
+>>> from skdp.datasets import {calls[0]}
+>>> X, y, domain = {calls[1]}
+>>> {shown[0]}
+{shown[1]}
 """
-_LOADED = """>>> from skdp.datasets import {function}
->>> X, y, domain = {function}()
->>> X.shape
-({rows}, {columns})"""
-# The data may not be here, but the declaration is.
-_FETCHED = """>>> from skdp.datasets import domain_of, {function}
->>> X, y, domain = {function}()  # doctest: +SKIP
->>> domain_of({name!r}).n_columns
-{columns}"""
 
 
 class Loader(Protocol):
@@ -487,22 +477,30 @@ class Fetcher(Protocol):
         """Return the data set; see `fetch`."""
 
 
-def _named(function: F, function_name: str, name: str, parameters: str, note: str) -> F:
+def _named(function: F, public: str, name: str, note: str) -> F:
     """Return a function under its public name, with its documentation."""
     declared = declaration(name)
-    example = _FETCHED if declared.file else _LOADED
-    only = "" if declared.openml or not declared.file else "It is read from a folder only."
-    function.__name__ = function.__qualname__ = function_name
+    rows, columns = declared.rows, len(declared.columns)
+    if declared.file:
+        only = "" if declared.openml else "It is read from a folder only."
+        parameters = "folder, data_home, as_frame\n    As in `fetch`."
+        # The data may not be here, but the declaration is.
+        calls = [f"domain_of, {public}", f"{public}()  # doctest: +SKIP"]
+        shown = [f"domain_of({name!r}).n_columns", f"{columns}"]
+    else:
+        parameters, only = "as_frame : bool or None, default=None\n    Whether X is a DataFrame.", ""
+        parameters += " None makes it one if pandas is installed."
+        calls, shown = [public, f"{public}()"], ["X.shape", f"({rows}, {columns})"]
+    function.__name__ = function.__qualname__ = public
     function.__doc__ = _DOC.format(
         task=declared.task,
         title=declared.title,
-        rows=declared.rows,
-        columns=len(declared.columns),
+        rows=rows,
+        columns=columns,
         parameters=parameters,
         notes="\n    ".join(filter(None, (note, declared.caution, only))),
-        example=example.format(
-            function=function_name, name=name, rows=declared.rows, columns=len(declared.columns)
-        ),
+        calls=calls,
+        shown=shown,
     ).rstrip()
     return function
 
@@ -522,7 +520,7 @@ def _loader(name: str, note: str = "", **options: object) -> Loader:
             X = _pandas().DataFrame(X, columns=names)
         return declared.with_data(X, y if declared.target.is_number else bunch.target_names[y])
 
-    return _named(function, f"load_{name}", name, _AS_FRAME, note)
+    return _named(function, f"load_{name}", name, note)
 
 
 def _fetcher(short: str, name: str, note: str = "") -> Fetcher:
@@ -536,7 +534,7 @@ def _fetcher(short: str, name: str, note: str = "") -> Fetcher:
     ) -> Dataset:
         return fetch(name, folder=folder, data_home=data_home, as_frame=as_frame)
 
-    return _named(function, f"fetch_{short}", name, _AS_FETCH, note)
+    return _named(function, f"fetch_{short}", name, note)
 
 
 load_breast_cancer = _loader("breast_cancer", 'Labels are "benign" and "malignant".')

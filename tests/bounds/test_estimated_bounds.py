@@ -222,7 +222,6 @@ def cities(n=2000):
 
 @pytest.mark.parametrize("kind", [object, "category", "string"])
 def test_frequent_strings_are_found(kind):
-    """The most frequent first; the string of one record is not among them."""
     X = cities().astype(kind)
     found = estimate_domain(X, columns={"city": "levels"}, epsilon=1, delta=1e-6, random_state=0)
     assert str(found).startswith("Domain({'city': ['Rome', '")
@@ -303,7 +302,6 @@ def test_a_model_on_estimated_bounds_predicts():
 @pytest.mark.parametrize("value", [0.0, 5.0, -1e300, 5e-324])
 @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e6])
 def test_no_data_make_it_fail(n, value, epsilon):
-    """Constant columns, few records, and numbers far outside of the limit."""
     X = np.full((n, 3), value)
     X[0, 0] = 1e308
     for seed, neighbors in enumerate(["replace_one", "add_remove"]):

@@ -181,7 +181,6 @@ def test_a_level_with_the_name_of_an_indicator_is_left_out():
 @pytest.mark.parametrize("rule", ["indicator", "middle"])
 @pytest.mark.parametrize("share", [0.1, 0.8])
 def test_bounds_hold_the_numbers_that_are_not_missing(neighbors, rule, share):
-    """Whatever share is missing, as if the column had only the other cells."""
     rng = np.random.default_rng(4)
     n = 20_000
     full = np.column_stack([rng.normal(size=n), rng.normal(-122, 0.3, n), rng.gamma(2, 1e-3, n)])
@@ -195,7 +194,6 @@ def test_bounds_hold_the_numbers_that_are_not_missing(neighbors, rule, share):
 
 
 def test_rules_are_those_of_the_columns():
-    """By name, by position, and numbers for declared bounds."""
     X = np.column_stack([np.arange(50.0), np.full(50, NAN), np.arange(50.0)])
     frame = pd.DataFrame(X, columns=list("abc"))
     columns = {"a": "bounds", "b": (0, 9), "c": "bounds"}

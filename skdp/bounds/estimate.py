@@ -171,7 +171,7 @@ class Data:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class Request:
     """Declared columns, and those to be estimated; public information only.
 
     In the place of a declaration, that of the target included, "bounds" or "levels" is to be
@@ -194,23 +194,23 @@ class Asked:
         other: Mapping[str, object] | None,
         missing: object,
         limit: object,
-    ) -> Asked:
-        """Return what is asked of a table; raise an error if a declaration is not valid."""
+    ) -> Request:
+        """Return the request for a table; raise an error if a declaration is not valid."""
         if columns is None:
             names = tuple(X.columns) if hasattr(X, "columns") else None
-            asked: tuple[object, ...] = ("bounds",) * X.shape[1]
+            kinds: tuple[object, ...] = ("bounds",) * X.shape[1]
         elif isinstance(columns, Mapping) and columns:
             names = tuple(columns)
-            asked = tuple("bounds" if own is None else own for own in columns.values())
-            for own in asked:
+            kinds = tuple("bounds" if own is None else own for own in columns.values())
+            for own in kinds:
                 if isinstance(own, str) and own not in ("bounds", "levels"):
                     words = 'be a tuple of bounds, a list of levels, "bounds" or "levels"'
                     raise fail("a column", words, own)
         else:
             remedy = 'Write columns={"age": (17, 90), "income": "bounds"}.'
             raise fail("columns", "be a dict with at least one column, or None", columns, remedy)
-        limits = _limits(limit, names, len(asked))
-        found = cls(names, asked, target, dict(other or {}), missing, limits)
+        limits = _limits(limit, names, len(kinds))
+        found = cls(names, kinds, target, dict(other or {}), missing, limits)
         for name in found.other:
             if name in map(found._key, found.places("levels")):
                 raise fail("other", "name only columns with declared levels", name)
@@ -227,7 +227,7 @@ class Asked:
 
     def places(self, what: str) -> list[int]:
         """Return the positions of the columns whose bounds, or levels, are estimated."""
-        return [k for k, asked in enumerate(self.columns) if _is(asked, what)]
+        return [k for k, column in enumerate(self.columns) if _is(column, what)]
 
     @property
     def counted(self) -> list[int]:
@@ -302,8 +302,8 @@ class Asked:
         name = repr(key) if isinstance(key, str) else '"name"'
         remedies = [str(error)]
         if kind in (None, "strings"):
-            asked = f'columns={{{name}: "levels"}}'
-            remedies += [f"If it holds strings, declare levels, or give {asked} with delta > 0."]
+            wanted = f'columns={{{name}: "levels"}}'
+            remedies += [f"If it holds strings, declare levels, or give {wanted} with delta > 0."]
         if kind in (None, "numbers") and not self.is_ruled(place):
             remedies += [f'For missing cells give missing={{{key!r}: "indicator"}} or "middle".']
         raise NotNumbers(" ".join(remedies))
@@ -334,8 +334,8 @@ def _target(y: object, n: int) -> FloatArray:
     return found
 
 
-def _is(asked: object, what: str) -> bool:
-    return isinstance(asked, str) and asked == what
+def _is(value: object, what: str) -> bool:
+    return isinstance(value, str) and value == what
 
 
 def _limits(limit: object, names: tuple[str, ...] | None, n: int) -> tuple[float, ...]:
@@ -367,22 +367,22 @@ class BoundsPlan:
     ruled: tuple[bool, ...]
 
     @classmethod
-    def of(cls, asked: Asked, epsilon: float, delta: float, neighbors: str) -> BoundsPlan:
+    def of(cls, request: Request, epsilon: float, delta: float, neighbors: str) -> BoundsPlan:
         """Return the plan; the budget is divided by the numbers of columns."""
-        counted, levels = asked.counted, len(asked.places("levels"))
+        counted, levels = request.counted, len(request.places("levels"))
         if levels and delta == 0:
             remedy = "Pass delta > 0, such as 1e-6, or list the levels."
             raise fail("delta", 'be > 0 for columns of "levels"', delta, remedy)
-        weights = _weights(len(counted), asked.has_target)
+        weights = _weights(len(counted), request.has_target)
         share = levels / (levels + sum(weights)) if levels else 0.0
         spent = epsilon * share
         halved = delta / 2 if counted and levels else delta
         numbers = CountNoise(epsilon - spent, halved, neighbors, weights) if counted else None
         strings = LevelCounts(spent, delta - halved or delta, neighbors, levels) if levels else None
-        limits = tuple(asked.limits[k] for k in counted)
-        ruled = tuple(map(asked.is_ruled, counted))
+        limits = tuple(request.limits[k] for k in counted)
+        ruled = tuple(map(request.is_ruled, counted))
         is_counted = neighbors == "add_remove"
-        found = cls(limits, numbers, strings, is_counted, asked.has_target, ruled)
+        found = cls(limits, numbers, strings, is_counted, request.has_target, ruled)
         for release in found.releases:
             _ = release.publication  # an error if 53-bit floats cannot keep the guarantee
         return found
@@ -560,18 +560,18 @@ def estimate_domain(
         X = in_memory(X)
         if X.shape[1] == 0 or (len(X) == 0 and neighbors != "add_remove"):
             raise fail("X", "have records and columns")
-        asked = Asked.of(X, columns, target, other, missing, limit)
-        plan = BoundsPlan.of(asked, epsilon, delta, neighbors)
+        request = Request.of(X, columns, target, other, missing, limit)
+        plan = BoundsPlan.of(request, epsilon, delta, neighbors)
         unit = "row" if groups is None else "person"
         seeded = () if is_cryptographic(random_state) else (_SEEDED,)
         sentences = (_PUBLIC, RECORDS[unit], UNSEEN), seeded
         guarantee = plan.guarantee(Public(epsilon, delta, neighbors, unit, False, *sentences))
-        data = asked.read(X, y, groups)
+        data = request.read(X, y, groups)
         if guarantee is None:
-            return asked.domain([], [])
+            return request.domain([], [])
         rng = as_generator(random_state)
         if ledger is not None:
             ledger.spend(guarantee, note="estimate_domain")
         spent.append(guarantee)
-        found = asked.domain(*plan.release(data, rng))
+        found = request.domain(*plan.release(data, rng))
         return Domain._build(*found._key(), guarantee)

@@ -480,17 +480,17 @@ class Fetcher(Protocol):
 def _named(function: F, public: str, name: str, note: str) -> F:
     """Return a function under its public name, with its documentation."""
     declared = declaration(name)
-    rows, columns = declared.rows, len(declared.columns)
-    if declared.file:
-        only = "" if declared.openml else "It is read from a folder only."
+    rows, columns, only = declared.rows, len(declared.columns), ""
+    if declared.file is None:
+        parameters = """as_frame : bool or None, default=None
+    Whether X is a DataFrame. None makes it one if pandas is installed."""
+        calls, shown = [public, f"{public}()"], ["X.shape", f"({rows}, {columns})"]
+    else:
         parameters = "folder, data_home, as_frame\n    As in `fetch`."
+        only = "" if declared.openml else "It is read from a folder only."
         # The data may not be here, but the declaration is.
         calls = [f"domain_of, {public}", f"{public}()  # doctest: +SKIP"]
         shown = [f"domain_of({name!r}).n_columns", f"{columns}"]
-    else:
-        parameters, only = "as_frame : bool or None, default=None\n    Whether X is a DataFrame.", ""
-        parameters += " None makes it one if pandas is installed."
-        calls, shown = [public, f"{public}()"], ["X.shape", f"({rows}, {columns})"]
     function.__name__ = function.__qualname__ = public
     function.__doc__ = _DOC.format(
         task=declared.task,

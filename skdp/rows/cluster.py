@@ -159,7 +159,7 @@ class WorkerStates:
         threads = threads or [places[0]]
         any_other = {"pure": False, "allow_other_workers": True}
         lists = [
-            client.submit(_chained, own, workers=[worker], **any_other)
+            client.submit(sum, own, [], workers=[worker], **any_other)
             for worker, own in zip(threads, _shared_out(futures, places, threads), strict=True)
             if own
         ]
@@ -211,10 +211,6 @@ def _shared_out(items: list[Task], places: list[str], threads: list[str]) -> lis
     for item in others:
         min(lists, key=len).append(item)
     return lists
-
-
-def _chained(lists: list[list[T]]) -> list[T]:
-    return [pair for own in lists for pair in own]
 
 
 def _client() -> Task:

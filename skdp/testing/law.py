@@ -226,10 +226,10 @@ def check_shift(law: Law, slack: float = 1.0) -> None:
         allowed = slack * 3e-13 * (1 + np.abs(here) + np.abs(there))
         require(error <= allowed, name, "be logpdf(x) - logpdf(x + shift)")
         if hasattr(law, "greatest_slope") and shift > 1e-4 * _std(law):
-            most, told = float(law.greatest_slope()), _name(law, "greatest_slope")
-            require(0 < most < math.inf, told, "be a finite number > 0")
+            most, member = float(law.greatest_slope()), _name(law, "greatest_slope")
+            require(0 < most < math.inf, member, "be a finite number > 0")
             rule = "be no less than the slope of logpdf"
-            require(np.abs(ratio[seen]) <= most * shift * (1 + 1e-6) + allowed, told, rule)
+            require(np.abs(ratio[seen]) <= most * shift * (1 + 1e-6) + allowed, member, rule)
         if hasattr(law, "crossing"):
             _check_crossing(law, law.crossing, shift)
 

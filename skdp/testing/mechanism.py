@@ -233,7 +233,7 @@ def check_noise(noise: Noise, sensitivity: Sensitivity, rng: Generator, draws: i
 
 def _check_order(mechanism: Any, sensitivity: Sensitivity, *, epsilon: float, delta: float) -> None:
     """Check that half of epsilon needs more noise, and twice the sensitivity twice the noise."""
-    name = type(mechanism).__name__ if not isinstance(mechanism, str) else mechanism
+    name = type(mechanism).__name__
     wider = Sensitivity(sensitivity.ball, 2 * sensitivity.radius, sensitivity.neighbors)
     usual, less, wide = (
         math.sqrt(np.trace(mechanism.calibrate(own, epsilon=share, delta=delta).covariance()))

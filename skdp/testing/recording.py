@@ -312,7 +312,7 @@ def replay(
 @dataclass
 class _Shown:
     model: object = None
-    told: list[str] = field(default_factory=list)  # warnings, printed text, the error
+    messages: list[str] = field(default_factory=list)  # warnings, printed text, the error
     text: str = ""
     error: str = ""
 
@@ -343,10 +343,10 @@ def _shown(estimator: Any, table: Any, tape: Tape) -> _Shown:
             while cause is not None:
                 lines += [f"{type(cause).__name__}: {cause}", *getattr(cause, "__notes__", ())]
                 cause = cause.__cause__ or cause.__context__
-            shown.told += [f"the error {line}" for line in lines]
+            shown.messages += [f"the error {line}" for line in lines]
             shown.error = "\n".join(lines)
-    shown.told += [f"the warning {own.category.__name__}: {own.message}" for own in caught]
-    shown.told.append(f"the printed text {printed.getvalue()!r}")
+    shown.messages += [f"the warning {own.category.__name__}: {own.message}" for own in caught]
+    shown.messages.append(f"the printed text {printed.getvalue()!r}")
     return shown
 
 
@@ -357,11 +357,11 @@ def _releases_of(model: object) -> tuple[Listed, ...] | None:
 
 def _flow(first: _Shown, second: _Shown, tape: Tape, again: Tape) -> Iterator[str]:
     """Yield what is not the same in two fits that published the same values."""
-    for told, other in ((first, second), (second, first)):
+    for one, other in ((first, second), (second, first)):
         yield from (
-            f"flow: one fit only has {line}" for line in told.told if line not in other.told
+            f"flow: one fit only has {line}" for line in one.messages if line not in other.messages
         )
-    if first.told != second.told and sorted(first.told) == sorted(second.told):
+    if first.messages != second.messages and sorted(first.messages) == sorted(second.messages):
         yield "flow: messages have another order"
     names = [[entry.name for entry in own.entries] for own in (tape, again)]
     if names[0] != names[1]:

@@ -27,7 +27,7 @@ from skdp import (
     Ledger,
     estimate_domain,
 )
-from skdp.bounds.estimate import Asked, BoundsPlan
+from skdp.bounds.estimate import BoundsPlan, Request
 from skdp.domain.domain import subset
 from skdp.model_selection import PrivateSearchCV
 from skdp.privacy import guarantee_of
@@ -241,8 +241,8 @@ def test_columns_of_strings_never_fail():
 
 def test_levels_and_bounds_share_the_budget():
     X = cities().assign(x=range(2000))
-    asked = Asked.of(X, {"city": "levels", "x": "bounds"}, None, None, None, 1e6)
-    plan = BoundsPlan.of(asked, 1.0, 1e-6, "replace_one")
+    request = Request.of(X, {"city": "levels", "x": "bounds"}, None, None, None, 1e6)
+    plan = BoundsPlan.of(request, 1.0, 1e-6, "replace_one")
     assert plan.numbers.epsilon + plan.strings.epsilon == 1
     assert plan.numbers.delta + plan.strings.delta <= 1e-6
     assert plan.guarantee(Public(1.0, 1e-6)).delta == 1e-6

@@ -15,7 +15,7 @@ import pytest
 from inner_package import CountNoise, Magnitudes, Steps, counts
 
 from skdp import Domain, DPLogisticRegression, Ledger, estimate_domain
-from skdp.bounds.estimate import Asked, BoundsPlan, Data
+from skdp.bounds.estimate import BoundsPlan, Data, Request
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows.persons import WHOLE, Persons, Shares
 
@@ -28,7 +28,7 @@ GRIDS = [Magnitudes(1e6), Steps(-2.0, 2.0, 16)]
 def read(rows, ids, missing="indicator", columns=None):
     """What is read of rows of two columns."""
     X = pd.DataFrame(rows, columns=["a", "b"])
-    return Asked.of(X, columns, None, None, missing, 1e6).read(X, None, ids)
+    return Request.of(X, columns, None, None, missing, 1e6).read(X, None, ids)
 
 
 # Counts of numbers
@@ -220,7 +220,7 @@ def test_a_private_number_of_numbers_is_not_used(ruled):
     """Under add_remove nothing but noisy counts is read, with and without rules."""
     X = np.random.default_rng(0).normal(size=(500, 2))
     for neighbors, is_private in (("add_remove", True), ("replace_one", False)):
-        plan = BoundsPlan.of(Asked.of(X, None, None, None, ruled, 1e6), 5.0, 0.0, neighbors)
+        plan = BoundsPlan.of(Request.of(X, None, None, None, ruled, 1e6), 5.0, 0.0, neighbors)
         found = [
             plan.release(Data(n, np.full(500, WHOLE), list(X.T), []), np.random.default_rng(3))
             for n in (1, 500, 50_000)

@@ -28,7 +28,7 @@ from skdp.trusted.arrays import ROUND_UP, FloatArray
 from skdp.trusted.certify import NoisySum
 from skdp.trusted.losses import PairLoss
 from skdp.trusted.noise import Publication, publication, release_integers
-from skdp.trusted.randomness import Lattice, publish
+from skdp.trusted.randomness import publish
 from skdp.trusted.statement import Public, Spent, records_changed, up
 
 IntArray = NDArray[np.int64]
@@ -132,7 +132,9 @@ class CountNoise:
 
     def deviation(self, stage: int) -> float:
         if self.is_gaussian:
-            return self._length / self._shift(stage)
+            # The squares of the shifts, in standard deviations, add up to that of the budget.
+            whole = 1 / gaussian_scale(self.epsilon, self.delta)
+            return self._length / (whole * SHARES[stage] / math.hypot(*SHARES) / ROUND_UP)
         return math.sqrt(2) * self._sum / (SHARES[stage] * self.epsilon)
 
     def noise(self, stage: int, cells: int) -> KNormNoise | GaussianNoise:
@@ -159,11 +161,6 @@ class CountNoise:
         released = released.reshape(counts.shape)
         deviations = [self.deviation(stage) / weight for weight in self.weights]
         return released / weights.astype(float), deviations
-
-    def _shift(self, stage: int) -> float:
-        """Return the shift of a release, in standard deviations; the squares add up."""
-        whole = 1 / gaussian_scale(self.epsilon, self.delta)
-        return whole * SHARES[stage] / math.hypot(*SHARES) / ROUND_UP
 
 
 @dataclass(frozen=True)
@@ -214,28 +211,19 @@ class LevelCounts:
 
     def release(self, found: Sequence[Counter[str]], rng: Generator) -> list[list[str]]:
         """Return the levels of each column, the most frequent first."""
-        noise, least = self.noise, self.threshold
-        released = []
-        for counted in found:
-            names = sorted(counted)
-            times = max(1, -(-len(names) // noise.dim))
-            exact = [counted[name] for name in names] + [0] * (times * noise.dim - len(names))
-            lattice, stretch = publication(noise)
-            lattice = lattice.repeated(times)
+        return [self._released(counted, rng) for counted in found]
 
-            def draw(
-                generator: Generator,
-                exact: list[int] = exact,
-                names: list[str] = names,
-                lattice: Lattice = lattice,
-                stretch: float = stretch,
-            ) -> list[tuple[float, str]]:
-                draws = stretch * Laplace(noise.scale).rvs(len(exact), generator)
-                noisy = lattice.release(exact, 0, draws, generator)
-                # The last counts stand for no string.
-                pairs = zip(noisy.tolist(), names, strict=False)
-                return sorted((-count, name) for count, name in pairs if count > least)
+    def _released(self, counted: Counter[str], rng: Generator) -> list[str]:
+        noise, least, names = self.noise, self.threshold, sorted(counted)
+        times = max(1, -(-len(names) // noise.dim))
+        exact = [counted[name] for name in names] + [0] * (times * noise.dim - len(names))
+        lattice, stretch = publication(noise)
 
-            kept = publish(self, dict(counted), draw, rng, scale=stretch)
-            released.append([name for _, name in kept] or [NOTHING])
-        return released
+        def draw(generator: Generator) -> list[tuple[float, str]]:
+            draws = stretch * Laplace(noise.scale).rvs(len(exact), generator)
+            noisy = lattice.repeated(times).release(exact, 0, draws, generator).tolist()
+            pairs = zip(noisy, names, strict=False)  # the last counts stand for no string
+            return sorted((-count, name) for count, name in pairs if count > least)
+
+        kept = publish(self, dict(counted), draw, rng, scale=stretch)
+        return [name for _, name in kept] or [NOTHING]

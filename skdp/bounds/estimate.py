@@ -352,19 +352,15 @@ def _limits(limit: object, names: tuple[str, ...] | None, n: int) -> tuple[float
 
 @dataclass(frozen=True)
 class BoundsPlan:
-    """Noise for the counts of numbers and of strings; None where there are none.
+    """Noise for the counts of numbers and of strings of a request; None where there are none.
 
-    The limits, and whether there is a rule for missing cells, are those of the columns of numbers
-    that are estimated, the target last. With a rule the number of the other cells is private. If
-    ``is_counted``, so is that of all records or persons.
+    If ``is_counted``, the number of all records or persons is private.
     """
 
-    limits: tuple[float, ...]
+    request: Request
     numbers: CountNoise | None
     strings: LevelCounts | None
     is_counted: bool
-    has_target: bool
-    ruled: tuple[bool, ...]
 
     @classmethod
     def of(cls, request: Request, epsilon: float, delta: float, neighbors: str) -> BoundsPlan:
@@ -373,19 +369,18 @@ class BoundsPlan:
         if levels and delta == 0:
             remedy = "Pass delta > 0, such as 1e-6, or list the levels."
             raise fail("delta", 'be > 0 for columns of "levels"', delta, remedy)
-        weights = _weights(len(counted), request.has_target)
+        weights = (1,) * len(counted)
+        if request.has_target:  # it counts for several of d columns, sqrt(d)
+            weights = (*weights[1:], max(1, round(math.sqrt(len(counted) - 1))))
         share = levels / (levels + sum(weights)) if levels else 0.0
         spent = epsilon * share
         halved = delta / 2 if counted and levels else delta
         numbers = CountNoise(epsilon - spent, halved, neighbors, weights) if counted else None
         strings = LevelCounts(spent, delta - halved or delta, neighbors, levels) if levels else None
-        limits = tuple(request.limits[k] for k in counted)
-        ruled = tuple(map(request.is_ruled, counted))
-        is_counted = neighbors == "add_remove"
-        found = cls(limits, numbers, strings, is_counted, request.has_target, ruled)
-        for release in found.releases:
+        plan = cls(request, numbers, strings, neighbors == "add_remove")
+        for release in plan.releases:
             _ = release.publication  # an error if 53-bit floats cannot keep the guarantee
-        return found
+        return plan
 
     @property
     def releases(self) -> tuple[Release, ...]:
@@ -397,10 +392,10 @@ class BoundsPlan:
         """Return the guarantee of all releases together, or None if there are none."""
         if not self.releases:
             return None
-        words = []
+        words, columns = [], len(self.request.counted)
         if self.numbers is not None:
-            law, size = "Gaussian" if self.numbers.is_gaussian else "Laplace", len(self.limits)
-            words.append(f"bounds of {size} columns from counts with {law} noise")
+            law = "Gaussian" if self.numbers.is_gaussian else "Laplace"
+            words.append(f"bounds of {columns} columns from counts with {law} noise")
         if self.strings is not None:
             words.append(self.strings.description)
         return guarantee_of(self.releases, public, " and ".join(words))
@@ -414,7 +409,7 @@ class BoundsPlan:
         return bounds, levels
 
     def _bounds(self, noise: CountNoise, data: Data, rng: Generator) -> list[tuple[float, float]]:
-        limits = [Magnitudes(limit) for limit in self.limits]
+        limits = [Magnitudes(self.request.limits[k]) for k in self.request.counted]
         noisy, deviations = noise.release(0, _table(limits, data), rng)
         facts = zip(noisy, deviations, limits, strict=True)
         outer = [outer_bounds(*fact) for fact in facts]
@@ -423,7 +418,7 @@ class BoundsPlan:
         steps = [Steps(lower, upper, cells) for lower, upper in outer]
         noisy, deviations = noise.release(1, _table(steps, data), rng)
         outside = [OUTSIDE] * len(steps)
-        if self.has_target:
+        if self.request.has_target:
             outside[-1] = OUTSIDE_TARGET
         inner = zip(noisy, deviations, steps, sizes, outside, strict=True)
         return [inner_bounds(*fact) for fact in inner]
@@ -431,12 +426,14 @@ class BoundsPlan:
     def _sizes(self, n: int, found: Sequence[Sequence[Any]]) -> list[float]:
         """Return for each column how many records or persons have a number, or an estimate.
 
-        Columns without missing cells have as many, which is public or estimated from all of them.
-        The others are estimated one by one. Under replace-one none has more than ``n``.
+        Columns without a rule for missing cells have as many, which is public or estimated from all
+        of them. With a rule the number of the other cells is private, and estimated one by one.
+        Under replace-one none has more than ``n``.
         """
-        sizes = [float(n)] * len(self.ruled)
-        alone = [[k] for k, own in enumerate(self.ruled) if own]
-        full = [k for k, own in enumerate(self.ruled) if not own]
+        ruled = list(map(self.request.is_ruled, self.request.counted))
+        sizes = [float(n)] * len(ruled)
+        alone = [[k] for k, own in enumerate(ruled) if own]
+        full = [k for k, own in enumerate(ruled) if not own]
         for places in [*alone, full] if self.is_counted and full else alone:
             own = record_count(*([facts[k] for k in places] for facts in found))
             for k in places:
@@ -447,13 +444,6 @@ class BoundsPlan:
 def _table(grids: Sequence[Magnitudes | Steps], data: Data) -> IntArray:
     columns = zip(grids, data.numbers, strict=True)
     return np.array([counts(grid, own, data.shares) for grid, own in columns])
-
-
-def _weights(columns: int, has_target: bool) -> tuple[int, ...]:
-    """Return the weights of the columns; a target counts for several of d columns, sqrt(d)."""
-    if not has_target:
-        return (1,) * columns
-    return (*(1,) * (columns - 1), max(1, round(math.sqrt(columns - 1))))
 
 
 def estimate_domain(

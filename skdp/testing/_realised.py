@@ -24,7 +24,7 @@ from scipy.special import log_softmax
 
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model.losses import Softmax, greatest_curvature, size_of_slopes
-from skdp.noise.independent import IndependentNoise, Releases, RepeatedNoise
+from skdp.noise.independent import IndependentNoise, RepeatedNoise
 from skdp.noise.laws import Gaussian
 from skdp.noise.matrix import MatrixGaussianNoise, MatrixLaplaceNoise, RowsWithin
 from skdp.privacy.shift import ShiftLoss
@@ -300,7 +300,7 @@ def size_of_change(own: Published, other: Published, relation: str) -> float:
     change = getattr(release, "change", None)
     moved = own.change(other) * own.facts["scale"]
     match change:
-        case None | Releases():  # of repeated releases: `size_of_repeated`
+        case None:
             return 0.0
         case Change():
             return float(change.ball.gauge(moved)) / change.radius

@@ -41,7 +41,6 @@ from skdp.testing._realised import (
     size_of_shift,
     text_of,
 )
-from skdp.trusted.arrays import FloatArray
 from skdp.trusted.certify import Listed, PrivateChoice, certify
 from skdp.trusted.randomness import Recorder, discrete_laplace
 from skdp.trusted.statement import NotPrivate, Public
@@ -268,9 +267,8 @@ def replay(
     ((), True)
     """
     tape = Tape(seed, choose=choose)
-    first = _shown(estimator, table, tape)
     again = Tape(seed, recorded=tape)
-    second = _shown(estimator, neighbour, again)
+    first, second = _shown(estimator, table, tape), _shown(estimator, neighbour, again)
     # Of a fitted model, an inference or an estimated domain.
     stated = (getattr(first.model, name, None) for name in ("guarantee_", "guarantee", "estimated"))
     guarantee = next((own for own in stated if isinstance(own, Guarantee)), None)
@@ -284,19 +282,27 @@ def replay(
         facts = guarantee.delta, guarantee.neighbors, guarantee.unit, bool(steps)
         public = Public(guarantee.epsilon, *facts)
     unproven = [] if public is None else _proof(first.model, tape, public)
-    changes = _changes(pairs, "add_remove" if steps else relation)
+    by_release: dict[int, list[tuple[Published, Published]]] = {}
+    for pair in pairs:
+        by_release.setdefault(id(pair[0].release), []).append(pair)
+    changes: dict[str, float] = {}
+    losses: dict[str, Interval] = {}
+    claims: list[str] = []
+    for same in by_release.values():
+        name, ends = same[0][0].name, list(starmap(loss_of, same))
+        for low, high in ends:
+            before = losses.get(name, (0.0, 0.0))
+            losses[name] = before[0] + low, before[1] + high
+        size = _change(same, "add_remove" if steps else relation)
+        changes[name] = max(changes.get(name, 0.0), size)
+        if public is not None and not unproven:
+            claims += _claims(same, ends, public, steps)
     wrong += unproven + [
         f"change: {name} changes by {size:.6g} of what its release allows"
         for name, size in changes.items()
         if not size <= steps.get(name, 1) * (1 + (SLACK if name == "objective" else EXACT))
     ]
-    if public is not None and not unproven:
-        wrong += _claims(pairs, public, steps)
-    losses: dict[str, Interval] = {}
-    for own, other in pairs:
-        low, high = losses.get(own.name, (0.0, 0.0))
-        more = loss_of(own, other)
-        losses[own.name] = low + more[0], high + more[1]
+    wrong += claims
     # Bounds on what the lattices add to the losses, under both tables.
     sums = [entry for entry in tape.entries if entry.is_sum]
     cost = math.fsum(2 * len(own.exact) / own.facts["lattice"].dither for own in sums)
@@ -431,24 +437,23 @@ def _proof(model: object, tape: Tape, public: Public) -> list[str]:
 
 
 def _claims(
-    pairs: list[tuple[Published, Published]], public: Public, steps: dict[str, int]
+    pairs: list[tuple[Published, Published]],
+    ends: list[Interval],
+    public: Public,
+    steps: dict[str, int],
 ) -> Iterator[str]:
-    """Yield which releases lose more, or change more in all, than their theorem states."""
-    published: dict[int, list[tuple[Published, Published]]] = {}
-    for pair in pairs:
-        published.setdefault(id(pair[0].release), []).append(pair)
-    for own in published.values():
-        release = own[0][0].release
-        if not hasattr(release, "spent"):
-            continue
-        spent, most = release.spent(public), steps.get(release.name, 1)
-        low, high = (math.fsum(ends) for ends in zip(*starmap(loss_of, own), strict=True))
-        if not max(high, -low) <= most * spent.epsilon * (1 + SLACK):
-            lost = f"{max(high, -low):.9g}, and {most * spent.epsilon:.9g} is stated"
-            yield f"loss: that of {release.name} is {lost}"
-        size = size_of_shift(own, spent.losses)
-        if not size <= most * (1 + SLACK):
-            yield f"change: all of {release.name} together changes by {size:.6g} of what is stated"
+    """Yield whether a release loses more, or changes more in all, than its theorem states."""
+    release = pairs[0][0].release
+    if not hasattr(release, "spent"):
+        return
+    spent, most = release.spent(public), steps.get(release.name, 1)
+    low, high = map(math.fsum, zip(*ends, strict=True))
+    if not max(high, -low) <= most * spent.epsilon * (1 + SLACK):
+        lost = f"{max(high, -low):.9g}, and {most * spent.epsilon:.9g} is stated"
+        yield f"loss: that of {release.name} is {lost}"
+    size = size_of_shift(pairs, spent.losses)
+    if not size <= most * (1 + SLACK):
+        yield f"change: all of {release.name} together changes by {size:.6g} of what is stated"
 
 
 def _times(entry: Published) -> float:
@@ -463,17 +468,10 @@ def _times(entry: Published) -> float:
     return getattr(release, "columns", 1)
 
 
-def _changes(pairs: list[tuple[Published, Published]], relation: str) -> dict[str, float]:
-    """Return the greatest change of each release over what it allows."""
-    found: dict[str, float] = {}
-    repeated: dict[int, tuple[Published, list[FloatArray]]] = {}
-    for own, other in pairs:
-        if isinstance(getattr(own.release, "change", None), Releases):
-            repeated.setdefault(id(own.release), (own, []))[1].append(own.change(other))
-        else:
-            size = size_of_change(own, other, relation)
-            found[own.name] = max(found.get(own.name, 0.0), size)
-    for own, moved in repeated.values():
-        size = size_of_repeated(own.release, moved, own.facts.get("parts"))
-        found[own.name] = max(found.get(own.name, 0.0), size)
-    return found
+def _change(pairs: list[tuple[Published, Published]], relation: str) -> float:
+    """Return the greatest change of a release over what it allows."""
+    own = pairs[0][0]
+    if isinstance(getattr(own.release, "change", None), Releases):
+        moved = [one.change(other) for one, other in pairs]
+        return size_of_repeated(own.release, moved, own.facts.get("parts"))
+    return max(size_of_change(one, other, relation) for one, other in pairs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property, reduce
 from typing import Any, NoReturn, Optional
 from weakref import ref
@@ -909,39 +909,31 @@ def _declaration(
     end = "" if target is None else f", target={shown}"
     if radius is not None:
         return f"Domain.l2_ball({len(columns)}, {radius!r}{end})"
+    # A block of indicators stands for several names.
+    every = [column for column in columns for _ in range(column.n_in)]
+    keys = range(len(every)) if names is None else names
+    rules = {key: getattr(column, "missing", None) for key, column in zip(keys, every, strict=True)}
+    if set(rules.values()) == {"indicator"}:
+        end += ", missing='indicator'"
+    elif rules := {key: rule for key, rule in rules.items() if rule is not None}:
+        end += f", missing={{{listed(f'{key!r}: {rule!r}' for key, rule in rules.items())}}}"
     numbers = [column for column in columns if isinstance(column, Number)]
-    end += _missing_text(columns, names)
     if names is None and len(numbers) < len(columns):
-        names = [f"x{k}" for k in range(len(columns))]  # of splines; only names are shown
+        names = [f"x{k}" for k in keys]  # of splines; only names are shown
     if names is None and all(number == UNIT for number in numbers):
         return f"Domain.unit_box({len(columns)}{end})"
     if names is None:
         lower, upper = ([getattr(n, bound) for n in numbers] for bound in ("lower", "upper"))
         return f"Domain.box([{listed(map(str, lower))}], [{listed(map(str, upper))}]{end})"
-    declared = [f"{name!r}: {column!r}" for name, column in _by_name(columns, names)]
+    named = list(zip(names, every, strict=True))
+    declared = [f"{name!r}: {column!r}" for name, column in named]
     others = [
         f"{name!r}: {column.other!r}"
-        for name, column in _by_name(columns, names)
+        for name, column in named
         if isinstance(column, Levels) and column.other != column.levels[0]
     ]
     middle = f", other={{{listed(others)}}}" if others else ""
     return f"Domain({{{listed(declared)}}}{end}{middle})"
-
-
-def _missing_text(columns: Sequence[Column], names: Sequence[str] | None) -> str:
-    pairs = enumerate(columns) if names is None else _by_name(columns, names)
-    rules = {key: rule for key, c in pairs if (rule := getattr(c, "missing", None)) is not None}
-    if not rules:
-        return ""
-    if len(rules) == len(columns) and set(rules.values()) == {"indicator"}:
-        return ", missing='indicator'"
-    return f", missing={{{listed(f'{key!r}: {rule!r}' for key, rule in rules.items())}}}"
-
-
-def _by_name(columns: Sequence[Column], names: Sequence[str]) -> Iterator[tuple[str, Column]]:
-    # A block of indicators stands for several names.
-    every = (column for column in columns for _ in range(column.n_in))
-    return zip(names, every, strict=True)
 
 
 def _pairs(domain: Domain) -> list[list[str]]:

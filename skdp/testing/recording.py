@@ -70,11 +70,10 @@ class Tape(Recorder):
     def __repr__(self) -> str:
         return "Tape()"
 
-    def __copy__(self) -> Tape:
+    def __deepcopy__(self, memo: object = None) -> Tape:
         return self
 
-    def __deepcopy__(self, memo: object) -> Tape:
-        return self
+    __copy__ = __deepcopy__
 
     def published(
         self, release: Any, exact: Any, draw: Callable[[Generator], Any], facts: dict[str, Any]

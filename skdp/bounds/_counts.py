@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -155,10 +155,9 @@ class CountNoise:
         """
         # Python's integers do not overflow.
         weights = np.array(self.weights, object)[:, None]
-        exact: Any = (counts.astype(object) * weights).ravel()
+        exact = (counts.astype(object) * weights).ravel().tolist()
         release = self.count_release(stage, counts.shape[1])
-        released = release_integers(release, exact.tolist(), -WHOLE_BITS, rng)
-        released = released.reshape(counts.shape)
+        released = release_integers(release, exact, -WHOLE_BITS, rng).reshape(counts.shape)
         deviations = [self.deviation(stage) / weight for weight in self.weights]
         return released / weights.astype(float), deviations
 

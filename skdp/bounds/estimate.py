@@ -411,17 +411,13 @@ class BoundsPlan:
     def _bounds(self, noise: CountNoise, data: Data, rng: Generator) -> list[tuple[float, float]]:
         limits = [Magnitudes(self.request.limits[k]) for k in self.request.counted]
         noisy, deviations = noise.release(0, _table(limits, data), rng)
-        facts = zip(noisy, deviations, limits, strict=True)
-        outer = [outer_bounds(*fact) for fact in facts]
+        outer = list(map(outer_bounds, noisy, deviations, limits))
         sizes = self._sizes(data.n, [list(noisy), deviations, limits, outer])
         cells = step_count(max(sizes), noise.deviation(1))
         steps = [Steps(lower, upper, cells) for lower, upper in outer]
         noisy, deviations = noise.release(1, _table(steps, data), rng)
-        outside = [OUTSIDE] * len(steps)
-        if self.request.has_target:
-            outside[-1] = OUTSIDE_TARGET
-        inner = zip(noisy, deviations, steps, sizes, outside, strict=True)
-        return [inner_bounds(*fact) for fact in inner]
+        outside = [OUTSIDE if k >= 0 else OUTSIDE_TARGET for k in self.request.counted]
+        return list(map(inner_bounds, noisy, deviations, steps, sizes, outside))
 
     def _sizes(self, n: int, found: Sequence[Sequence[Any]]) -> list[float]:
         """Return for each column how many records or persons have a number, or an estimate.

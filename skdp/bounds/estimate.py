@@ -279,7 +279,12 @@ class Request:
             n, persons = len(known), codes.tolist()
         numbers = [self._number(table, place, n_rows) for place in self.places("bounds")]
         if self.has_target:
-            numbers.append(_target(y, n_rows))
+            if y is None:
+                remedy = "Or declare target=(lower, upper)."
+                raise fail("y", 'be given if target="bounds"', None, remedy)
+            numbers.append(read_target(y, "the target"))
+            if len(numbers[-1]) != n_rows:
+                raise fail("y", "have as many entries as X has rows")
         strings = [self._strings(X, place, persons) for place in self.places("levels")]
         return Data(n, shares, numbers, strings)
 
@@ -323,15 +328,6 @@ class Request:
         for (person, cell), times in Counter(pairs).items():
             best[person] = max(best.get(person, (0, "")), (times, cell))
         return Counter(cell for _, cell in best.values())
-
-
-def _target(y: object, n: int) -> FloatArray:
-    if y is None:
-        raise fail("y", 'be given if target="bounds"', None, "Or declare target=(lower, upper).")
-    found = read_target(y, "the target")
-    if len(found) != n:
-        raise fail("y", "have as many entries as X has rows")
-    return found
 
 
 def _is(value: object, what: str) -> bool:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import operator
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from collections.abc import Collection as AnyCollection
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -168,10 +169,11 @@ class FactoryStream:
     @cached_property
     def _first(self) -> Frame:
         table = None
-        for batch in self._all(None):
-            table = batch[0] if isinstance(batch, tuple) else batch
-            if len(table):
-                break
+        with closing(self._all(None)) as batches:
+            for batch in batches:
+                table = batch[0] if isinstance(batch, tuple) else batch
+                if len(table):
+                    break
         if table is None:
             raise fail("X", "return at least one batch", None, "It may have no rows.")
         return table
@@ -192,8 +194,14 @@ class FactoryStream:
             if len(batch[0] if isinstance(batch, tuple) else batch):
                 yield batch
 
-    def _all(self, columns: list[str] | None) -> Iterator[Frame]:
-        found = self._called()
+    def _all(self, columns: list[str] | None) -> Generator[Frame, None, None]:
+        found: Iterable[Frame] = _batch(self.factory)
+        kind = type(found)
+        if not issubclass(kind, Iterable) or hasattr(kind, "columns"):
+            raise fail("X", _BATCHES, kind.__name__)
+        if issubclass(kind, Iterator) and found is self._last:
+            raise fail("X", "return a new iterator for every pass", kind.__name__)
+        self._last = found
         batches: Any = _batch(lambda: iter(found))
         try:
             while (batch := _batch(lambda: next(batches, _END))) is not _END:
@@ -210,17 +218,6 @@ class FactoryStream:
             # A database takes no new query while the result of an earlier one is open.
             if hasattr(type(batches), "close"):
                 _batch(batches.close)
-
-    def _called(self) -> Iterable[Frame]:
-        """Return what the function returns; raise unless it is an iterable of its own."""
-        found: Iterable[Frame] = _batch(self.factory)
-        kind = type(found)
-        if not issubclass(kind, Iterable) or hasattr(kind, "columns"):
-            raise fail("X", _BATCHES, kind.__name__)
-        if issubclass(kind, Iterator) and found is self._last:
-            raise fail("X", "return a new iterator for every pass", kind.__name__)
-        self._last = found
-        return found
 
     @cached_property
     def n(self) -> int:

@@ -141,7 +141,11 @@ def _of_noise(noise: Any, mine: FloatArray, others: FloatArray) -> Interval:
         case RepeatedNoise():
             pair = (noise.law.logpdf(rest) for rest in (mine, others))
         case GaussianNoise():
-            pair = (-(_of_factor(noise.factor, rest) ** 2) / 2 for rest in (mine, others))
+            factor, rests = np.asarray(noise.factor), (mine, others)
+            if factor.ndim == 2:
+                pair = (-(np.linalg.solve(factor, rest) ** 2) / 2 for rest in rests)
+            else:
+                pair = (-((rest / factor) ** 2) / 2 for rest in rests)
         case MatrixGaussianNoise():
             inverse = np.linalg.inv(noise.covariance())
             pair = (-rest @ inverse @ rest / 2 for rest in (mine, others))
@@ -152,12 +156,6 @@ def _of_noise(noise: Any, mine: FloatArray, others: FloatArray) -> Interval:
             return _around(stated)
     first, second = (np.sum(own) for own in pair)
     return _exactly(first - second)
-
-
-def _of_factor(factor: float | FloatArray, rest: FloatArray) -> FloatArray:
-    """Return A^-1 of a vector, for Gaussian noise A Z."""
-    factor = np.asarray(factor)
-    return np.asarray(np.linalg.solve(factor, rest) if factor.ndim == 2 else rest / factor)
 
 
 def _of_matrix(

@@ -58,7 +58,6 @@ def check_loss(loss: Any) -> None:
         require(np.abs(slope) <= c * (1 + _ROUNDING), f"{name}.slope", rule)
         rule = "not decrease in the predictor: the loss must be convex"
         require(np.diff(slope, axis=1) >= -2 * _ROUNDING * c, f"{name}.slope", rule)
-        _check_bound(loss, c)
         _check_curvature(loss, c, z, y, slope)
         # The value has this slope, by the mean value theorem.
         value = _evaluated(loss, "value", z, y)
@@ -84,8 +83,11 @@ def _evaluated(loss: Any, member: str, z: FloatArray, y: FloatArray) -> FloatArr
     return found.reshape(z.shape)
 
 
-def _check_bound(loss: Any, c: float) -> None:
-    """Check that the curvature bound is one number for each interval and monotone in it."""
+def _check_curvature(loss: Any, c: float, z: FloatArray, y: FloatArray, slope: FloatArray) -> None:
+    """Check that the bound is one number for each interval and monotone in it.
+
+    And that it holds for the curvature, and for changes of the slope.
+    """
     name, ends = f"{type(loss).__name__}.curvature_bound", c * np.linspace(0.0, 1.0, 65)
     at = np.triu_indices(len(ends))
     bound = np.asarray(loss.curvature_bound(ends[at[0]], ends[at[1]]), dtype=float)
@@ -97,10 +99,6 @@ def _check_bound(loss: Any, c: float) -> None:
     least = np.maximum(table[:-1, 1:], 0.0) * (1 + 1e-9) + 1e-12
     held = (table[:-1, :-1] <= least) & (table[1:, 1:] <= least)
     require(held, name, "not decrease for a wider interval of slopes")
-
-
-def _check_curvature(loss: Any, c: float, z: FloatArray, y: FloatArray, slope: FloatArray) -> None:
-    """Check the bound on the curvature against the curvature and against changes of the slope."""
     size, off = np.minimum(np.abs(slope), c), _ROUNDING * c
     whole = float(np.max(loss.curvature_bound(0.0, c)))
 
@@ -110,7 +108,6 @@ def _check_curvature(loss: Any, c: float, z: FloatArray, y: FloatArray, slope: F
 
     curvature = _evaluated(loss, "curvature", z, y)
     most = greatest(np.maximum(size - off, 0.0), np.minimum(size + off, c))
-    name = f"{type(loss).__name__}.curvature_bound"
     rule = "be no less than the curvature at slopes in the interval"
     require((curvature >= 0) & (curvature <= most), name, rule)
     before, after = slope[:, :-1], slope[:, 1:]

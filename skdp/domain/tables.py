@@ -163,8 +163,9 @@ def from_arrow(X: Frame, name: str, is_table: bool = False) -> Frame:
         for batch in reader:
             size += batch.nbytes
             if size > MOST_BYTES:
-                remedy = "Write it to a Parquet file, and give the path, or a function of batches."
-                raise fail("X", f"need at most {MOST_BYTES} bytes to be read once", None, remedy)
+                rule = f"need at most {MOST_BYTES} bytes to be read once"
+                remedy = "Write it to a Parquet file, and give the path, or give a function of"
+                raise fail("X", rule, None, f"{remedy} batches.")
             batches.append(batch)
         return arrow_frame(pyarrow.Table.from_batches(batches, reader.schema))
 

@@ -17,10 +17,8 @@ from skdp.geometry.moment_layout import (
     ROUND_UP,
     IntArray,
     MomentLayout,
-    Sorts,
     greatest_squares,
     greatest_sum,
-    sorts_of,
 )
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.ball import LpBall, NormBall, as_points, uniform_variance
@@ -36,12 +34,6 @@ MOST_VARIABLES = 13
 _MOST_ENTRIES = 2**20
 # Entries drawn for an estimate of mean squares, enough for an error of one or two percent.
 _MEAN_ENTRIES = 20_000
-# Members of a box that other bodies of moments do not have.
-OF_BOXES = ("log_volume", "support", "covariance", "variance", "extreme_points")
-# Members of a `RadialMomentBall` that its ellipsoid provides.
-OF_ELLIPSOIDS = ("log_volume", "support", "bounding_box", "covariance", "variance")
-# Mean squares of x and s without a count.
-_SQUARE_OF_X, _SQUARE_OF_S = 49 / 200, 51 / 175
 _NODES = 256
 _TINY = np.finfo(float).tiny
 
@@ -93,7 +85,8 @@ class NumbersBall:
     def gauge(self, v: ArrayLike) -> FloatArray:
         """Return the gauge of v, (..., dim) to (...)."""
         u = np.abs(as_points(v, self.dim))
-        linear, squares, products = np.split(u, self._ends, axis=-1)
+        ends = [self.n_variables, self.n_variables + self.n_squares]
+        linear, squares, products = np.split(u, ends, axis=-1)
         i, j = self._pairs
         sums = (linear[..., i] + linear[..., j] + products).max(axis=-1, initial=0.0) / 4
         curved = square_gauge(linear[..., : self.n_squares], squares).max(axis=-1, initial=0.0)
@@ -137,11 +130,6 @@ class NumbersBall:
         least = np.minimum(w[:, : self.n_squares], 0.5)
         products = np.minimum(1.0, w[:, i] + w[:, j])
         return np.concatenate([4 * least * (1 - least), products], axis=1)
-
-    @property
-    def _ends(self) -> list[int]:
-        """Ends of the linear entries and of the squares."""
-        return [self.n_variables, self.n_variables + self.n_squares]
 
     @cached_property
     def _pairs(self) -> tuple[IntArray, IntArray]:
@@ -250,7 +238,7 @@ class MomentBall:
 
     def greatest_squares_of_orbits(self, weights: ArrayLike) -> FloatArray:
         """Return ``greatest_square_of_orbits`` for rows of weights, (rows, orbits) to (rows,)."""
-        return greatest_squares(self._sorts, np.asarray(weights, dtype=float))
+        return greatest_squares(self.layout, np.asarray(weights, dtype=float))
 
     def gauge_over(self, body: NormBall) -> tuple[float, bool]:
         """Return 1 for a ball of the same differences, and inf for others."""
@@ -279,7 +267,8 @@ class MomentBall:
         return np.append(self.mean_squares()[:1], np.zeros(self.dim - 1))
 
     def __getattr__(self, name: str) -> Any:
-        if name in OF_BOXES and self._is_box:
+        of_boxes = ("log_volume", "support", "covariance", "variance", "extreme_points")
+        if name in of_boxes and self._is_box:
             return getattr(self._body, name)
         raise AttributeError(f"{type(self).__name__} has no {name} at this level")
 
@@ -304,10 +293,6 @@ class MomentBall:
             balls.append((LpBall(len(rest), p=math.inf, weights=weights), rest))
         parts, index = zip(*balls, strict=True)
         return ProductBall(parts, tuple(tuple(place.tolist()) for place in index))
-
-    @cached_property
-    def _sorts(self) -> Sorts:
-        return sorts_of(self.layout)
 
     @cached_property
     def _box(self) -> FloatArray:
@@ -368,7 +353,7 @@ class RadialMomentBall:
         return self._ellipsoid.sample(n, rng)
 
     def __getattr__(self, name: str) -> Any:
-        if name in OF_ELLIPSOIDS:
+        if name in ("log_volume", "support", "bounding_box", "covariance", "variance"):
             return getattr(self._ellipsoid, name)
         raise AttributeError(f"{type(self).__name__} has no {name}")
 
@@ -389,43 +374,26 @@ class RadialMomentBall:
 
     def greatest_square_of_orbits(self, weights: ArrayLike) -> float:
         """Return ``greatest_square`` for one weight per label in ``orbits()``, in their order."""
-        w, square = np.asarray(weights, dtype=float), self.radius**2
-        if self.layout.n_encoded == 1 and not self.layout.adds:
-            # The domain is a box: x / radius is a number in [-1, 1].
-            sorts, degree = self._as_box
-            return float(greatest_squares(sorts, (w * self.radius**degree)[None])[0])
-        a, b, c, d, e, counted = self._coefficients(w)
-        if self.layout.adds:
-            return (counted + a * square + b + c * square**2 + d * square + e) * ROUND_UP
-        return _greatest_of_rows((a, b, c, d, e), square) * ROUND_UP
-
-    def _coefficients(self, w: FloatArray) -> tuple[float, ...]:
-        """Return the weights of |x|^2, y^2, |xx'|^2, |xy|^2, y^4 and of the count."""
-        first, last = self.layout.first_of_orbit, self.layout.n_rows - 1
-        kinds, (i, j) = self.layout.kinds[first], self.layout.pairs[first].T
-        own = (kinds == "square") & (i == last)
+        w, square, layout = np.asarray(weights, dtype=float), self.radius**2, self.layout
+        kinds, (i, j) = layout.kinds[layout.first_of_orbit], layout.pairs[layout.first_of_orbit].T
+        if layout.n_encoded == 1 and not layout.adds:
+            # The domain is a box: x / radius is a number in [-1, 1], with a power in each entry.
+            degree = 2.0 * ((i == 1).astype(int) + (j == 1))
+            return float(greatest_squares(layout, (w * self.radius**degree)[None])[0])
+        last = layout.n_rows - 1
 
         def top(where: FloatArray, factor: float = 1.0) -> float:
             return factor * float(w[where].max(initial=0.0))
 
+        # The weights of |x|^2, y^2, |xx'|^2, |xy|^2, y^4 and of the count.
+        a, b = top((kinds == "linear") & (j != last)), top((i == 0) & (j == last))
         # A shifted square 2 z^2 - 1 is in [-1, 1] only if z^2 <= 1; it is bounded with the count.
-        squares = (kinds == "square") & ~own
-        outer = max(top(squares, 4.0), top(kinds == "product", 0.5))
-        linear, target = (kinds == "linear") & (j != last), (kinds == "target") & (i > 0)
-        of_target = (i == 0) & (j == last)
-        counted = top(kinds == "count") + float(w @ self._shifts)
-        return top(linear), top(of_target), outer, top(target), top(own, 4.0), counted
-
-    @cached_property
-    def _as_box(self) -> tuple[Sorts, FloatArray]:
-        """The parts of the bounds for one number, and its power in the square of each entry."""
-        degree = (self.layout.pairs[self.layout.first_of_orbit] == 1).sum(axis=1)
-        return sorts_of(self.layout), 2.0 * degree
-
-    @cached_property
-    def _shifts(self) -> FloatArray:
-        """Sums of the squared shifts over each orbit."""
-        return np.asarray(np.bincount(self.layout.orbits, self.layout.shift**2), dtype=float)
+        c = max(top((kinds == "square") & (i != last), 4.0), top(kinds == "product", 0.5))
+        d, e = top((kinds == "target") & (i > 0)), top((kinds == "square") & (i == last), 4.0)
+        if layout.adds:
+            counted = top(kinds == "count") + float(w @ np.bincount(layout.orbits, layout.shift**2))
+            return (counted + a * square + b + c * square**2 + d * square + e) * ROUND_UP
+        return _greatest_of_rows((a, b, c, d, e), square) * ROUND_UP
 
     @cached_property
     def _ellipsoid(self) -> MappedBall:
@@ -541,12 +509,18 @@ class SquaresBall:
         """Return the gauge of v, (..., dim) to (...)."""
         v = as_points(v, self.dim)
         count, x, s = np.split(v, [self.counted, self.counted + self.n_numbers], axis=-1)
-        own = counted_square_gauge(count, x, s) if self.counted else 2 * square_gauge(x, s)
-        return np.asarray(own.max(axis=-1))
+        gauges = counted_square_gauge(count, x, s) if self.counted else 2 * square_gauge(x, s)
+        return np.asarray(gauges.max(axis=-1))
 
     def sample(self, n: int, rng: Generator) -> FloatArray:
         """Return n uniform draws, (n, dim)."""
-        count = self._counts(n, rng)
+        count = np.zeros(n)
+        missing = np.arange(n if self.counted else 0)
+        while len(missing):
+            tried = uniforms(len(missing), rng)
+            kept = rng.random(len(missing)) < (1 - tried**2 / 5) ** self.n_numbers
+            count[missing[kept]] = signed(tried[kept], rng)
+            missing = missing[~kept]
         x, s = np.empty((2, n, self.n_numbers))
         row, column = np.indices(x.shape).reshape(2, -1)
         while len(row):
@@ -561,24 +535,13 @@ class SquaresBall:
     def variance(self) -> FloatArray:
         """Return the variance of each coordinate of the uniform law, (dim,)."""
         if not self.counted:
-            return np.repeat([_SQUARE_OF_X, _SQUARE_OF_S], self.n_numbers)
+            return np.repeat([49 / 200, 51 / 175], self.n_numbers)
         count, x, s = self._moments
         return np.concatenate([[count], np.repeat([x, s], self.n_numbers)])
 
     def bounding_box(self) -> FloatArray:
         """Return the half-widths of the least box around the ball, (dim,): ones."""
         return np.ones(self.dim)
-
-    def _counts(self, n: int, rng: Generator) -> FloatArray:
-        """Return draws of the count, (n,); zeros without one."""
-        count = np.zeros(n)
-        missing = np.arange(n if self.counted else 0)
-        while len(missing):
-            tried = uniforms(len(missing), rng)
-            kept = rng.random(len(missing)) < (1 - tried**2 / 5) ** self.n_numbers
-            count[missing[kept]] = signed(tried[kept], rng)
-            missing = missing[~kept]
-        return count
 
     def _ends(self, size: FloatArray, count: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the least and the greatest s at |x| = size."""

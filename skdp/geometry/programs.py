@@ -25,13 +25,10 @@ Expression: TypeAlias = Any  # a variable, constraint or problem of cvxpy, which
 # Order of trial; solvers that are not installed are skipped.
 _CONE_SOLVERS = ("CLARABEL", "SCS", "MOSEK", "ECOS", "CVXOPT")
 _LINEAR_METHODS: tuple[Any, ...] = ("highs", "highs-ds", "highs-ipm")
-# Rows bind if their dual is above this share of the greatest.
-_BINDING = 1e-5
 # More than a unit of rounding.
 UNIT = 1e-15
 # Compiled programs are shared, so one thread at a time sets parameters and solves.
 TURN = threading.RLock()
-_GOOD = ("optimal", "unbounded", "infeasible")
 
 
 class _Steps(threading.local):
@@ -58,18 +55,17 @@ def solve(problem: Expression, what: str) -> str:
             problem.solve(solver=name)
         except Exception:  # solvers raise errors of any class of their own
             continue
-        if problem.status in _GOOD:
+        if problem.status in ("optimal", "unbounded", "infeasible"):
             return str(problem.status)
-    raise fail(
-        what, f"be solved by one of {list(_installed())}", problem.status, "Rescale the set."
-    )
+    rule = f"be solved by one of {list(_installed())}"
+    raise fail(what, rule, problem.status, "Rescale the set.")
 
 
 @cache
 def _installed() -> tuple[str, ...]:
     # The query takes longer than a small program.
-    found = load_cvxpy().installed_solvers()
-    return tuple(name for name in _CONE_SOLVERS if name in found)
+    installed = load_cvxpy().installed_solvers()
+    return tuple(name for name in _CONE_SOLVERS if name in installed)
 
 
 def least_sum(points: FloatArray, v: FloatArray) -> float:
@@ -81,15 +77,13 @@ def least_sum(points: FloatArray, v: FloatArray) -> float:
     STEPS.count += 1
     columns = np.concatenate([points, -points]).T
     for method in _LINEAR_METHODS:
-        found: Any = linprog(np.ones(columns.shape[1]), A_eq=columns, b_eq=v, method=method)
-        if found.status == 0:
-            positive, negative = np.split(found.x, 2)
-            weights = positive - negative
+        result: Any = linprog(np.ones(columns.shape[1]), A_eq=columns, b_eq=v, method=method)
+        if result.status == 0:
+            weights = np.subtract(*np.split(result.x, 2))
             weights += np.linalg.lstsq(points.T, v - points.T @ weights)[0]
             return float(np.abs(weights).sum())
-    raise fail(
-        "the gauge", f"be found by one of {list(_LINEAR_METHODS)}", None, "Rescale the body."
-    )
+    rule = f"be found by one of {list(_LINEAR_METHODS)}"
+    raise fail("the gauge", rule, None, "Rescale the body.")
 
 
 @dataclass(frozen=True)
@@ -159,16 +153,13 @@ class ConeSet:
         """Return the set of differences {u - v : u, v in the set}."""
         # Two copies of the rows with separate variables, cone by cone.
         picks: list[Array] = []
-        for part in self.cones.cut(np.arange(len(self.b))):
-            for rows in part if isinstance(part, list) else [part]:
-                picks += [rows, rows + len(self.b)]
+        zero, nonneg, second, matrix = self.cones.cut(np.arange(len(self.b)))
+        for rows in (zero, nonneg, *second, *matrix):
+            picks += [rows, rows + len(self.b)]
         order = np.concatenate([np.asarray(p, dtype=np.intp) for p in picks])
-        cones = Cones(
-            2 * self.cones.zero,
-            2 * self.cones.nonneg,
-            tuple(k for size in self.cones.second for k in (size, size)),
-            tuple(k for size in self.cones.matrix for k in (size, size)),
-        )
+        sizes = self.cones.second, self.cones.matrix
+        twice = (tuple(k for size in part for k in (size, size)) for part in sizes)
+        cones = Cones(2 * self.cones.zero, 2 * self.cones.nonneg, *twice)
         A = csc_array(block_diag([self.A, self.A], format="csr")[order])
         b = np.concatenate([self.b, self.b])[order]
         return ConeSet(np.concatenate([self.C, -self.C], axis=1), A, b, cones)
@@ -179,8 +170,7 @@ class ConeSet:
         return int(self.C.shape[0])
 
     @cached_property
-    def _farthest(self) -> tuple[Expression, ...]:
-        """Parts of the program for the farthest point in a direction q of x."""
+    def _farthest(self) -> tuple[Expression, ...]:  # in a direction q of x
         cp = load_cvxpy()
         x, q = cp.Variable(self.A.shape[1]), cp.Parameter(self.A.shape[1])
         constraints = list(self._within(x))
@@ -188,13 +178,11 @@ class ConeSet:
 
     @cached_property
     def _ray(self) -> tuple[Expression, ...]:
-        """Parts of the program for the farthest point along a ray."""
         cp = load_cvxpy()
         x, s, v = cp.Variable(self.A.shape[1]), cp.Variable(), cp.Parameter(self.dim)
         return cp.Problem(cp.Maximize(s), [self.C @ x == s * v, *self._within(x)]), s, v
 
     def _within(self, x: Expression) -> Iterator[Expression]:
-        """Yield the constraints that b - A x is in the cones."""
         cp = load_cvxpy()
         for kind, A, b in self._rows:
             slack = b - A @ x
@@ -263,9 +251,9 @@ class ConeSet:
             if solve(problem, "the support function") != "optimal":
                 return math.inf, np.abs(q)
             rows = zip(self._rows, constraints, strict=True)
-            found = [_dual_point(kind, own) for (kind, *_), own in rows]
+            duals = [_dual_point(kind, constraint) for (kind, *_), constraint in rows]
         value, left, error = 0.0, q.astype(float), np.abs(q) * UNIT
-        for y, (_, A, b) in zip(self._polished(q, found), self._rows, strict=True):
+        for y, (_, A, b) in zip(self._polished(q, duals), self._rows, strict=True):
             # The error of a sum of n products is below n units of rounding of their sizes.
             value += float(b @ y) + UNIT * len(b) * float(np.abs(b) @ np.abs(y))
             left = left - A.T @ y
@@ -277,7 +265,7 @@ class ConeSet:
         if self.cones.second or self.cones.matrix:
             return y
         whole, free = np.concatenate(y), np.arange(len(self.b)) < self.cones.zero
-        binding = free | (whole > _BINDING * np.abs(whole).max())
+        binding = free | (whole > 1e-5 * np.abs(whole).max())
         exact = np.zeros(len(whole))
         exact[binding] = np.linalg.lstsq(self.A.toarray()[binding].T, q)[0]
         if (exact[~free] < 0).any():
@@ -288,11 +276,8 @@ class ConeSet:
 def _unpack(order: int) -> csc_array:
     """Return the map from a packed upper triangle to the whole matrix, column by column."""
     full = np.zeros((order * order, order * (order + 1) // 2))
-    k = 0
-    for j in range(order):
-        for i in range(j + 1):
-            full[j * order + i, k] = full[i * order + j, k] = 1.0 if i == j else math.sqrt(0.5)
-            k += 1
+    (j, i), k = np.tril_indices(order), np.arange(full.shape[1])
+    full[j * order + i, k] = full[i * order + j, k] = np.where(i == j, 1.0, math.sqrt(0.5))
     return csc_array(full)
 
 

@@ -46,19 +46,6 @@ class NumbersBall:
     2 z_i^2 of the first ``n_squares``; z_i z_j, i < j, in lexicographic order. A point u is in
     the body if (u_i, u_ii) is in K_2 and (u_i, u_j, u_ij) is in K_3 = {|a|, |b|, |c| <= 2,
     |a| + |b| + |c| <= 4}. Proof: docs/proofs/moment_balls.md, Theorems 1 and 2.
-
-    Parameters
-    ----------
-    n_squares : int, >= 0
-        Number of numbers with a square.
-    n_plain : int, >= 0
-        Number of numbers without a square.
-
-    Examples
-    --------
-    >>> from skdp.geometry.moments import NumbersBall
-    >>> float(NumbersBall(0, 2).gauge([2.0, 1.0, 2.0]))  # (x, y, x y)
-    1.25
     """
 
     n_squares: int

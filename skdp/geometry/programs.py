@@ -106,16 +106,10 @@ class Cones:
 
 @dataclass(frozen=True, eq=False)
 class ConeSet:
-    """The set {C x : b - A x in the cones}.
+    """The set {C x : b - A x in the cones}; C is (dim, n), A (m, n) and b (m,).
 
-    Parameters
-    ----------
-    C : ndarray of shape (dim, n)
-    A : sparse array of shape (m, n)
-    b : ndarray of shape (m,)
-    cones : Cones
-        Cones of the m rows; matrices by their upper triangles, column by column, off-diagonal
-        entries times the root of 2.
+    Matrices are given by their upper triangles, column by column, off-diagonal entries times the
+    root of 2.
     """
 
     C: FloatArray

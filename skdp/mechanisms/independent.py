@@ -91,8 +91,6 @@ NAMES = (*PLAIN, *FAMILIES)
 # Shapes that are compared first, of several sizes and of one.
 _GRID, _FINE_GRID = 15, 45
 
-_REMEDY = "Pass 1e-6, say, or take noise whose loss is bounded, such as Laplace or Logistic."
-
 
 def check_law(law: object, name: str = "law") -> None:
     """Raise ValueError unless an object is a law, and one of others passes its checks."""
@@ -126,12 +124,6 @@ def least_scale(law: Law, shift: float, *, epsilon: float, delta: float = 0.0) -
     privacy loss: Laplace, Logistic, and any law with ``greatest_slope()``, a bound on the slope of
     its log-density. If the functions of the law are right, the result is never below the least and
     within a few 1e-12 of it (docs/proofs/one_release.md, Theorem 3).
-
-    Examples
-    --------
-    >>> from skdp.noise.laws import Laplace
-    >>> round(least_scale(Laplace(), 2.0, epsilon=1.0, delta=0.1), 6)
-    1.651908
     """
     shift = check_positive("shift", shift)
     scale = shift / greatest_shift(law, epsilon, delta) * ROUND_UP
@@ -141,10 +133,7 @@ def least_scale(law: Law, shift: float, *, epsilon: float, delta: float = 0.0) -
 
 
 def greatest_shift(law: Law, epsilon: float, delta: float = 0.0) -> float:
-    """Return the greatest shift for which noise of this law is private, rounded down.
-
-    Parameters are those of `least_scale`.
-    """
+    """Return the greatest shift for which noise of this law is private, rounded down."""
     epsilon = check_positive("epsilon", epsilon)
     delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
     if type(law) in _CLOSED and isinstance(law, ScaleLaw):
@@ -152,19 +141,15 @@ def greatest_shift(law: Law, epsilon: float, delta: float = 0.0) -> float:
     if delta == 0:
         return epsilon / _slope(law, required=True)
 
-    # False position works best on a power of delta, as log delta may be -inf on one side.
     def excess(shift: float) -> float:
-        return math.expm1(min(excess_of(law, shift, epsilon, delta), 500.0) / 10)
+        if delta < 0.5:
+            more = float(log_delta(law, shift, epsilon)) - math.log(delta)
+        else:  # the digits of a delta near 1 are in its distance to 1
+            more = math.log1p(-delta) - float(log_spared(law, shift, epsilon))
+        # False position works best on a power of delta, as log delta may be -inf on one side.
+        return math.expm1(min(more, 500.0) / 10)
 
     return last_passing(excess, math.sqrt(law.var() / 2) * shift_in_any_norm(epsilon, delta))
-
-
-def excess_of(law: Law, shift: float, epsilon: float, delta: float) -> float:
-    """Return log delta of a shift less log delta: the noise is private if and only if <= 0."""
-    if delta < 0.5:
-        return float(log_delta(law, shift, epsilon)) - math.log(delta)
-    # Near 1 the digits of delta are in its distance to 1.
-    return math.log1p(-delta) - float(log_spared(law, shift, epsilon))
 
 
 def _logistic_shift(epsilon: float, delta: float) -> float:
@@ -185,11 +170,11 @@ _CLOSED: dict[type, Callable[[float, float], float]] = {
 
 def _slope(law: Law, *, required: bool) -> float:
     """Return `greatest_slope`, or raise an error if it is required and not known."""
-    found = greatest_slope(law)
-    if required and found == math.inf:
-        rule = "be > 0 for noise that is not known to be pure DP"
-        raise fail("delta", rule, 0.0, _REMEDY)
-    return found
+    slope = greatest_slope(law)
+    if required and slope == math.inf:
+        remedy = "Pass 1e-6, say, or take noise whose loss is bounded, such as Laplace or Logistic."
+        raise fail("delta", "be > 0 for noise that is not known to be pure DP", 0.0, remedy)
+    return slope
 
 
 def pure_scale(law: Law, total: float, epsilon: float, *, required: bool) -> float:
@@ -438,12 +423,9 @@ class Independent:
 
 def _promising(choices: list[tuple[FloatArray, WorstShift]]) -> list[tuple[FloatArray, WorstShift]]:
     """Return the choices that are best for pure Laplace noise and for Gaussian noise."""
-    squares = [_log_square(p) for p, _ in choices]
-    pure = [square + 2 * math.log(w.total) for square, (_, w) in zip(squares, choices, strict=True)]
-    round_ = [
-        square + 2 * math.log(w.length) for square, (_, w) in zip(squares, choices, strict=True)
-    ]
-    return [choices[k] for k in sorted({int(np.argmin(pure)), int(np.argmin(round_))})]
+    pure = [_log_square(p) + 2 * math.log(w.total) for p, w in choices]
+    normal = [_log_square(p) + 2 * math.log(w.length) for p, w in choices]
+    return [choices[k] for k in sorted({int(np.argmin(pure)), int(np.argmin(normal))})]
 
 
 def _log_square(proportions: FloatArray) -> float:
@@ -534,16 +516,13 @@ def _calibrated(
     choices: tuple[float, int] | None,
 ) -> RepeatedNoise:
     few = fewer(releases.shifts, MOST_SIZES) if delta > 0 else releases.shifts
-    worst = WorstShift(few, length_of(releases.shifts))
-    beside: Losses = ()
-    rest = epsilon
-    if choices is not None:
-        width, count = choices
-        beside = ((SelectionLoss(width), count),)
-        if delta == 0:
-            rest = (epsilon - count * width) * (1 - 1e-12)
-            if not rest > 0:
-                raise fail("choices", f"cost less than epsilon = {epsilon:g}", count * width)
+    worst, rest = WorstShift(few, length_of(releases.shifts)), epsilon
+    beside: Losses = () if choices is None else ((SelectionLoss(choices[0]), choices[1]),)
+    if choices is not None and delta == 0:
+        cost = choices[0] * choices[1]
+        rest = (epsilon - cost) * (1 - 1e-12)
+        if not rest > 0:
+            raise fail("choices", f"cost less than epsilon = {epsilon:g}", cost)
 
     def scale_of(law: Law) -> float:
         if beside and delta > 0:
@@ -559,16 +538,18 @@ def _calibrated(
             law = PLAIN["gaussian"]
     scale = scale_of(law)
 
+    shifts = [f"{count} x {size:.6g}" for size, count in releases.shifts]
+    if len(shifts) > 4:
+        shifts[2:-1] = ["..."]
+    plan = f"noise in each of {releases.count} releases with shifts {', '.join(shifts)}"
+    choice = [] if choices is None else [PrivateChoice("choices", *choices)]
+    plan += f", and {choices[1]} private choices" if choices is not None else ""
+
     def made(factor: float) -> RepeatedNoise:
         noise = RepeatedNoise(scaled(law, factor * scale), releases.shifts)
-        shifts = _told(releases.shifts)
-        told = f"{noise.law!r} noise in each of {releases.count} releases with shifts {shifts}"
-        planned: list[Release] = [NoisySum("releases", releases, noise)]
-        if choices is not None:
-            planned.append(PrivateChoice("choices", *choices))
-            told += f", and {choices[1]} private choices"
+        planned: list[Release] = [NoisySum("releases", releases, noise), *choice]
         public = Public(epsilon, delta, releases.neighbors)
-        return replace(noise, guarantee=guarantee_of(planned, public, told))
+        return replace(noise, guarantee=guarantee_of(planned, public, f"{noise.law!r} {plan}"))
 
     return certified_at_first(made)
 
@@ -584,9 +565,3 @@ def choice_width(count: int, *, epsilon: float, delta: float = 0.0) -> float:
         return SHARE * epsilon / count
     # The loss of a choice of width w, uniform on [-w, w] for small w, has the variance w^2 / 3.
     return math.sqrt(SHARE * 3 / count) / gaussian_scale(epsilon, delta)
-
-
-def _told(shifts: Shift) -> str:
-    """Return the shifts in words, abbreviated if there are many."""
-    told = [f"{count} x {size:.6g}" for size, count in shifts]
-    return ", ".join(told if len(told) <= 4 else [*told[:2], "...", told[-1]])

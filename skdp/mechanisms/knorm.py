@@ -41,11 +41,6 @@ def gaussian_scale(epsilon: float, delta: float) -> float:
     The result is never below the least value, and within a few 1e-12 of it for delta <= 0.9. For
     delta closer to 1 it is greater: by 4e-8 at 1 - 1e-6, and by 2.6e-5 at 1 - 1e-9, for epsilon =
     1. delta must be > 0.
-
-    Examples
-    --------
-    >>> round(gaussian_scale(1.0, 1e-6), 4)
-    4.2247
     """
     epsilon = check_positive("epsilon", epsilon)
     delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
@@ -94,9 +89,6 @@ class IsotropicGaussian:
         return certified(GaussianNoise(ball.dim, scale), sensitivity, epsilon, delta, said)
 
 
-_REMEDY = "Greater weights mean less noise in a coordinate."
-
-
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
 class EllipticGaussian:
     """Gaussian noise with the least weighted mean squared error, named "elliptic".
@@ -133,10 +125,21 @@ class EllipticGaussian:
     weights: ArrayLike | None = None
 
     def __post_init__(self) -> None:
-        if self.weights is not None:
-            weights = _checked(check_numbers("weights", self.weights))
-            weights.setflags(write=False)
-            object.__setattr__(self, "weights", weights)
+        if self.weights is None:
+            return
+        weights = check_numbers("weights", self.weights)
+        remedy = "Greater weights mean less noise in a coordinate."
+        if weights.ndim == 2 and weights.shape[0] == weights.shape[1]:
+            symmetric = np.array_equal(weights, weights.T) and np.isfinite(weights).all()
+            if not symmetric or not np.linalg.eigvalsh(weights)[0] > 0:
+                rule = "be symmetric and positive definite, if a matrix"
+                raise fail("weights", rule, remedy=remedy)
+        elif weights.ndim != 1 or not len(weights):
+            raise fail("weights", "have shape (dim,) or (dim, dim)", weights.shape, remedy)
+        elif not (np.isfinite(weights) & (weights > 0)).all():
+            raise fail("weights", "be finite numbers > 0", weights.tolist(), remedy)
+        weights.setflags(write=False)
+        object.__setattr__(self, "weights", weights)
 
     def calibrate(
         self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
@@ -161,28 +164,14 @@ class EllipticGaussian:
         length = np.sqrt(greatest_square(ball, np.ones(ball.dim))) * ROUND_UP
         round_cover, fitted = np.full(ball.dim, length), least_cover(ball, weights)
         better = trace(fitted, weights) < trace(round_cover, weights)
-        found = fitted if better else round_cover  # also if a number has overflowed
-        return np.asarray(found * length_in(found, sensitivity) * ROUND_UP)
+        cover = fitted if better else round_cover  # also if a number has overflowed
+        return np.asarray(cover * length_in(cover, sensitivity) * ROUND_UP)
 
 
 def check_weights_for(weights: ArrayLike | None, dim: int) -> None:
     """Raise unless weights are None or have ``dim`` entries."""
     if weights is not None and (count := len(np.asarray(weights))) != dim:
         raise fail("weights", f"have {dim} entries, one for each coordinate", count)
-
-
-def _checked(weights: FloatArray) -> FloatArray:
-    """Return W, or raise if an eigenvalue is not finite and positive."""
-    if weights.ndim == 2 and weights.shape[0] == weights.shape[1]:
-        symmetric = np.array_equal(weights, weights.T) and np.isfinite(weights).all()
-        if symmetric and np.linalg.eigvalsh(weights)[0] > 0:
-            return weights
-        raise fail("weights", "be symmetric and positive definite, if a matrix", remedy=_REMEDY)
-    if weights.ndim != 1 or not len(weights):
-        raise fail("weights", "have shape (dim,) or (dim, dim)", weights.shape, _REMEDY)
-    if not (np.isfinite(weights) & (weights > 0)).all():
-        raise fail("weights", "be finite numbers > 0", weights.tolist(), _REMEDY)
-    return weights
 
 
 # Above this epsilon the Laplace bound is taken: it is safe, and the exact sums take long.
@@ -210,11 +199,6 @@ def shift_in_round_norm(dim: int, epsilon: float, delta: float) -> float:
     """Return the greatest length for which noise with density exp(-|x|_2) is private, rounded down.
 
     It has passed, and is within 1e-11 of the greatest and at least `shift_in_any_norm`; delta > 0.
-
-    Examples
-    --------
-    >>> round(shift_in_round_norm(1, 1.0, 0.1), 6), round(shift_in_round_norm(50, 1.0, 0.1), 6)
-    (1.210721, 6.525321)
     """
     safe, target = shift_in_any_norm(epsilon, delta), math.log(delta)
     if dim == 1 or epsilon > _MOST_EPSILON:

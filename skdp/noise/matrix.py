@@ -40,9 +40,6 @@ from skdp.trusted.statement import NEIGHBORS, NotPrivate, Public, Spent, up
 # For other norms the loss is that of one Laplace variable, which is about as small.
 LEAST_NORM, MOST_NORM = 1e-4, 2.5
 
-# Points on the curved part of the profile, and the share by which it is raised for rounding.
-_POINTS, _ROUND_UP = 9, 1 + 1e-9
-
 
 def losses_of_trace(norm: float, records: float) -> Losses:
     """Return losses that dominate that of a release with matrix Laplace noise.
@@ -78,8 +75,8 @@ def _replaced(norm: float) -> FiniteLoss:
     # Where both are equal: fall g - root sqrt(g) + 1 - start - fall = 0.
     rest = 1 - start - fall
     cross = 2 * math.log(2 * rest / (root + math.sqrt(root**2 - 4 * fall * rest)))
-    at = np.append(np.linspace(0, cross, _POINTS), norm)
-    delta = np.append(-np.expm1((at[:-1] - rho) / 2) * _ROUND_UP, 0.0)
+    at = np.append(np.linspace(0, cross, 9), norm)
+    delta = np.append(-np.expm1((at[:-1] - rho) / 2) * (1 + 1e-9), 0.0)  # raised for rounding
     # The slope of the profile at e^epsilon is -Q(L > epsilon).
     slopes = np.diff(delta) / np.diff(np.expm1(at))
     values, q = at[1:], np.diff(np.append(slopes, 0.0))

@@ -292,7 +292,7 @@ def test_a_map_that_floats_do_not_carry_is_not_used():
 
 def test_whatever_the_solver_says_the_differences_are_covered(monkeypatch):
     """A wrong answer makes for more noise, never for too little."""
-    monkeypatch.setattr(ellipsoid, "cover_sums", lambda worst, sums: np.array([7.0, 30.0]))
+    monkeypatch.setattr(ellipsoid, "cover_sums", lambda *_: np.array([7.0, 30.0]))
     factor = least_cover(Moments(3), np.ones(6))
     assert ((differences(3) / factor) ** 2).sum(axis=1).max() == pytest.approx(1, rel=1e-9)
 

@@ -91,22 +91,13 @@ class Hexagon:
 
 SHEAR = np.array([[1.0, 0.7], [-0.2, 1.5]])
 PLANE = [
-    LpBall(2, p=1),
-    LpBall(2, p=1.5, weights=(1.0, 3.0)),
-    LpBall(2, p=2, radius=0.3),
-    LpBall(2, p=7, weights=(20.0, 1.0)),
-    LpBall(2, p=INF),
-    MappedBall(LpBall(2, p=3), SHEAR),
-    MappedBall(LpBall(2), SHEAR),
-    ShearedBall(LpBall(2, p=3), (0.0, 0.7)),
-    MappedBall(ScaledBall(LpBall(2, p=INF), 2.0), SHEAR.T),
-    SimplexBall(2),
-    EncodedRowsBall(0, (1,)),
-    SumBall((LpBall(1), LpBall(1)), (1.0, 2.0)),
-    ProductBall((LpBall(1), LpBall(1, radius=3.0)), ((1,), (0,))),
-    CURVED,
-    Hexagon(),
-]
+    LpBall(2, p=1), LpBall(2, p=1.5, weights=(1.0, 3.0)), LpBall(2, p=2, radius=0.3),
+    LpBall(2, p=7, weights=(20.0, 1.0)), LpBall(2, p=INF), MappedBall(LpBall(2, p=3), SHEAR),
+    MappedBall(LpBall(2), SHEAR), ShearedBall(LpBall(2, p=3), (0.0, 0.7)),
+    MappedBall(ScaledBall(LpBall(2, p=INF), 2.0), SHEAR.T), SimplexBall(2),
+    EncodedRowsBall(0, (1,)), SumBall((LpBall(1), LpBall(1)), (1.0, 2.0)),
+    ProductBall((LpBall(1), LpBall(1, radius=3.0)), ((1,), (0,))), CURVED, Hexagon(),
+]  # fmt: skip
 
 
 def brute(ball: Any, over: Any) -> float:

@@ -315,15 +315,8 @@ def test_twins_are_caught(twin, monkeypatch):
 
 
 BAD = [
-    [1.0],
-    [1.0, math.nan],
-    [1.0, math.inf],
-    "ab",
-    [1.0, "7919.5x"],
-    [[1.0, 2.0]],
-    None,
-    [1, 2, 3],
-]
+    [1.0], [1.0, math.nan], [1.0, math.inf], "ab", [1.0, "7919.5x"], [[1.0, 2.0]], None, [1, 2, 3],
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("value", BAD, ids=repr)

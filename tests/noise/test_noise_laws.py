@@ -20,14 +20,9 @@ from skdp.noise import (
 from skdp.noise import law as noise_law
 
 KINDS = [
-    Laplace(0.7),
-    Gaussian(),
-    Logistic(),
-    Subbotin(7.5),
-    FlippedHuber(0.55, 1.1),
-    TruncatedLaplace(3.0),
-    OffsetGaussian(0.5),
-]
+    Laplace(0.7), Gaussian(), Logistic(), Subbotin(7.5), FlippedHuber(0.55, 1.1),
+    TruncatedLaplace(3.0), OffsetGaussian(0.5),
+]  # fmt: skip
 SHAPES = [
     Laplace(1e-5),
     Gaussian(1e5),

@@ -165,20 +165,29 @@ def linear_rows(
     variable: Expression, constraints: Sequence[Expression]
 ) -> tuple[FloatArray, FloatArray] | None:
     """Return A, b of {variable : constraints} = {v : A v <= b}, or None if there are none."""
-    kinds = load_cvxpy().constraints
     rows = []
     for constraint in constraints:
-        known = isinstance(constraint, kinds.Inequality | kinds.NonNeg | kinds.NonPos)
-        if not known or [leaf.id for leaf in constraint.variables()] != [variable.id]:
+        sides = _sides(constraint)
+        if sides is None or [leaf.id for leaf in constraint.variables()] != [variable.id]:
             return None
-        body = constraint.args[0] - (constraint.args[1] if len(constraint.args) > 1 else 0)
-        if not body.is_affine():
+        gap = sides[0] - sides[1]
+        if not gap.is_affine():
             return None
-        constant, slope = _affine(variable, body)
-        sign = -1.0 if isinstance(constraint, kinds.NonNeg) else 1.0
-        rows.append((sign * slope, -sign * constant))
+        constant, slope = _affine(variable, gap)
+        rows.append((slope, -constant))
     A, b = (np.concatenate(part) for part in zip(*rows, strict=True))
     return A, b
+
+
+def _sides(constraint: Expression) -> tuple[Expression, Expression] | None:
+    """Return the sides of lower <= upper, or None for another kind of constraint."""
+    cp = load_cvxpy()
+    if isinstance(constraint, cp.constraints.Inequality):
+        return constraint.args[0], constraint.args[1]
+    if isinstance(constraint, cp.constraints.NonNeg):
+        return cp.Constant(0), constraint.args[0]
+    is_upper = isinstance(constraint, cp.constraints.NonPos)
+    return (constraint.args[0], cp.Constant(0)) if is_upper else None
 
 
 def _tree(node: Expression) -> list[Expression]:
@@ -187,22 +196,14 @@ def _tree(node: Expression) -> list[Expression]:
 
 def _cell_of(variable: Expression, constraint: Expression) -> Cell | None:
     cp = load_cvxpy()
-    kinds = cp.constraints
-    if isinstance(constraint, kinds.Inequality):
-        return _inequality(variable, *constraint.args)
-    if isinstance(constraint, kinds.NonNeg):
-        return _inequality(variable, cp.Constant(0), constraint.args[0])
-    if isinstance(constraint, kinds.NonPos):
-        return _inequality(variable, constraint.args[0], cp.Constant(0))
     if isinstance(constraint, cp.SOC):
         height, body = constraint.args
         return _below(variable, body, height) if height.size == 1 and body.ndim == 1 else None
-    if isinstance(constraint, kinds.PSD):
+    if isinstance(constraint, cp.constraints.PSD):
         return _semidefinite(variable, constraint.args[0])
-    return None
-
-
-def _inequality(variable: Expression, lower: Expression, upper: Expression) -> Cell:
+    if (sides := _sides(constraint)) is None:
+        return None
+    lower, upper = sides
     gap = lower - upper
     if gap.is_affine():
         constant, slope = _affine(variable, gap)
@@ -345,9 +346,8 @@ class ConeBody:
         flat, inside = v.reshape(-1, self.dim), np.ones(v[..., 0].size, dtype=bool)
         for cell, side in product(self.cells, (1.0, -1.0)):
             some = side * flat[inside]
-            inside[inside] = (
-                cell.contains(some) if isinstance(cell, Level) else cell.gauge(some) <= 1
-            )
+            held = cell.contains(some) if isinstance(cell, Level) else cell.gauge(some) <= 1
+            inside[inside] = held
         return inside.reshape(v.shape[:-1])
 
     def _block(self, v: FloatArray) -> FloatArray:

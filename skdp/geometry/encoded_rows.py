@@ -244,7 +244,8 @@ class EncodedRowsBall:
         a, b, weights = self._nodes
         head = weights * (a - b)
         means = [head @ self._moments[m][0] for m in self.block_sizes]
-        parts = [[head @ (a - b)], np.zeros(self.n_numbers), np.repeat(means, self.block_sizes)]
+        blocks = np.repeat(means, self.block_sizes)
+        parts = (np.array([head @ (a - b)]), np.zeros(self.n_numbers), blocks)
         out = np.empty(self.dim)
         out[self._places] = np.concatenate(parts)
         return out

@@ -174,13 +174,14 @@ class Hull:
         """
         pair = isinstance(statistics, tuple) and len(statistics) == 2
         if pair and hasattr(statistics[0], "id"):
-            cone_set = compiled(*statistics)
+            variable, constraints = statistics
+            cone_set = compiled(variable, constraints)
             check_body(cone_set)
             body = ConeBody(cone_set.minus(), even=True)
-            normals = facet_directions(*statistics, differences=True)
-            return (
-                cls(body) if normals is None else polytope_around(body.support, body.dim, normals)
-            )
+            normals = facet_directions(variable, constraints, differences=True)
+            if normals is None:
+                return cls(body)
+            return polytope_around(body.support, body.dim, normals)
         return cls.from_points(differences_of(_rows("statistics", statistics)))
 
     @property
@@ -283,9 +284,7 @@ class PolytopeHull(Hull):
 
 
 def polytope_around(
-    support: Callable[[FloatArray], FloatArray],
-    dim: int,
-    directions: ArrayLike | int | None = None,
+    support: Callable[[FloatArray], FloatArray], dim: int, directions: ArrayLike | int | None = None
 ) -> Hull:
     """Return a polytope around a body, from upper bounds on |<w, u>| over it; (m, dim) to (m,).
 

@@ -21,7 +21,7 @@ from skdp.geometry.moment_layout import (
     greatest_sum,
 )
 from skdp.trusted.arrays import FloatArray
-from skdp.trusted.ball import LpBall, NormBall, as_points, uniform_variance
+from skdp.trusted.ball import LpBall, NormBall, as_points, greatest_of_each, uniform_variance
 from skdp.trusted.checks import check_count, check_positive, fail, remembered
 from skdp.trusted.randomness import signed, uniforms
 
@@ -215,9 +215,7 @@ class MomentBall:
         if not np.allclose(w, w[first][orbits], rtol=1e-9, atol=0):
             raise fail("weights", "be equal on entries with one label in orbits()")
         # The greatest of each orbit, in case they differ by rounding.
-        tops = np.zeros(len(first))
-        np.maximum.at(tops, orbits, w)
-        return self.greatest_square_of_orbits(tops)
+        return self.greatest_square_of_orbits(greatest_of_each(orbits, w))
 
     def greatest_square_of_orbits(self, weights: ArrayLike) -> float:
         """Return ``greatest_square`` for one weight per label in ``orbits()``, in their order."""
@@ -355,9 +353,8 @@ class RadialMomentBall:
 
     def greatest_square(self, weights: ArrayLike) -> float:
         """Return an upper bound on the sum of weights times squares over all differences."""
-        tops = np.zeros(len(self.layout.first_of_orbit))
-        np.maximum.at(tops, self.layout.orbits, as_points(weights, self.dim, "weights"))
-        return self.greatest_square_of_orbits(tops)
+        w = as_points(weights, self.dim, "weights")
+        return self.greatest_square_of_orbits(greatest_of_each(self.layout.orbits, w))
 
     def greatest_square_of_orbits(self, weights: ArrayLike) -> float:
         """Return ``greatest_square`` for one weight per label in ``orbits()``, in their order."""
@@ -432,20 +429,10 @@ def _top(e: float, slope: float, constant: float) -> float:
     return min(max(t, -1.0), 1.0)
 
 
-# The hull of the changes that one record can make in sums of numbers and of their squares.
-#
-# For one number z in [-1, 1], with x = z and s = 2 z^2 - 1:
-#
-# * Half of a difference of two records is (x, s) with |x| <= 1, |s| <= 1, and
-#   |s| <= 1 - (2 |x| - 1)^2 where |x| > 1/2. Several numbers vary independently, so the hull is a
-#   product.
-# * With the count, u = (c, x_1, ..., s_1, ...) is in the hull of {+-(1, z, 2 z^2 - 1)} if and only
-#   if |c| <= 1 and, with a = (1 + c) / 2 and b = (1 - c) / 2, for each number |x| <= 1 and
-#   -1 + 2 (|x| - b)_+^2 / a <= s <= 1 - 2 (|x| - a)_+^2 / b. At a given c this has the area
-#   A(c) = 10/3 - 2 c^2 / 3. So c has a density in proportion to A^k, and given c the numbers are
-#   independent.
-#
-# Statement and proof: ``docs/proofs/moment_balls.md``, Theorem 5.
+# The hull of the changes that one record can make in sums of numbers and of their squares, with
+# x = z and s = 2 z^2 - 1 for a number z. Given the count c, which is 0 without one, the numbers are
+# independent and their pairs (x, s) uniform between two ends, on an area in proportion to
+# 1 - c^2 / 5. Statement and proof: ``docs/proofs/moment_balls.md``, Theorem 5.
 
 
 @dataclass(frozen=True)

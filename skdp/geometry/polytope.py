@@ -1,9 +1,8 @@
 """Trusted. Symmetric polytopes in few dimensions: corners, facets, draws by triangulation.
 
 K = conv(points, -points) = {v : |normals v| <= 1}. The two descriptions are one computation: the
-facets of a symmetric body are its polar's corners, so `polar` turns either into the other. With a
-simplicial facet (p_1, ..., p_d) the points 0, p_1, ..., p_d span a simplex of volume
-|det(p_1, ..., p_d)| / d!, and the simplices of all facets cut K into pieces without overlap.
+facets of a symmetric body are its polar's corners, so `polar` turns either into the other. Proofs:
+docs/proofs/hulls.md, section 2.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.optimize import linprog
@@ -20,7 +20,6 @@ from scipy.sparse import block_diag, csc_array, csr_array
 from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import fail
 
-Rows = TypeVar("Rows", Array, csr_array)
 Expression: TypeAlias = Any  # a variable, constraint or problem of cvxpy, which has no types
 # Order of trial; solvers that are not installed are skipped.
 _CONE_SOLVERS = ("CLARABEL", "SCS", "MOSEK", "ECOS", "CVXOPT")
@@ -86,36 +85,18 @@ def least_sum(points: FloatArray, v: FloatArray) -> float:
     raise fail("the gauge", rule, None, "Rescale the body.")
 
 
-@dataclass(frozen=True)
-class Cones:
-    """Sizes of the cones, in order: zeros, numbers >= 0, second-order cones, matrices >= 0."""
-
-    zero: int
-    nonneg: int
-    second: tuple[int, ...]
-    matrix: tuple[int, ...]
-
-    def cut(self, rows: Rows) -> tuple[Rows, Rows, list[Rows], list[Rows]]:
-        """Cut an array along its first axis into the parts of the cones."""
-        sizes = [self.zero, self.nonneg, *self.second, *(k * (k + 1) // 2 for k in self.matrix)]
-        ends = np.cumsum(sizes)
-        parts = [rows[end - size : end] for end, size in zip(ends, sizes, strict=True)]
-        n_second = len(self.second)
-        return parts[0], parts[1], parts[2 : 2 + n_second], parts[2 + n_second :]
-
-
 @dataclass(frozen=True, eq=False)
 class ConeSet:
     """The set {C x : b - A x in the cones}; C is (dim, n), A (m, n) and b (m,).
 
-    Matrices are given by their upper triangles, column by column, off-diagonal entries times the
-    root of 2.
+    Cones are "zero", "nonneg", "second" order and positive semidefinite "matrix". Matrices are
+    given by their upper triangles, column by column, off-diagonal entries times the root of 2.
     """
 
     C: FloatArray
     A: csc_array
     b: FloatArray
-    cones: Cones
+    cones: tuple[tuple[str, int], ...]  # kind and number of rows
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.C, self.A, self.b, self.cones)
@@ -140,23 +121,25 @@ class ConeSet:
         if dims.exp or dims.p3d or getattr(dims, "pnd", ()):
             remedy = "Powers, logarithms and exponentials are not; use a polytope around the set."
             raise fail("constraints", "be linear, second-order or semidefinite", None, remedy)
-        cones = Cones(dims.zero, dims.nonneg, tuple(dims.soc), tuple(dims.psd))
-        return cls(np.array(rows), csc_array(data["A"]), np.asarray(data["b"], float), cones)
+        cones = [("zero", dims.zero), ("nonneg", dims.nonneg), *(("second", k) for k in dims.soc)]
+        cones += [("matrix", k * (k + 1) // 2) for k in dims.psd]
+        A, b = csc_array(data["A"]), np.asarray(data["b"], float)
+        return cls(np.array(rows), A, b, tuple(cone for cone in cones if cone[1]))
 
     def minus(self) -> ConeSet:
         """Return the set of differences {u - v : u, v in the set}."""
         # Two copies of the rows with separate variables, cone by cone.
-        picks: list[Array] = []
-        zero, nonneg, second, matrix = self.cones.cut(np.arange(len(self.b)))
-        for rows in (zero, nonneg, *second, *matrix):
-            picks += [rows, rows + len(self.b)]
-        order = np.concatenate([np.asarray(p, dtype=np.intp) for p in picks])
-        sizes = self.cones.second, self.cones.matrix
-        twice = (tuple(k for size in part for k in (size, size)) for part in sizes)
-        cones = Cones(2 * self.cones.zero, 2 * self.cones.nonneg, *twice)
-        A = csc_array(block_diag([self.A, self.A], format="csr")[order])
-        b = np.concatenate([self.b, self.b])[order]
-        return ConeSet(np.concatenate([self.C, -self.C], axis=1), A, b, cones)
+        m, end = len(self.b), 0
+        order: list[Array] = []
+        cones: list[tuple[str, int]] = []
+        for kind, size in self.cones:
+            rows, end = np.arange(end, end + size), end + size
+            order += [rows, rows + m]
+            cones += [(kind, 2 * size)] if kind in ("zero", "nonneg") else [(kind, size)] * 2
+        at = np.concatenate(order)
+        A = csc_array(block_diag([self.A, self.A], format="csr")[at])
+        b = np.concatenate([self.b, self.b])[at]
+        return ConeSet(np.concatenate([self.C, -self.C], axis=1), A, b, tuple(cones))
 
     @property
     def dim(self) -> int:
@@ -191,12 +174,11 @@ class ConeSet:
                 yield cp.reshape(_unpack(order) @ slack, (order, order), order="F") >> 0
 
     @cached_property
-    def _rows(self) -> list[tuple[str, csr_array, Array]]:
-        A, b = self.cones.cut(self.A.tocsr()), self.cones.cut(self.b)
-        kinds = [("zero", A[0], b[0]), ("nonneg", A[1], b[1])]
-        kinds += [("second", rows, right) for rows, right in zip(A[2], b[2], strict=True)]
-        kinds += [("matrix", rows, right) for rows, right in zip(A[3], b[3], strict=True)]
-        return [(kind, rows, right) for kind, rows, right in kinds if len(right)]
+    def _rows(self) -> list[tuple[str, csr_array, FloatArray]]:
+        """The kind of each cone, and its rows of A and b."""
+        A, ends = self.A.tocsr(), np.cumsum([size for _, size in self.cones])
+        cuts = [slice(end - size, end) for end, (_, size) in zip(ends, self.cones, strict=True)]
+        return [(kind, A[at], self.b[at]) for (kind, _), at in zip(self.cones, cuts, strict=True)]
 
     def farthest(self, w: FloatArray) -> tuple[str, FloatArray]:
         """Return the status and a point of the set, (dim,), where <w, .> is greatest."""
@@ -256,9 +238,13 @@ class ConeSet:
 
     def _polished(self, q: FloatArray, y: list[FloatArray]) -> list[FloatArray]:
         """Solve A' y = q on the rows that bind, if all cones are zeros and numbers >= 0."""
-        if self.cones.second or self.cones.matrix:
+        if {kind for kind, _ in self.cones} & {"second", "matrix"}:
             return y
-        whole, free = np.concatenate(y), np.arange(len(self.b)) < self.cones.zero
+        sizes, is_zero = (
+            [size for _, size in self.cones],
+            [kind == "zero" for kind, _ in self.cones],
+        )
+        whole, free = np.concatenate(y), np.repeat(is_zero, sizes)
         binding = free | (whole > 1e-5 * np.abs(whole).max())
         exact = np.zeros(len(whole))
         exact[binding] = np.linalg.lstsq(self.A.toarray()[binding].T, q)[0]

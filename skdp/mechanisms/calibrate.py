@@ -180,8 +180,8 @@ class Auto:
         if given is None:
             given = quick_candidates(ball, epsilon, delta)
         if not isinstance(given, Mapping):
-            given = [(c if isinstance(c, str) else type(c).__name__, c) for c in given]
-        for name, candidate in given.items() if isinstance(given, Mapping) else given:
+            pairs = [(c if isinstance(c, str) else type(c).__name__, c) for c in given]
+        for name, candidate in given.items() if isinstance(given, Mapping) else pairs:
             if candidate == "elliptic":
                 yield name, EllipticGaussian(self.weights)
             elif candidate == "elliptic_l2":
@@ -333,7 +333,7 @@ def mechanism_of(mechanism: object) -> Mechanism[Noise]:
     remedy += " A law is given as Independent(law)."
     if isinstance(mechanism, str):
         check_choice("mechanism", mechanism, _NAMES, remedy)
-        makers = {"auto": Auto, "elliptic_l2": EllipticKNorm, **GAUSSIANS}
+        makers: dict[str, _Maker] = {"auto": Auto, "elliptic_l2": EllipticKNorm, **GAUSSIANS}
         if mechanism in makers:
             mechanism = makers[mechanism]()
         else:

@@ -234,12 +234,11 @@ def composed_scale(
     # Bounds are wide for noise whose greatest loss is hardly above epsilon: begin below it.
     start = 0.98 * min(gaussian, pure_scale(law, total, epsilon, required=False))
     gap, tolerance = (_COARSE_GAP, _COARSE) if is_rough else (None, _SHARP)
-    return 1 / last_passing(
-        lambda x: excess_at(law, shift, beside, epsilon, delta, x, gap),
-        1 / start,
-        tolerance=tolerance,
-        factor=1.02,
-    )
+
+    def excess(x: float) -> float:
+        return excess_at(law, shift, beside, epsilon, delta, x, gap)
+
+    return 1 / last_passing(excess, 1 / start, tolerance=tolerance, factor=1.02)
 
 
 def excess_at(

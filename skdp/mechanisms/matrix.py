@@ -122,9 +122,8 @@ def least_product(cost: FloatArray, demand: FloatArray) -> FloatArray:
         shares, pairs = shares / shares.sum(), pairs / pairs.sum()
         sums = pairs.sum(axis=1)
         slope = 2 * (shares - sums)
-        curved = (
-            np.diag(shares + sums) + pairs - np.outer(shares, shares) - 2 * np.outer(sums, sums)
-        )
+        curved = np.diag(shares + sums) + pairs
+        curved = curved - np.outer(shares, shares) - 2 * np.outer(sums, sums)
         # The ones fix the sum of the step.
         step = -np.linalg.solve(2 * curved + 1.0, slope)
         length = 1.0

@@ -7,13 +7,6 @@ the sum of the absolute eigenvalues. For D = v v' - u u' that is at most v'Sv + 
 log-concave, the privacy loss is dominated by that of one Laplace variable shifted by this bound.
 Statements and proofs: ``docs/proofs/matrix_laplace.md``, Theorem 1 and Corollary 2. For replaced
 records the loss is smaller (Theorem 5).
-
-For matrices with one row, h is the Laplace law. For p numbers in [-1, 1] the noise of an entry
-grows like p^(3/2), because one record changes the matrix by a matrix of rank two; the noise of a
-box around the moments grows like p^2.
-
-A single Wishart matrix (Jiang, Xie & Zhang 2016) is not private, as its support moves with the
-data. The K-norm mechanism on the trace-norm ball (d'Orsi & Novikov 2025) covers the same changes.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from skdp.geometry import LpBall, NormBall
 from skdp.mechanisms.independent import Independent
@@ -20,6 +20,7 @@ from skdp.mechanisms.knorm import (
     EllipticKNorm,
     IsotropicGaussian,
     KNorm,
+    check_budget,
     check_weights_for,
     knorm_is_less,
 )
@@ -28,8 +29,6 @@ from skdp.privacy.guarantee import Guarantee, as_guarantee
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import (
     check_choice,
-    check_epsilon,
-    check_interval,
     fail,
     is_ours,
     relied_on,
@@ -154,8 +153,7 @@ class Auto:
 
     def calibrate(self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0) -> Noise:
         """Return the noise of the best candidate that is (epsilon, delta)-private."""
-        epsilon = check_epsilon(epsilon)
-        delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
+        epsilon, delta = check_budget(epsilon, delta)
         check_weights_for(self.weights, sensitivity.ball.dim)
         trials, reasons = [], {}
         for name, mechanism in self._named(sensitivity.ball, epsilon, delta):
@@ -169,7 +167,7 @@ class Auto:
         if not trials:
             remedy = " ".join(f"{name}: {reason}" for name, reason in reasons.items())
             raise fail("candidates", "include one that can be calibrated", remedy=remedy)
-        best = trials[first_of_least([trial.error for trial in trials])]
+        best = trials[int(first_of_least([trial.error for trial in trials]))]
         text = best.noise.guarantee.mechanism
         return _with(best.noise, mechanism=f"{text}, {self._reason(best, trials)}")
 
@@ -228,13 +226,13 @@ def quick_candidates(
     return tuple(name for name in names if name not in left_out)
 
 
-def first_of_least(errors: ArrayLike) -> Any:
+def first_of_least(errors: ArrayLike) -> NDArray[np.intp]:
     """Return the index on the first axis of the first error within `TIE` of the least.
 
     Unknown errors are inf.
     """
     errors = np.asarray(errors, dtype=float)
-    return np.argmax(errors <= errors.min(axis=0) * (1 + TIE), axis=0)
+    return np.asarray(np.argmax(errors <= errors.min(axis=0) * (1 + TIE), axis=0))
 
 
 def _checked(candidates: object) -> tuple[object, ...] | dict[str, object]:

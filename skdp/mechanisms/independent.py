@@ -25,7 +25,7 @@ from scipy.optimize import minimize_scalar
 
 from skdp._first_use import check_at_first_use
 from skdp._search import last_passing
-from skdp.mechanisms.knorm import gaussian_scale, shift_in_any_norm, spendable
+from skdp.mechanisms.knorm import check_budget, gaussian_scale, shift_in_any_norm, spendable
 from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.noise.independent import (
     MOST_SIZES,
@@ -58,7 +58,6 @@ from skdp.trusted.certify import NoisySum, PrivateChoice, Release
 from skdp.trusted.checks import (
     check_choice,
     check_count,
-    check_epsilon,
     check_interval,
     check_positive,
     check_positives,
@@ -372,8 +371,7 @@ class Independent:
         If delta reduces their scale by less than a thousandth, as for a Laplace variable and a
         small delta, it is not spent and the guarantee has delta = 0.
         """
-        epsilon = check_epsilon(epsilon)
-        delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
+        epsilon, delta = check_budget(epsilon, delta)
         law, proportions, worst = self._best(sensitivity, epsilon, delta)
         scale = worst_scale(law, worst, epsilon, spendable(delta))
         pure = pure_scale(law, worst.total, epsilon, required=False)
@@ -391,7 +389,19 @@ class Independent:
         self, sensitivity: Sensitivity, epsilon: float, delta: float
     ) -> tuple[Law, FloatArray, WorstShift]:
         """Return law, proportions and worst shift of least total variance."""
-        choices = _promising([(p, worst_shift(sensitivity, p)) for p in self._choices(sensitivity)])
+        ball = sensitivity.ball
+        if self.proportions is not None:
+            given = np.asarray(self.proportions)
+            if len(given) != ball.dim:
+                rule = f"have {ball.dim} entries, one for each coordinate"
+                raise fail("proportions", rule, len(given))
+            tried = [given / given.max()]
+        else:
+            widths = ask(ball, "bounding_box")
+            widths = widths / widths.max()
+            even = widths.min() > 1 - 1e-9
+            tried = [np.ones(ball.dim)] if even else [widths**a for a in _EXPONENTS]
+        choices = _promising([(p, worst_shift(sensitivity, p)) for p in tried])
         proportions, worst = choices[0]
         if len(choices) > 1:
             law = self.law
@@ -403,21 +413,6 @@ class Independent:
             ]
             proportions, worst = choices[int(np.argmin(totals))]
         return law_of(self.law, worst, epsilon, delta), proportions, worst
-
-    def _choices(self, sensitivity: Sensitivity) -> list[FloatArray]:
-        """Return the proportions to try, greatest entry 1."""
-        ball = sensitivity.ball
-        if self.proportions is not None:
-            given = np.asarray(self.proportions)
-            if len(given) != ball.dim:
-                rule = f"have {ball.dim} entries, one for each coordinate"
-                raise fail("proportions", rule, len(given))
-            return [given / given.max()]
-        widths = ask(ball, "bounding_box")
-        widths = widths / widths.max()
-        if widths.min() > 1 - 1e-9:
-            return [np.ones(ball.dim)]
-        return [widths**a for a in _EXPONENTS]
 
 
 def _promising(choices: list[tuple[FloatArray, WorstShift]]) -> list[tuple[FloatArray, WorstShift]]:
@@ -493,8 +488,7 @@ def calibrate_releases(
     26.2
     """
     releases = Releases(shifts, neighbors)
-    epsilon = check_epsilon(epsilon)
-    delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
+    epsilon, delta = check_budget(epsilon, delta)
     if type(mechanism) is Independent:
         if mechanism.proportions is not None:
             raise fail("mechanism", "have no proportions: there is one scale for all releases")

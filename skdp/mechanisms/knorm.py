@@ -35,6 +35,11 @@ from skdp.trusted.noise import GaussianNoise, KNormNoise, is_round
 from skdp.trusted.radial import MOST_SHIFT, RadialLoss
 
 
+def check_budget(epsilon: float, delta: float) -> tuple[float, float]:
+    """Return both as floats, and raise unless a calibration can be accurate and delta is < 1."""
+    return check_epsilon(epsilon), check_interval("delta", delta, 0.0, 1.0, closed="left")
+
+
 def gaussian_scale(epsilon: float, delta: float) -> float:
     """Return the least standard deviation for differences of length 1, rounded up.
 
@@ -82,7 +87,7 @@ class IsotropicGaussian:
         self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
     ) -> GaussianNoise:
         """Return the least such noise that is (epsilon, delta)-private, for delta > 0."""
-        epsilon, ball = check_epsilon(epsilon), sensitivity.ball
+        (epsilon, delta), ball = check_budget(epsilon, delta), sensitivity.ball
         length = sensitivity.radius * math.sqrt(greatest_square(ball, np.ones(ball.dim)))
         scale = length * gaussian_scale(epsilon, spendable(delta)) * ROUND_UP
         said = f"Gaussian noise for differences in {ball!r}"
@@ -145,7 +150,7 @@ class EllipticGaussian:
         self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
     ) -> GaussianNoise:
         """Return such noise that is (epsilon, delta)-private, for delta > 0."""
-        epsilon = check_epsilon(epsilon)
+        epsilon, delta = check_budget(epsilon, delta)
         scale = gaussian_scale(epsilon, spendable(delta)) * ROUND_UP
         noise = GaussianNoise(sensitivity.ball.dim, scale * self.cover(sensitivity))
         said = f"elliptic Gaussian noise for differences in {sensitivity.ball!r}"
@@ -277,8 +282,7 @@ class KNorm:
         The scale is the least for delta = 0, for l_1 and l_inf, and for l_2 and its linear images.
         Other norms use the scale of l_1 and l_inf, which is sufficient for every norm.
         """
-        epsilon = check_epsilon(epsilon)
-        delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
+        epsilon, delta = check_budget(epsilon, delta)
         ball = self.for_dim(sensitivity.ball)
         if not ball.exact:
             remedy = "Take a ball whose sampler is exact."
@@ -322,8 +326,7 @@ class EllipticKNorm:
         self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
     ) -> KNormNoise:
         """Return such noise that is (epsilon, delta)-private."""
-        epsilon = check_epsilon(epsilon)
-        delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
+        epsilon, delta = check_budget(epsilon, delta)
         round_ball = LpBall(sensitivity.ball.dim)
         ellipsoid = MappedBall(round_ball, EllipticGaussian(self.weights).cover(sensitivity))
         scale = ROUND_UP / greatest_shift(round_ball, epsilon, spendable(delta))

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 from skdp.mechanisms.independent import LEAST_GAIN
-from skdp.mechanisms.knorm import shift_in_any_norm, spendable
+from skdp.mechanisms.knorm import check_budget, shift_in_any_norm, spendable
 from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.noise.matrix import MatrixLaplaceNoise
 from skdp.privacy.guarantee import certified
 from skdp.trusted.arrays import ROUND_UP, FloatArray
-from skdp.trusted.checks import check_epsilon, check_interval, fail, is_ours
+from skdp.trusted.checks import check_interval, fail, is_ours
 
 # Of Newton's method.
 _MOST_STEPS, _LEAST_LENGTH = 100, 1e-8
@@ -58,8 +58,7 @@ class MatrixLaplace:
         guarantee has delta = 0. ``sensitivity.ball`` must be a `MomentBall` or a
         `RadialMomentBall`.
         """
-        epsilon = check_epsilon(epsilon)
-        delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
+        epsilon, delta = check_budget(epsilon, delta)
         ball = sensitivity.ball
         if not isinstance(ball, MomentBall | RadialMomentBall) or not is_ours(ball):
             remedy = "Pass the sensitivity as a MomentBall."

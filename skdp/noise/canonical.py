@@ -191,15 +191,12 @@ def _search_closed(f: TradeOff, log_q: FloatArray) -> tuple[FloatArray, FloatArr
 def _search_stepwise(f: TradeOff, log_q: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the least number of shifts, counted one by one."""
     cell, log_s = np.zeros(log_q.shape), log_q
-    for _ in count():
-        behind = log_s < f.log_fixed_point
-        if not behind.any():
-            return cell, log_s
+    while (behind := log_s < f.log_fixed_point).any():
         raised = np.where(behind, f.log_power(log_s), log_s)
         stuck = behind & ((raised <= log_s) | (raised < _NOTHING))
         cell = np.where(stuck, np.inf, cell + behind)
         log_s = np.where(stuck, 0.0, raised)
-    raise AssertionError  # the loop above ends by its return
+    return cell, log_s
 
 
 @dataclass(frozen=True)

@@ -25,24 +25,6 @@ CURVED = example.CurvedBall()
 INF = math.inf
 
 
-@dataclass(frozen=True)
-class Shy:
-    """A ball that has nothing but what it must have."""
-
-    ball: Any
-    exact: ClassVar[bool] = False
-
-    @property
-    def dim(self) -> int:
-        return int(self.ball.dim)
-
-    def gauge(self, v: Any) -> Any:
-        return self.ball.gauge(v)
-
-    def sample(self, n: int, rng: Any) -> Any:
-        return self.ball.sample(n, rng)
-
-
 @dataclass
 class Slow:
     """A ball whose gauge and support take a millisecond for each vector, and are counted."""

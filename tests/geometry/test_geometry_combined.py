@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ball_battery import BATTERY, Check
-from compared_balls import Shy
+from ball_battery import BATTERY, Check, Shy
 
 from skdp.geometry import (
     EncodedRowsBall,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compared_balls import Shy
+from ball_battery import Shy
 
 from skdp.geometry import (
     EncodedRowsBall,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ball_battery import Shy
 
 from skdp import Domain, DPLinearRegression
 from skdp.geometry import EncodedRowsBall, LpBall, MappedBall
@@ -230,20 +231,6 @@ def test_both_elliptic_noises_have_one_shape(name: str, asked: tuple[float, floa
 
 
 @dataclass(frozen=True)
-class Blunt:
-    """A body that knows nothing but what it must, and cannot be drawn from exactly."""
-
-    dim: int = 3
-    exact: bool = False
-
-    def gauge(self, v: Any) -> Any:
-        return np.abs(np.asarray(v)).max(axis=-1)
-
-    def sample(self, n: int, rng: Any) -> Any:
-        return rng.uniform(-1, 1, (n, self.dim))
-
-
-@dataclass(frozen=True)
 class Claims:
     """A mechanism of somebody else's, whose noise is tiny and whose promise is its own."""
 
@@ -269,17 +256,17 @@ def test_a_body_of_somebody_elses() -> None:
     with pytest.raises(
         ValueError, match="candidates must include one that can be calibrated"
     ) as told:
-        calibrate("auto", Sensitivity(Blunt()), epsilon=1.0, delta=1e-6)
+        calibrate("auto", Sensitivity(Shy(LpBall(3, INF))), epsilon=1.0, delta=1e-6)
     for name in ("l1", "l2", "linf", "hull", "gaussian"):
         assert f"{name}: " in str(told.value)
     assert "be sampled exactly" in str(told.value)
 
     @dataclass(frozen=True)
-    class Boxed(Blunt):
+    class Boxed(Shy):
         def bounding_box(self) -> Any:
             return np.ones(self.dim)
 
-    noise = calibrate("auto", Sensitivity(Boxed()), epsilon=1.0, delta=1e-6)
+    noise = calibrate("auto", Sensitivity(Boxed(LpBall(3, INF))), epsilon=1.0, delta=1e-6)
     assert noise.guarantee.mechanism.startswith("K-norm noise on LpBall(dim=3, p=inf")
 
 

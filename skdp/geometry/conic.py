@@ -161,24 +161,6 @@ def cells_of(variable: Expression, constraints: Sequence[Expression]) -> tuple[C
     return tuple(cells)
 
 
-def linear_rows(
-    variable: Expression, constraints: Sequence[Expression]
-) -> tuple[FloatArray, FloatArray] | None:
-    """Return A, b of {variable : constraints} = {v : A v <= b}, or None if there are none."""
-    rows = []
-    for constraint in constraints:
-        sides = _sides(constraint)
-        if sides is None or [leaf.id for leaf in constraint.variables()] != [variable.id]:
-            return None
-        gap = sides[0] - sides[1]
-        if not gap.is_affine():
-            return None
-        constant, slope = _affine(variable, gap)
-        rows.append((slope, -constant))
-    A, b = (np.concatenate(part) for part in zip(*rows, strict=True))
-    return A, b
-
-
 def _sides(constraint: Expression) -> tuple[Expression, Expression] | None:
     """Return the sides of lower <= upper, or None for another kind of constraint."""
     cp = load_cvxpy()
@@ -529,10 +511,20 @@ def facet_directions(
 
 
 def _corners(variable: Expression, constraints: Sequence[Expression]) -> FloatArray | None:
-    rows = linear_rows(variable, constraints)
-    if rows is None or len(rows[1]) > 2 * MOST_PAIRS.get(variable.size, 0) or variable.size < 2:
+    """Return the corners of {variable : constraints} = {v : A v <= b} if it is a small polytope."""
+    rows = []
+    for constraint in constraints:
+        sides = _sides(constraint)
+        if sides is None or [leaf.id for leaf in constraint.variables()] != [variable.id]:
+            return None
+        gap = sides[0] - sides[1]
+        if not gap.is_affine():
+            return None
+        constant, slope = _affine(variable, gap)
+        rows.append((slope, -constant))
+    A, b = (np.concatenate(part) for part in zip(*rows, strict=True))
+    if len(b) > 2 * MOST_PAIRS.get(variable.size, 0) or variable.size < 2:
         return None
-    A, b = rows
     # The centre of the greatest Euclidean ball inside.
     aim = np.append(np.zeros(A.shape[1]), -1.0)
     widths = np.linalg.norm(A, axis=1)

@@ -188,11 +188,24 @@ class MomentLayout:
         last = np.array([self.n_encoded + 1] * self.target_square, dtype=np.intp)
         curves = [self.block_columns[k] for k in self.curves]
         squared = np.sort(np.concatenate([self.numbers, *curves]))
+        # Products are those of features i < j that are not in one block of indicators.
+        features, block = np.arange(1, self.n_encoded + 1), np.full(self.n_rows, -1)
+        for k, own in enumerate(self.block_columns):
+            block[own] = k
+        # For a number all features, for an indicator those outside its block.
+        free = {-1, *self.curves}
+        others = [features[block[features] != k] for k in range(len(self.blocks))]
+        later = [
+            beside[np.searchsorted(beside, k, side="right") :]
+            for k in features
+            for beside in [features if block[k] in free else others[block[k]]]
+        ]
+        i = np.repeat(features, list(map(len, later)))
+        j = np.concatenate(later) if later else features
         columns, squares = np.arange(self.n_rows), np.concatenate([squared, last])
-        i, j = self._products
-        features = np.arange(1, self.n_encoded + 1) if self.target else last[:0]
-        first = [columns[: self.adds], np.zeros(self.n_rows - 1, np.intp), squares, i, features]
-        second = [columns[: self.adds], columns[1:], squares, j, features * 0 + self.n_encoded + 1]
+        aimed = features if self.target else last[:0]
+        first = [columns[: self.adds], np.zeros(self.n_rows - 1, np.intp), squares, i, aimed]
+        second = [columns[: self.adds], columns[1:], squares, j, aimed * 0 + self.n_encoded + 1]
         return _frozen(np.column_stack([np.concatenate(first), np.concatenate(second)]))
 
     def entry(self, i: ArrayLike, j: ArrayLike) -> IntArray:
@@ -212,24 +225,6 @@ class MomentLayout:
         codes = i * self.n_rows + j
         order = np.argsort(codes, kind="stable")
         return codes[order], order
-
-    @cached_property
-    def _products(self) -> tuple[IntArray, IntArray]:
-        """Pairs i < j of features that are not in one block of indicators."""
-        columns, block = np.arange(1, self.n_encoded + 1), np.full(self.n_rows, -1)
-        for k, own in enumerate(self.block_columns):
-            block[own] = k
-        # For a number all features, for an indicator those outside its block.
-        free = {-1, *self.curves}
-        others = [columns[block[columns] != own] for own in range(len(self.blocks))]
-        second = [
-            own[np.searchsorted(own, k, side="right") :]
-            for k in columns
-            for own in [columns if block[k] in free else others[block[k]]]
-        ]
-        i = np.repeat(columns, list(map(len, second)))
-        j = np.concatenate(second) if second else columns
-        return i, j
 
     @cached_property
     def place(self) -> IntArray:

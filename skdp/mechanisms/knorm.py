@@ -218,16 +218,6 @@ def shift_in_round_norm(dim: int, epsilon: float, delta: float) -> float:
     return max(safe, last_passing(excess, start, tolerance=1e-12, factor=1.01))
 
 
-@remembered(maxsize=1024)
-def is_private_in_round_norm(dim: int, length: float, epsilon: float, delta: float) -> bool:
-    """Return whether noise with density exp(-|x|_2) is private for differences of this length."""
-    if length <= shift_in_any_norm(epsilon, delta):
-        return True
-    if dim == 1 or epsilon > _MOST_EPSILON or length > MOST_SHIFT:
-        return length <= shift_in_round_norm(dim, epsilon, delta)
-    return bool(RadialLoss(dim, length).log_delta(epsilon) <= math.log(delta))
-
-
 NAMES = {"l1": 1.0, "l2": 2.0, "linf": math.inf, "hull": None}
 
 
@@ -334,6 +324,7 @@ class EllipticKNorm:
         return certified(KNormNoise(ellipsoid, scale), sensitivity, epsilon, delta, said)
 
 
+@remembered(maxsize=1024)
 def knorm_is_less(dim: int, epsilon: float, delta: float) -> bool:
     """Return whether K-norm noise on an ellipsoid has less variance than Gaussian noise."""
     if delta == 0:
@@ -341,4 +332,8 @@ def knorm_is_less(dim: int, epsilon: float, delta: float) -> bool:
     # With r = |v|_2 / scale, E r^2 = d (d + 1); both covariances are multiples of one matrix. So
     # the noise is less if it is private for differences of at least this length.
     needed = math.sqrt(dim + 1) / gaussian_scale(epsilon, delta)
-    return is_private_in_round_norm(dim, needed, epsilon, delta)
+    if needed <= shift_in_any_norm(epsilon, delta):
+        return True
+    if dim == 1 or epsilon > _MOST_EPSILON or needed > MOST_SHIFT:
+        return needed <= shift_in_round_norm(dim, epsilon, delta)
+    return bool(RadialLoss(dim, needed).log_delta(epsilon) <= math.log(delta))

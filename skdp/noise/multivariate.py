@@ -30,8 +30,6 @@ from skdp.trusted.ball import LpBall
 from skdp.trusted.checks import check_choice, check_count, check_interval, check_positive, fail
 from skdp.trusted.randomness import Lattice, RandomStateLike, as_generator, gammas
 
-NORMS = ("l1", "l2", "linf")
-
 
 class _Publishing(ABC):
     def rvs(self, size: int | None = None, rng: RandomStateLike = None) -> FloatArray:
@@ -251,7 +249,7 @@ def multivariate_canonical(
     >>> noise.rvs(3, np.random.default_rng(0)).shape
     (3, 2)
     """
-    dim, norm = check_count("dim", dim, least=2), check_choice("norm", norm, NORMS)
+    dim, norm = check_count("dim", dim, least=2), check_choice("norm", norm, ("l1", "l2", "linf"))
     curve = tradeoff.curve
     if isinstance(curve, Approximate):
         if curve.delta == 0:

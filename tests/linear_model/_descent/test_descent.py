@@ -56,10 +56,11 @@ def descent_of(
     *, blocks=BLOCKS, precision=(1.0, 1.0, 1.0), order="cyclic", n_passes=60, choice=None, **changed
 ):
     published = Publication(Lattice(np.full(5, -40), np.full(5, -80), 1), 1.0)
-    task = SimpleNamespace(blocks=blocks, order=order, passes=n_passes, classes=())
-    facts = {"rows": RowBound(np.array(precision)), "choice": choice}
+    facts = {"blocks": blocks, "order": order, "passes": n_passes, "classes": ()}
+    facts |= {"rows": RowBound(np.array(precision)), "choice": choice}
+    facts |= {"factors": np.repeat(1 / np.array(precision), blocks.sizes)}
     free = Descent(
-        plan=SimpleNamespace(task=task, published=lambda: published, **facts),
+        plan=SimpleNamespace(published=lambda _: published, **facts),
         unit=np.ones(5),
         step=np.where(BLOCKS.free, 1 / CURVATURE, 0.0),
         l1=np.zeros(5),

@@ -22,6 +22,7 @@ from skdp.linear_model._descent.gradients import (
     Blocks,
     Gradients,
     Scaling,
+    Slope,
     clipped_residual,
     keep_scaled,
     logistic_slope,
@@ -108,7 +109,7 @@ class CoordinateDescent:
             raise fail("callback", "be None or a function of a Progress", type(params.callback))
 
     def plan(self, task: Task) -> DescentPlan:
-        """Choose the releases and calibrate their noise, from public information only."""
+        """Choose the releases and their noise, from public information only."""
         params, clip, share = self.params, self.params.clip, self.params.scaling_share
         # Other penalties are defined on the encoded columns, which leave out first levels.
         all_levels = is_auto(params.penalty) and task.design.intercept
@@ -146,7 +147,7 @@ class CoordinateDescent:
         return records, None, keep_scaled(records.rows, plan.blocks, scaling_of(plan, None))
 
     def release(self, plan: DescentPlan, sums: Any, rng: Generator) -> Solution:
-        """Release the scaling stage, and the gradients of every model."""
+        """Release all sums, and return the coefficients that they give."""
         (records, exact, kept), joint, blocks = sums, plan.joint, plan.blocks
         n_models, domain = plan.task.n_models, blocks.domain
         scaling = scaling_of(plan, None if exact is None else release_stage(plan, exact, rng))
@@ -154,7 +155,6 @@ class CoordinateDescent:
             kept = keep_scaled(records.rows, blocks, scaling)
         descent, slope = self._descent(plan, scaling)
         clips = descent.unit if isinstance(self.params.clip, Real) else None
-        releases = {release.name: release for release in plan.releases}
         models: list[Model] = []
         history: list[Progress] = []
 
@@ -176,7 +176,7 @@ class CoordinateDescent:
         for k, label in enumerate((None,) if joint else records.models):
             facts = label, slope, clips, records.label_weights, plan.classes
             gradients, start = Gradients(kept, blocks, *facts), self._start(plan, scaling, k)
-            theta = descent.run(gradients, start, releases, rng, partial(watch, k))
+            theta = descent.run(gradients, start, rng, partial(watch, k))
             models.append(_encoded_model(blocks, scaling, theta))
         passes = [progress.n_pass for progress in history]
         attributes: dict[str, Any] = {
@@ -191,13 +191,13 @@ class CoordinateDescent:
         return Solution(coef, intercept, attributes)
 
     @np.errstate(all="ignore")  # penalties and steps may overflow
-    def _descent(self, plan: DescentPlan, scaling: Scaling) -> tuple[Descent, Any]:
+    def _descent(self, plan: DescentPlan, scaling: Scaling) -> tuple[Descent, Slope]:
         """Return the descent, and the derivative of the loss in units of its bound."""
         blocks, joint, params = plan.blocks, plan.joint, self.params
         kind = joint_kind(joint) if joint else self.kind
         curvature = curvatures(blocks, scaling, kind)
         unit = np.ones(blocks.dim)
-        slope: Any = joint or logistic_slope
+        slope: Slope = joint or logistic_slope
         if isinstance(params.clip, Real):
             # Muthukrishnan & Kalyani 2023, appendix D: C_j = C sqrt(M_j / sum M).
             clip = self._clip(blocks.domain)
@@ -215,8 +215,8 @@ class CoordinateDescent:
         size = kind.step if is_auto(params.step_size) else float(params.step_size)
         step = np.where(blocks.free, size / curvature, 0.0)
         shape = (blocks.dim, *(1 for _ in plan.classes))
-        parts = (part.reshape(shape) for part in (unit, step, l1, ridge))
-        return Descent(plan, *parts, average=bool(params.average), rough=rough), slope
+        unit, step, l1, ridge = (part.reshape(shape) for part in (unit, step, l1, ridge))
+        return Descent(plan, unit, step, l1, ridge, bool(params.average), rough), slope
 
     def _clip(self, domain: Domain) -> float:
         """Return the number ``clip`` in units of the gradients, for targets in [-1, 1]."""
@@ -227,7 +227,6 @@ class CoordinateDescent:
         return clip / float(high / 2 - low / 2)
 
     def _start(self, plan: DescentPlan, scaling: Scaling, model: int) -> FloatArray:
-        """Return the coordinates at which the descent of a model begins."""
         blocks = plan.blocks
         shape = (blocks.dim, *plan.classes)
         if self.params.start is None:

@@ -68,7 +68,7 @@ class FunctionalMechanism:
             raise fail("postprocess", f"be one of {sorted(RECIPES)} or a function", postprocess)
 
     def plan(self, task: Task) -> MomentPlan:
-        """Choose the moments and their noise, from public information only."""
+        """Choose the releases and their noise, from public information only."""
         return plan_moments(task, self.params.mechanism)
 
     def sums(self, plan: MomentPlan, records: Records) -> Any:
@@ -76,7 +76,7 @@ class FunctionalMechanism:
         return records, plan.sums(records.rows)
 
     def release(self, plan: MomentPlan, sums: Any, rng: Generator) -> Solution:
-        """Release the moments, and return the coefficients that they give."""
+        """Release all sums, and return the coefficients that they give."""
         records, exact = sums
         rows, design = records.rows, records.design
         names = ("1", *design.domain.encoded_names(), "target")
@@ -113,7 +113,7 @@ class FunctionalMechanism:
         attributes = {
             "moments_": moments,
             "intercept_std_": float(deviations[0]),
-            "coef_std_": deviations[1:] / row_unit(domain),
+            "coef_std_": deviations[1:],
             "coef_corr_": correlations[1:, 1:],
         }
         return Solution(theta[None] / row_unit(domain), intercept, attributes)
@@ -124,12 +124,7 @@ def _deviations(domain: Domain, spread: FloatArray) -> tuple[FloatArray, FloatAr
 
     ``spread`` is the covariance of the encoded (intercept, coefficients).
     """
-    size = domain.n_encoded + 1
-    zero, constant = domain.decode_coef(np.zeros(size - 1), 0.0, regression=True)
-    units = np.eye(size)[:, : len(spread)].T
-    slopes, intercepts = domain.decode_coef(units[:, 1:], units[:, 0], regression=True)
-    # Decoding is affine: it maps differences linearly.
-    rows = np.column_stack([intercepts - constant, slopes - zero])
+    rows = user_units(domain, True)[0][:, : len(spread)].T
     # With bounds such as 1e-300 the squares of the entries would overflow.
     greatest = np.abs(rows).max(axis=0)
     rows = rows / np.where(greatest > 0, greatest, 1.0)

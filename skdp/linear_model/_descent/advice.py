@@ -56,7 +56,6 @@ Mechanism = str | Law | Independent
 
 
 def may_be_joint(order: str, mechanism: Mechanism, delta: float) -> bool:
-    """Return whether the noise of a descent allows a joint model of several classes."""
     return order != "greedy" and (delta == 0 or is_gaussian(mechanism, ("auto", "gaussian")))
 
 

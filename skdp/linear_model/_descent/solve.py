@@ -12,25 +12,23 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from skdp.linear_model._descent.advice import DescentPlan, more, usual_square
-from skdp.linear_model._descent.gradients import Blocks, Gradients, Scaling, SoftmaxSlope
+from skdp.linear_model._descent.gradients import Blocks, Exact, Gradients, Scaling, SoftmaxSlope
 from skdp.linear_model._descent.theorem import RowBound
 from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units, release_exact, row_unit
 from skdp.linear_model._shared.scaling import DESCENT
 from skdp.trusted.arrays import FloatArray
-from skdp.trusted.certify import NoisySum, PrivateChoice
+from skdp.trusted.certify import Release
 from skdp.trusted.randomness import ahead, gumbels, publish
 
 # The scaling stage
 
 
-def release_stage(plan: DescentPlan, exact: NDArray[Any], rng: Generator) -> FloatArray:
+def release_stage(plan: DescentPlan, exact: Exact, rng: Generator) -> FloatArray:
     """Return exact sums of the scaling stage, in units of 2^-40, with noise."""
     stage, release = plan.stage, plan.releases[0]
     assert stage is not None
@@ -84,7 +82,6 @@ def scaling_of(plan: DescentPlan, released: FloatArray | None) -> Scaling:
 
 
 def plain_scaling(blocks: Blocks, n: float, rows: RowBound) -> Scaling:
-    """Return the centres and scales of the domain."""
     zeros = np.zeros(len(blocks.numbers))
     # Rows of a ball were divided by a power of two.
     scale = np.full(len(zeros), float(blocks.domain.radius or 1.0) / row_unit(blocks.domain))
@@ -240,45 +237,32 @@ _MORE_BITS = 34
 class Descent:
     """The descent of one model, with parameters that are public or already released.
 
-    Attributes
-    ----------
-    plan : DescentPlan
-        A greedy pass is one step, which uses all gradients. The classes of a joint model are the
-        last axis of coordinates and gradients. Then arrays of shape (dim,) have the shape (dim, 1).
-    unit, step : ndarray of shape (dim,)
-        The unit of the gradient of each coordinate, and the step per unit of the summed gradient; 0
-        for coordinates that do not move.
-    l1, ridge : ndarray of shape (dim,)
-        The penalty sum_j l1_j |t_j| + ridge_j t_j^2 / 2 on the summed loss.
-    average : bool
-        Whether to average over the second half of the passes.
-    rough : dict of int to ndarray
-        For some blocks, whose l1 is 0, a matrix Q of shape (size, size) of the further penalty
-        t'Q t / 2.
+    A greedy pass is one step, which uses all gradients. The classes of a joint model are the last
+    axis of coordinates and gradients. Then arrays of shape (dim,) have the shape (dim, 1).
     """
 
     plan: DescentPlan
-    unit: FloatArray
-    step: FloatArray
-    l1: FloatArray
+    unit: FloatArray  # of the gradient of each coordinate, (dim,)
+    step: FloatArray  # per unit of the summed gradient, (dim,); 0 where coordinates do not move
+    l1: FloatArray  # the penalty sum_j l1_j |t_j| + ridge_j t_j^2 / 2 on the summed loss, (dim,)
     ridge: FloatArray
-    average: bool
+    average: bool  # whether to average over the second half of the passes
+    # For some blocks, whose l1 is 0, a matrix Q, (size, size), of the further penalty t'Q t / 2.
     rough: dict[int, FloatArray] = field(default_factory=dict)
 
     def run(
         self,
         gradients: Gradients,
         start: FloatArray,
-        releases: dict[str, Any],
         rng: Generator,
         watch: Watch,
     ) -> FloatArray:
-        """Return the coordinates after all passes, (dim, *classes)."""
         plan, places = self.plan, self.plan.blocks.places
         theta = start.clip(-FARTHEST, FARTHEST)
         for block, place in enumerate(places):
             gradients.move(block, theta[place])
         tail: list[FloatArray] = []
+        releases = {own.name: own for own in plan.releases}
         passes = _passes(plan, releases["gradients"], rng)
         for done in range(1, plan.passes + 1):
             if plan.order == "greedy":
@@ -308,9 +292,7 @@ class Descent:
         mostly = np.mean(stacked == 0, axis=0) > 0.5
         return np.where(mostly, 0.0, stacked.mean(axis=0))
 
-    def _steepest(
-        self, theta: FloatArray, exact: NDArray[Any], release: PrivateChoice, rng: Generator
-    ) -> int:
+    def _steepest(self, theta: FloatArray, exact: Exact, release: Release, rng: Generator) -> int:
         """Draw a coordinate by the exponential mechanism; the score is the least subgradient."""
         scale, blocks = self.plan.choice, self.plan.blocks
         assert scale is not None
@@ -361,8 +343,8 @@ class Descent:
 
 
 def _passes(
-    plan: DescentPlan, release: NoisySum, rng: Generator
-) -> Iterator[Callable[[slice, NDArray[Any]], FloatArray]]:
+    plan: DescentPlan, release: Release, rng: Generator
+) -> Iterator[Callable[[slice, Exact], FloatArray]]:
     """Yield for each pass a function that adds noise to the exact sums at a place, and publishes.
 
     Exact sums are in units of 2^-40. The noise of some passes is drawn at once.
@@ -374,7 +356,7 @@ def _passes(
     dim, left = len(scale), plan.passes
 
     def released(
-        grains: list[int], source: tuple[Any, int, int], place: slice, exact: NDArray[Any]
+        grains: list[int], source: tuple[int | None, int, int], place: slice, exact: Exact
     ) -> FloatArray:
         part = slice(place.start * width, place.stop * width)
         sums = in_sum_units(exact.ravel()).tolist()
@@ -387,7 +369,7 @@ def _passes(
         count = min(left, max(1, _DRAWN // dim))
         left -= count
         stream = ahead(rng)
-        draws = scale * release.noise.rvs(rng, (count, dim))
+        draws = scale * plan.noise.rvs(rng, (count, dim))
         grains = lattice.repeated(count).grains(-SUM_BITS, draws.ravel(), rng)
         for at in range(0, len(grains), dim):
             yield partial(released, grains[at : at + dim], (stream, count, at))

@@ -130,7 +130,6 @@ class InferencePlan:
 
     @cached_property
     def releases(self) -> tuple[NoisySum, ...]:
-        """Return the releases in their order."""
         page, neighbors = "inference.md, Theorem 1", self.neighbors
         found = []
         if self.scales is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
@@ -69,12 +69,6 @@ _AUTO = 'Or give "auto".'
 _MOST, _LEAST = 1e30, 1e-30
 # Outside of these, units of gradients and their squares could be 0 or infinite.
 _LEAST_UNIT, _MOST_UNIT = 1e-60, 1e60
-
-
-class FittedDescent:
-    """Attributes that coordinate descent adds."""
-
-    history_: list[Progress]
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +190,7 @@ class CoordinateDescent:
         blocks, joint, params = plan.blocks, plan.joint, self.params
         kind = joint_kind(joint) if joint else self.kind
         curvature = curvatures(blocks, scaling, kind)
-        unit = np.ones(blocks.dim)
+        unit: FloatArray = np.ones(blocks.dim)
         slope: Slope = joint or logistic_slope
         if isinstance(params.clip, Real):
             # Muthukrishnan & Kalyani 2023, appendix D: C_j = C sqrt(M_j / sum M).
@@ -279,7 +273,7 @@ def _encoded_model(blocks: Blocks, scaling: Scaling, theta: FloatArray) -> Model
 
 
 @with_parameters
-class _DescentEstimator(PrivateLinearModel, FittedDescent):
+class _DescentEstimator(PrivateLinearModel):
     """The parameters of both estimators.
 
     Parameters
@@ -358,6 +352,7 @@ class _DescentEstimator(PrivateLinearModel, FittedDescent):
     scaling_share: Any = "auto"
     verbose: int = 0
     callback: Any = None
+    history_: list[Progress] = field(init=False)
 
     def _algorithm(self) -> Algorithm:
         return CoordinateDescent(self._kind, self._asked())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,15 +35,6 @@ from skdp.noise.matrix import MatrixNoise
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.ball import NormBall
 from skdp.trusted.checks import check_choice, fail
-
-
-class FittedMoments:
-    """Attributes that the release of moments adds."""
-
-    moments_: Moments
-    coef_std_: FloatArray
-    intercept_std_: float
-    coef_corr_: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +135,7 @@ NOTES = (
 
 
 @with_parameters
-class DPLinearRegression(PrivateRegressor, FittedMoments):
+class DPLinearRegression(PrivateRegressor):
     """Regressor for several analyses of one release: least squares from private moments.
 
     The method is the functional mechanism. ``fit`` releases noisy sums of products of all columns
@@ -224,6 +215,10 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
     """
 
     postprocess: Any = "auto"
+    moments_: Moments = field(init=False)
+    coef_std_: FloatArray = field(init=False)
+    intercept_std_: float = field(init=False)
+    coef_corr_: FloatArray = field(init=False)
 
     def _algorithm(self) -> Algorithm:
         return FunctionalMechanism(self._asked())

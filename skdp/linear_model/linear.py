@@ -11,7 +11,7 @@ from numpy.random import Generator
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.domain.domain import Domain, subset
+from skdp.domain.domain import subset
 from skdp.linear_model._inference.estimate import NoisyEquations, estimate, user_units
 from skdp.linear_model._inference.table import Inference
 from skdp.linear_model._moments.advice import NAMES, MomentPlan, ScaledMoments, plan_moments
@@ -100,31 +100,23 @@ class FunctionalMechanism:
         coef, intercept = scaler.undo(solution[None, 1:], solution[:1])
         theta = np.zeros(domain.n_encoded)
         theta[: coef.shape[1]] = coef[0]
-        deviations, correlations = _deviations(domain, scaler.undo_covariance(spread))
+        # The covariance of the intercept and the coefficients in the user's units.
+        rows = user_units(domain, True)[0][:, : len(spread)].T
+        # With bounds such as 1e-300 the squares of the entries would overflow.
+        greatest = np.abs(rows).max(axis=0)
+        rows = rows / np.where(greatest > 0, greatest, 1.0)
+        covariance = rows.T @ scaler.undo_covariance(spread) @ rows
+        deviations = np.sqrt(np.diag(covariance))
+        unit = np.where(deviations > 0, deviations, 1.0)
+        correlations = covariance / unit / unit[:, None]
+        np.fill_diagonal(correlations, 1.0)
         attributes = {
             "moments_": moments,
-            "intercept_std_": float(deviations[0]),
-            "coef_std_": deviations[1:],
+            "intercept_std_": float(greatest[0] * deviations[0]),
+            "coef_std_": (greatest * deviations)[1:],
             "coef_corr_": correlations[1:, 1:],
         }
         return Solution(theta[None] / row_unit(domain), intercept, attributes)
-
-
-def _deviations(domain: Domain, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return standard deviations in the user's units, and correlations.
-
-    ``spread`` is the covariance of the encoded (intercept, coefficients).
-    """
-    rows = user_units(domain, True)[0][:, : len(spread)].T
-    # With bounds such as 1e-300 the squares of the entries would overflow.
-    greatest = np.abs(rows).max(axis=0)
-    rows = rows / np.where(greatest > 0, greatest, 1.0)
-    covariance = rows.T @ spread @ rows
-    deviations = np.sqrt(np.diag(covariance))
-    unit = np.where(deviations > 0, deviations, 1.0)
-    correlations = covariance / unit / unit[:, None]
-    np.fill_diagonal(correlations, 1.0)
-    return greatest * deviations, correlations
 
 
 NOTES = (

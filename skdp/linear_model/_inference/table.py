@@ -532,7 +532,7 @@ class CoefficientTable:
             found |= {"Neighbours": own.neighbors, "Unit": own.unit}
         return found
 
-    def _notes(self, ends: Any) -> list[str]:
+    def _notes(self, ends: FloatArray) -> list[str]:
         own, least = self.inference.guarantee, self.inference.least_known
         n_hidden = int(np.isinf(ends).any(axis=1).sum())
         found = [_HIDDEN.format(n_hidden, len(ends), least)] if n_hidden else []

@@ -298,7 +298,7 @@ def plan_descent(
     # In both cases the size of a gradient is a length.
     is_length = power == 2 or (joint is not None and joint.power == 2)
     law = "gaussian" if is_length and is_auto(mechanism) else mechanism
-    for given in (sums, None):
+    for given in (sums, None):  # without a stage if its noise would be too great
         if power:
             rows = row_lengths(blocks, information, given is not None, power)
         else:  # each block spends its own budget, with the same noise
@@ -322,9 +322,8 @@ def plan_descent(
             law, shifts, epsilon=budget, delta=task.delta, neighbors=task.neighbors, choices=choices
         )
         if stage is not None and stage.norm is not None:
-            ratio = math.sqrt(
-                float(stage.norm.variance()[int(stage.sums.is_counted)]) / noise.var()
-            )
+            variance = float(stage.norm.variance()[int(stage.sums.is_counted)])
+            ratio = math.sqrt(variance / noise.var())
         plan = DescentPlan(
             task=task,
             blocks=blocks,

@@ -122,9 +122,11 @@ class Algorithm(Protocol):
         """Draw noise and return the released models."""
 
 
-@dataclass_transform(kw_only_default=True)
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def with_parameters(cls: type[T]) -> type[T]:
     """Make the annotated names of an estimator's class parameters, with their defaults.
+
+    Attributes that ``fit`` sets are fields with ``init=False``.
 
     A default is no attribute of the class: an instance that lacks a parameter, such as its
     ledger, raises an AttributeError when it is fitted. In the signature parameters have the order
@@ -135,7 +137,7 @@ def with_parameters(cls: type[T]) -> type[T]:
         if parameter.name in vars(made):
             delattr(made, parameter.name)
     order = _complete_docstring(cls)
-    init, known = made.__init__, {parameter.name for parameter in fields(made)}
+    init, known = made.__init__, {own.name for own in fields(made) if own.init}
 
     @wraps(init)
     def checked(self: Any, *args: Any, **given: Any) -> None:
@@ -178,28 +180,8 @@ def _documented(cls: type, section: str) -> dict[str, str]:
     return {entry.split()[0]: entry.rstrip() for entry in entries}
 
 
-class FittedModel:
-    """Attributes that ``fit`` sets.
-
-    They are declared outside of the estimators, because the annotated names in the class of an
-    estimator are its parameters.
-    """
-
-    coef_: FloatArray
-    intercept_: Any
-    domain_: Domain
-    guarantee_: Guarantee
-    releases_: tuple[Listed, ...]
-    public_: Public
-    noise_: Any
-    n_iter_: int
-    converged_: bool
-    n_features_in_: int
-    feature_names_in_: NDArray[Any]
-
-
 @with_parameters
-class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  # type: ignore[misc]
+class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore[misc]
     """Base of the private linear models, with the parameters that all of them have.
 
     A subclass has the methods ``_target``, which returns the encoded target, the positions of the
@@ -264,6 +246,17 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
     mechanism: Any = "auto"
     n_public: int | None = None
     rows_per_person: int = 1
+    coef_: FloatArray = field(init=False)
+    intercept_: Any = field(init=False)
+    domain_: Domain = field(init=False)
+    guarantee_: Guarantee = field(init=False)
+    releases_: tuple[Listed, ...] = field(init=False)
+    public_: Public = field(init=False)
+    noise_: Any = field(init=False)
+    n_iter_: int = field(init=False)
+    converged_: bool = field(init=False)
+    n_features_in_: int = field(init=False)
+    feature_names_in_: NDArray[Any] = field(init=False)
 
     def fit(
         self, X: Any, y: Any = None, *, target: str | None = None, groups: Any = None, **others: Any
@@ -518,7 +511,7 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
 
     def _asked(self) -> Any:
         """Return the parameters; later changes of the estimator do not change them."""
-        names = [parameter.name for parameter in fields(self)]
+        names = [own.name for own in fields(self) if own.init]
         return SimpleNamespace(**{name: getattr(self, name) for name in names})
 
     def _plan(self, design: Design, n: int, n_models: int, unit: str = "row") -> Any:
@@ -717,18 +710,9 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
 _INFERRED = "the set of labels in y is public: it was read from y, because none were declared"
 
 
-class FittedClassifier:
-    """Attributes that ``fit`` of a classifier adds."""
-
-    intercept_: FloatArray
-    classes_: NDArray[Any]
-    normalizer_: float
-
-
 @with_parameters
 class PrivateClassifier(
     ClassifierMixin,  # type: ignore[misc]
-    FittedClassifier,
     PrivateLinearModel,
 ):
     """Base of the classifiers. The linear predictor of a model is the log-odds of its label.
@@ -764,6 +748,9 @@ class PrivateClassifier(
 
     classes: Any = None
     class_weight: Any = None
+    intercept_: FloatArray = field(init=False)
+    classes_: NDArray[Any] = field(init=False)
+    normalizer_: float = field(init=False)
 
     def _declared_labels(self) -> Any:
         inferred = getattr(self.domain, "target_labels", None)

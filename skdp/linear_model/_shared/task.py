@@ -86,7 +86,7 @@ class Records:
         return self.labels or (None,)
 
 
-def target_of(target: NDArray, label: int | None) -> FloatArray:
+def target_of(target: NDArray[Any], label: int | None) -> FloatArray:
     """Return the target of a model: indicators of its label, or the numbers of a regression."""
     return target if label is None else (target == label).astype(float)
 

@@ -29,14 +29,16 @@ from skdp.linear_model._objective.minimise import NotCertified, minimise
 from skdp.linear_model._objective.problem import (
     SAMPLE_CELLS,
     CompiledSums,
-    Coordinates,
     Curves,
     DesignRows,
     Objective,
+    constants_of,
     is_compiled,
+    predictor,
     row_builder,
     sample_of,
     sums_over,
+    terms_of,
     weigher,
 )
 from skdp.linear_model._objective.profiles import (

@@ -275,18 +275,18 @@ def the_change_is_that_of_the_other_relation(patch):
 @fault("proof", logistic)
 def a_factor_of_two_is_missed_in_the_linear_term(patch):
     unchecked(patch)
-    calibrated = KNormFamily.calibrated
+    noise = KNormFamily.noise
 
     def half(self, *given):
-        made = calibrated(self, *given)
-        return replace(made, noise=replace(made.noise, scale=made.noise.scale / 2))
+        made = noise(self, *given)
+        return replace(made, scale=made.scale / 2)
 
-    patch.setattr(KNormFamily, "calibrated", half)
+    patch.setattr(KNormFamily, "noise", half)
 
 
 @fault("change", lambda: logistic(mechanism="l2"))
 def rows_have_no_weights(patch):
-    patch.setattr(Perturbation, "weigh", lambda self, coordinates: None)
+    patch.setattr(Perturbation, "weigh", lambda self, design: None)
 
 
 @fault("change", gaussian, "add_remove")

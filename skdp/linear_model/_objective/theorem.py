@@ -28,7 +28,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -37,7 +37,7 @@ from numpy.typing import ArrayLike
 from skdp.geometry import LpBall, NormBall, ProductBall, SumBall
 from skdp.linear_model._objective.certificate import attainable_tolerance
 from skdp.linear_model._objective.minimise import minimise
-from skdp.linear_model._objective.problem import Coordinates, DesignRows, Objective, weigher
+from skdp.linear_model._objective.problem import DesignRows, Objective, weigher
 from skdp.linear_model._objective.profiles import (
     JointProfile,
     corners,
@@ -77,12 +77,8 @@ _ADDITION = 4 * float(np.finfo(float).eps)
 class NoisyMinimiser:
     """The minimisers of a perturbed objective, one for each model.
 
-    Attributes
-    ----------
-    objective : Perturbation
-        Its ``epsilon`` and ``q`` are claims, which `spent` checks.
-    design : Design
-        The bodies of the parts of rows.
+    ``epsilon`` and ``q`` of the objective are claims, which `spent` checks. The design has the
+    bodies of the parts of rows.
     """
 
     objective: Perturbation
@@ -146,7 +142,16 @@ class NoisyMinimiser:
         hidden, noise = own.hidden.epsilon, own.noise
         # By type: a subclass may draw from another law.
         if type(noise) is KNormNoise:
-            self._check_jointly(noise, record, own.epsilon - hidden, public)
+            # The loss of V at full slope.
+            size, scale = size_of_slopes(own.loss), float(noise.scale)
+            whole = up(public.records_changed * size * self.reach(noise) / scale)
+            left = own.epsilon - hidden
+            worst = failing_cost(record, whole, own.leverage, left, public.relation)
+            if worst is not None:
+                raise NotPrivate(
+                    f"{self.name}: e t(s) + log(1 + kappa(s) L) is {worst:.9g} for some slope s,"
+                    f" and epsilon = {left:.9g} is stated"
+                )
         elif type(noise) is GaussianNoise and (mu := self._mu(noise, record)) is not None:
             profile = JointProfile(record, mu, own.leverage, public.relation, hidden)
             return Spent(math.inf, ((ProfileLoss(profile), models),))
@@ -155,19 +160,6 @@ class NoisyMinimiser:
             return Spent(math.inf, ((PairLoss(own.epsilon, delta), models),))
         whole = float_above(add_multiples([(own.epsilon, models)]))
         return Spent(whole, ((PairLoss(own.epsilon), models),))
-
-    def _check_jointly(
-        self, noise: KNormNoise, record: Bounded, epsilon: float, public: Public
-    ) -> None:
-        own, size = self.objective, size_of_slopes(self.objective.loss)
-        # The loss of V at full slope.
-        whole = up(public.records_changed * size * self.reach(noise) / float(noise.scale))
-        worst = failing_cost(record, whole, own.leverage, epsilon, public.relation)
-        if worst is not None:
-            raise NotPrivate(
-                f"{self.name}: e t(s) + log(1 + kappa(s) L) is {worst:.9g} for some slope s, and"
-                f" epsilon = {epsilon:.9g} is stated"
-            )
 
     def reach(self, noise: KNormNoise) -> float:
         """Return a bound on the gauge of a weighted row in the ball of the noise."""
@@ -288,16 +280,16 @@ def output_epsilon(epsilon: float, models: int = 1) -> float:
 
 
 class OutputNoise(NamedTuple):
-    """Discrete Laplace noise of ``scale`` steps of a lattice with spacing 2^exponent."""
+    """Discrete Laplace noise of ``scale`` steps of a lattice with spacing 2^exponent.
+
+    It spends ``epsilon`` on hiding moves of the minimiser by at most ``steps`` under either data
+    set.
+    """
 
     exponent: int
     scale: int
     steps: int
-
-    @property
-    def epsilon(self) -> float:
-        """What it spends: the minimiser moves by at most ``steps`` under either data set."""
-        return 2 * self.steps / self.scale
+    epsilon: float
 
 
 @dataclass(frozen=True)
@@ -345,11 +337,11 @@ class Perturbation:
         """The ridge of every released coordinate, those of one class after the other, (dim,)."""
         return np.tile(self.ridge, self.n_classes)
 
-    def weigh(self, coordinates: Coordinates) -> Callable[[DesignRows], DesignRows] | None:
+    def weigh(self, design: Design) -> Callable[[DesignRows], DesignRows] | None:
         """Return the weights of rows; None if every row of the domain has weight 1."""
         if not self.row_norm**2 / np.min(self.ridge) > self.leverage:
             return None
-        return weigher(coordinates, self.ridge, self.leverage)
+        return weigher(design, self.ridge, self.leverage)
 
     @cached_property
     def _spread(self) -> float:
@@ -376,23 +368,20 @@ class Perturbation:
 
     def release(
         self,
-        release: Any,
+        release: NoisyMinimiser,
         rows: Kept,
         sample: KeptBlocks | None,
-        coordinates: Coordinates,
         n: int,
         label: int | None,
         rng: Generator,
     ) -> FloatArray:
         """Draw V, minimise, add the output noise, and return a point of the lattice.
 
-        Its shape is (dim,), or (n_classes, dim) for a joint model. ``release`` is the
-        `NoisyMinimiser`, and the other arguments are those of `Objective`.
+        Its shape is (dim,), or (n_classes, dim) for a joint model. The other arguments are those of
+        `Objective`.
         """
-        facts = self.row_norm, n, label, sample
-        whole = Objective(
-            self.loss, rows, coordinates, self.ridges, np.zeros_like(self.ridges), *facts
-        )
+        facts = self.ridges, np.zeros_like(self.ridges), self.row_norm, n, label, sample
+        whole = Objective(self.loss, rows, release.design, *facts)
 
         def draw(generator: Generator) -> FloatArray:
             objective = replace(whole, linear_term=self.linear_term(generator))
@@ -428,11 +417,12 @@ class Perturbation:
         # Rounding down may add a step in each coordinate.
         steps = math.ceil(math.ldexp(farthest, -exponent) * (1 + 1e-9)) + dim
         # The minimiser moves by at most ``steps`` under either data set: half of epsilon for each.
-        scale = 2 * steps / epsilon * (1 + 1e-9)
-        if not scale <= MOST_SCALE:
+        least = 2 * steps / epsilon * (1 + 1e-9)
+        if not least <= MOST_SCALE:
             rule = f"be large enough to hide the solver's inexactness in {dim} dimensions"
             raise fail("epsilon", rule, self.epsilon, "Use fewer columns or a larger epsilon.")
-        return OutputNoise(exponent, math.ceil(scale), steps)
+        scale = math.ceil(least)
+        return OutputNoise(exponent, scale, steps, 2 * steps / scale)
 
 
 def weighted_length(

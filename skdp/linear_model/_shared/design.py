@@ -15,10 +15,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall, ProductBall, ShearedBall, SimplexBall, SumBall
 from skdp.geometry.encoded_rows import rows_ball
+from skdp.linear_model._shared.gram import row_unit
 from skdp.trusted.arrays import ROUND_UP, FloatArray
 from skdp.trusted.ball import exact_variance
 from skdp.trusted.checks import fail
@@ -168,6 +170,36 @@ class Design(RowLayout):
         """The indicator columns of each column of levels with at least two levels."""
         shift = int(self.intercept)
         return tuple(slice(b.start + shift, b.stop + shift) for b in self.level_columns)
+
+    @cached_property
+    def unit(self) -> float:
+        """The unit of the numbers, a power of two: their bound, or nearly twice it."""
+        return row_unit(self.domain)
+
+    @cached_property
+    def number_coordinates(self) -> NDArray[np.intp] | slice:
+        """Coordinates of the numbers; adjacent ones as a slice, which numpy does not copy."""
+        columns = np.array(self.numbers, dtype=np.intp) + int(self.intercept)
+        if len(columns) and columns[-1] - columns[0] == len(columns) - 1:
+            return slice(int(columns[0]), int(columns[-1]) + 1)
+        return columns
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of levels of each column of levels, or of B-splines with the first."""
+        return tuple(block.stop - block.start + 1 for block in self.blocks)
+
+    @cached_property
+    def positions(self) -> tuple[int, ...]:
+        """Number of positions of each column of levels or B-splines."""
+        pairs = zip(self.sizes, self.tables, strict=True)
+        return tuple(size if table is None else len(table) for size, table in pairs)
+
+    def row_table(self, column: int) -> FloatArray:
+        """Return the entries of rows for each position of a column, (size - 1, positions)."""
+        size, table = self.sizes[column], self.tables[column]
+        own = np.eye(size, size - 1, k=-1) if table is None else table
+        return np.asarray((own - (1 / size if self.intercept else 0.0)).T)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:

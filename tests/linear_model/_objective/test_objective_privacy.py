@@ -141,7 +141,7 @@ def perturbation(ridge, leverage):
 def weights_of(plan, made, rows=slice(None)):
     """The weights of some rows, in one block."""
     (state,) = made.states()
-    weigh = plan.weigh(made.coordinates)
+    weigh = plan.weigh(made.layout)
     return weigh(state.chosen(rows)).weight
 
 
@@ -208,7 +208,7 @@ def test_a_weight_is_a_function_of_its_row_to_the_last_bit(dim, shape, monkeypat
 def test_rows_keep_all_else_when_they_are_weighted():
     made = problem(30, 3, Logistic(), intercept=True, sizes=(3,))
     (state,) = made.states()
-    found = perturbation(np.full(made.dim, 0.1), 0.05).weigh(made.coordinates)(state)
+    found = perturbation(np.full(made.dim, 0.1), 0.05).weigh(made.layout)(state)
     assert found.numbers is state.numbers
     assert found.levels is state.levels
     assert found.target is state.target
@@ -217,9 +217,9 @@ def test_rows_keep_all_else_when_they_are_weighted():
 
 def test_no_row_is_weighted_where_the_ridge_covers_the_longest():
     """The least of the ridges decides; a hair less of it, and rows are weighted."""
-    ridge, coordinates = np.array([2.0, 5.0, 300.0]), problem(2, 3, Logistic()).coordinates
-    assert perturbation(ridge, 3 / 2.0 * (1 + 1e-12)).weigh(coordinates) is None
-    assert perturbation(ridge * 0.999, 3 / 2.0).weigh(coordinates) is not None
+    ridge, design = np.array([2.0, 5.0, 300.0]), problem(2, 3, Logistic()).layout
+    assert perturbation(ridge, 3 / 2.0 * (1 + 1e-12)).weigh(design) is None
+    assert perturbation(ridge * 0.999, 3 / 2.0).weigh(design) is not None
 
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
@@ -233,7 +233,7 @@ def test_the_objective_and_what_hides_the_solver_cost_epsilon_together(epsilon, 
     model = DPLogisticRegression(
         epsilon=epsilon, neighbors=neighbors, n_public=2000, scaling_share=0
     )
-    plan = model._plan(Design(Domain.unit_box(2), True), 2000, 1).objective
+    plan = model._plan(Design(Domain.unit_box(2), True), 2000, 1).minimiser.objective
     corners = np.array(list(itertools.product([1.0], [-1.0, 1.0], [-1.0, 1.0])))
     loss, records = plan.loss, 2 if neighbors == "replace_one" else 1
     shift = records * loss.slope_bound * plan.noise.ball.gauge(corners).max() / plan.noise.scale

@@ -262,7 +262,7 @@ def test_the_rank_is_the_number_of_coefficients(kind):
     for d in (1, 3):
         domain = Domain.unit_box(d, target=[0, 1] if kind is DPLogisticRegression else (-1.0, 1.0))
         model = kind(epsilon=1.0, scaling_share=0)
-        plan = model._plan(Design(domain, True), 1000, 1, "person").objective
+        plan = model._plan(Design(domain, True), 1000, 1, "person").minimiser.objective
         asked = plan.q, 1.0, "replace_one"
         ranks = [greatest_leverage(RecordLoss(plan.loss, r), *asked) for r in (d + 1, d, d + 2)]
         assert plan.leverage == pytest.approx(ranks[0], rel=2e-3)

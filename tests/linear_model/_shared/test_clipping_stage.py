@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from inner_fits import Design, Task
 from inner_moments import scaler_module as _rules
-from inner_objective import ClippingBounds, Coordinates, DesignRows, finisher, plan_clipping
+from inner_objective import ClippingBounds, DesignRows, finisher, plan_clipping
 from inner_objective import clipping_module as _clipping
 from scipy.special import expit
 
@@ -128,7 +128,7 @@ def test_all_clipping_bounds_keep_rows_within_their_bounds(design, neighbors):
         if not design.intercept:
             np.testing.assert_array_equal(scaler.centre, 0.0)
         state = state_of(design, rows, labels)
-        finish = finisher(bounds, Coordinates(design), None)
+        finish = finisher(bounds, None)
         placed, alone = finish(state), finish(state.chosen(slice(7, 8)))
         assert (np.abs(placed.numbers) <= 1).all()
         steps = placed.numbers.astype(float) * 2**20
@@ -151,7 +151,7 @@ def test_a_model_of_scaled_columns_is_one_of_the_clipped_columns():
     rows = rng.uniform(-1, 1, (30, design.dim))
     rows[:, 0] = 1.0
     encoded = rows[:, 1:].copy()
-    state = finisher(bounds, Coordinates(design), None)(state_of(design, rows))
+    state = finisher(bounds, None)(state_of(design, rows))
     rows[:, columns + 1] = state.numbers.T
     numbers = encoded[:, columns]
     bounds.clip(numbers)
@@ -180,9 +180,9 @@ def watched(neighbors, classes, **settings):
     fixed = {"domain": domain, "n_public": 4000, "random_state": 0}
     model = Watched(neighbors=neighbors, classes=list(range(classes)), **fixed, **settings)
     plan = model.fit(X, y).plan_
-    models = plan.objective.models
-    assert models == (1 if classes == 2 or "loss" not in settings else 3)
-    return model, Fraction(plan.clipping.epsilon) + models * Fraction(plan.objective.epsilon)
+    own = plan.minimiser.objective
+    assert own.models == (1 if classes == 2 or "loss" not in settings else 3)
+    return model, Fraction(plan.clipping.epsilon) + own.models * Fraction(own.epsilon)
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)

@@ -19,15 +19,8 @@ LEAST, SMALL, POWER, GREATEST = 0.118, 15.0, 0.25, 2.0
 MANY, MANY_POWER = 4000.0, 0.25
 
 
-class FittedHuber:
-    """Attributes that robust regression adds."""
-
-    target_bounds_: tuple[float, float]
-    threshold_: float
-
-
 @with_parameters
-class DPHuberRegressor(PrivateRegressor, ObjectiveEstimator, FittedHuber):
+class DPHuberRegressor(PrivateRegressor, ObjectiveEstimator):
     """Private robust linear regression. Use it when you need predictions.
 
     The method is objective perturbation of the pseudo-Huber loss. The slope of this loss is
@@ -111,8 +104,7 @@ class DPHuberRegressor(PrivateRegressor, ObjectiveEstimator, FittedHuber):
         super()._store(plan, solution, attributes, design)
         if isinstance(self.loss, str):
             lower, upper = self.target_bounds_
-            loss: Any = self.loss_
-            self.threshold_: float = loss.threshold * (upper / 2 - lower / 2)
+            self.threshold_ = self.loss_.threshold * (upper / 2 - lower / 2)
 
     def _losses(self, task: ModelTask) -> tuple[Any, ...]:
         if not isinstance(self.loss, str):

@@ -202,8 +202,8 @@ def weigher(
 ) -> Callable[[DesignRows], DesignRows]:
     """Return the map that multiplies weights by w(x) = min(1, leverage / l(x)), l(x) = x'M^-1 x.
 
-    M is the penalty: diagonal with the ridges, and the ridge times the matrix of a smoothness
-    penalty for the columns of a spline. The score l(x) depends on no other row, bit for bit.
+    M is the matrix of the penalty, as in `Objective`. The score l(x) depends on no other row, bit
+    for bit.
     """
     numbers_ridge = ridge[design.number_coordinates] / design.unit**2
     by_level = []  # the part of the score of each level, for each column
@@ -298,7 +298,8 @@ class Curves:
 
     def __call__(self, rows: DesignRows) -> DesignRows:
         """Return rows of the design with curves; numbers are multiples of 2^-20 in [-1, 1]."""
-        levels = np.empty((len(self._places), len(rows)), self._kind)
+        kind = np.min_scalar_type(max(self.design.positions))
+        levels = np.empty((len(self._places), len(rows)), kind)
         for own, (number, level) in zip(levels, self._places, strict=True):
             if number is None:
                 own[:] = rows.levels[level]
@@ -309,10 +310,6 @@ class Curves:
             if level is not None:  # the position of a missing number is the last
                 own[rows.levels[level] > 0] = steps + 1
         return replace(rows, numbers=np.empty((0, len(rows)), np.float32), levels=levels)
-
-    @cached_property
-    def _kind(self) -> np.dtype[Any]:
-        return np.min_scalar_type(max(self.design.positions))
 
     @cached_property
     def _places(self) -> list[tuple[int | None, int | None]]:
@@ -348,9 +345,9 @@ class Objective:
     """J(theta) = sum_i w_i phi(x_i'theta, y_i) + theta'M theta / 2 + linear_term'theta.
 
     The penalty M is diagonal with the ridges. For the coefficients of a spline it is their ridge
-    times the matrix of the smoothness penalty.
-    With a `Softmax` phi is a function of the predictors of all classes. Then theta, ridge and
-    linear_term hold the coordinates of the first class, then those of the second, and so on.
+    times the matrix of the smoothness penalty. With a `Softmax` phi is a function of the predictors
+    of all classes. Then theta, ridge and linear_term hold the coordinates of the first class, then
+    those of the second, and so on.
 
     The ``loss`` is phi. ``rows`` are the n rows x_i with their targets and weights; a state is a
     `DesignRows`. ``row_norm`` is a public bound on |x_i|_2. Rounding may increase the norm of a row
@@ -404,11 +401,11 @@ class Objective:
         return self._gradient(theta, found), hessian
 
     def subsample(self, stride: int) -> Objective | None:
-        """Return J on about one row out of each ``stride``, divided by the share of the rows.
+        """Return J on about one row out of each ``stride``, or on the sample in memory.
 
-        If there is a sample in memory, J is that on the sample. None if no row was chosen.
-        A fixed generator picks rows of each run, so that sorted and periodic data are sampled well.
-        The choice needs no secrecy, because every result is certified on all rows.
+        It is divided by the share of the rows; None if no row was chosen. A fixed generator picks
+        rows of each run, so that sorted and periodic data are sampled well. The choice needs no
+        secrecy, because every result is certified on all rows.
         """
         sample = self.sample
         if sample is None:
@@ -421,10 +418,7 @@ class Objective:
         return replace(self, rows=sample, sample=None, ridge=ridge, linear_term=linear_term, n=m)
 
     def _slopes(self, theta: FloatArray) -> Callable[[DesignRows], tuple[Sums, ...]]:
-        """Return the function from rows to sums of weighted slopes times the rows.
-
-        There are sums for each predictor.
-        """
+        """Return the function from rows to sums of weighted slopes times the rows, by predictor."""
         loss, label, design = self.loss, self.label, self.design
         terms = [terms_of(design, own) for own in self.models_of(theta)]
         compiled = self.compiled(terms[0])
@@ -544,7 +538,6 @@ class CompiledSums:
         return found
 
     def _known(self, compiled: Any, rows: DesignRows, y: FloatArray) -> tuple[Any, ...]:
-        """Return the arguments that compiled functions share."""
         weight = np.empty(0) if rows.weight is None else rows.weight
         return (rows.numbers, rows.levels), y, weight, self.formula(compiled), self.parts
 
@@ -564,10 +557,7 @@ def sample_of(n: int, dim: int) -> Callable[[DesignRows], list[DesignRows]]:
 
 
 def _chooser(stride: int) -> Callable[[DesignRows], list[DesignRows]]:
-    """Return a function that chooses about one row out of each ``stride``.
-
-    Rows are chosen in groups of adjacent rows where there are many.
-    """
+    """Choose about one row out of each ``stride``, in groups of adjacent rows if there are many."""
 
     def chosen(rows: DesignRows) -> list[DesignRows]:
         n = len(rows)

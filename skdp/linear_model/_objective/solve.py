@@ -624,17 +624,8 @@ def _records_bound(task: Task) -> int:
     return ASSUMED_RECORDS if task.n_public is None else HEADROOM * task.n_public
 
 
-class FittedObjective:
-    """Attributes that objective perturbation adds."""
-
-    bounds_: FloatArray
-    q_: float
-    ridge_: FloatArray
-    loss_: AnyLoss
-
-
 @with_parameters
-class ObjectiveEstimator(PrivateLinearModel, FittedObjective):
+class ObjectiveEstimator(PrivateLinearModel):
     """The parameters of both estimators.
 
     Parameters

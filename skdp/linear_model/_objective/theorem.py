@@ -97,7 +97,6 @@ class NoisyMinimiser:
 
     @property
     def description(self) -> str:
-        """What is published, and with which noise."""
         own = self.objective
         times = f"{own.models} models" if own.models > 1 else "the model"
         return f"{times} by objective perturbation of {own.loss!r} with {law_of(own.noise)}"
@@ -114,7 +113,6 @@ class NoisyMinimiser:
 
     @property
     def times(self) -> int:
-        """The number of models."""
         return self.objective.models
 
     @property
@@ -257,10 +255,7 @@ def failing_cost(
 
 # Share of epsilon spent on hiding the solver's inexactness and the rounding to a lattice, and the
 # most that all models together spend on it: it divides the delta of the noise by exp of its half.
-OUTPUT_SHARE = 1e-3
-
-MOST_OUTPUT = 1.0
-
+OUTPUT_SHARE, MOST_OUTPUT = 1e-3, 1.0
 # The greatest distance from the exact minimiser is at least so many steps of the lattice.
 GRID_STEPS = 16
 
@@ -344,11 +339,6 @@ class Perturbation:
         return weigher(design, self.ridge, self.leverage)
 
     @cached_property
-    def _spread(self) -> float:
-        """Square root of E |V|_2^2."""
-        return math.sqrt(float(variances(self.noise).sum()))
-
-    @cached_property
     def tolerance(self) -> float:
         """Greatest |grad J| at which the solver may stop."""
         c, dim, curvature = self.loss.slope_bound, len(self.ridges), greatest_curvature(self.loss)
@@ -356,15 +346,16 @@ class Perturbation:
             # Bounds on the sums over the classes, for the errors of all slopes together.
             c, curvature = c * self.n_classes, 2 * self.loss.normalizer
         # A greater |V|_2 has a negligible probability. The fit may then end in an error.
-        radius = self._spread * (1 + 40 / math.sqrt(dim)) * math.sqrt(dim)
+        spread = math.sqrt(float(variances(self.noise).sum()))  # of E |V|_2^2
+        radius = spread * (1 + 40 / math.sqrt(dim)) * math.sqrt(dim)
         facts = self.n_bound, self.row_norm, dim, c, curvature
         attainable = attainable_tolerance(*facts, linear_term=radius, stiffest=self.stiffest)
         # The output noise is then at most a tenth of the effect of V on any coefficient, for every
-        # curvature of the objective. ``spread`` is the standard deviation of a coordinate of the
+        # curvature of the objective. ``hiding`` is the standard deviation of a coordinate of the
         # output noise, per unit of tolerance.
         moved = np.sqrt(variances(self.noise)) / (self.n_bound * curvature + self.ridges)
-        spread = 3 * math.sqrt(dim) / self.output_epsilon
-        return max(attainable, float(0.1 * np.min(moved) / spread * np.min(self.ridge)))
+        hiding = 3 * math.sqrt(dim) / self.output_epsilon
+        return max(attainable, float(0.1 * np.min(moved) / hiding * np.min(self.ridge)))
 
     def release(
         self,
@@ -408,9 +399,10 @@ class Perturbation:
         (``docs/proofs/objective_perturbation.md``, Theorem 4).
         """
         dim, epsilon = len(self.ridges), self.output_epsilon
-        sampled = granularity_of(self.noise) * self._spread
+        spread = math.sqrt(float(variances(self.noise).sum()))
+        sampled = granularity_of(self.noise) * spread
         if self.n_classes > 1:  # subtracting the mean of the classes rounds
-            sampled += (self.n_classes + 1) * 2.0**-44 * self._spread
+            sampled += (self.n_classes + 1) * 2.0**-44 * spread
         distance = (self.tolerance + sampled) / float(np.min(self.ridge)) * (1 + 1e-9)
         farthest = math.sqrt(dim) * distance  # in the l1 norm
         exponent = math.frexp(farthest / (dim * GRID_STEPS))[1] - 1
@@ -478,14 +470,12 @@ def counts_weights(ball: NormBall) -> bool:
 def weighted_radius(
     design: Design, ball: NormBall, ridge: FloatArray, leverage: ArrayLike
 ) -> FloatArray:
-    """Return a bound on w(x) times the gauge of x over all rows x, of the shape of ``leverage``.
-
-    In dim dimensions |x|_p <= dim^(1/p - 1/2) |x|_2 for p <= 2.
-    """
+    """Return a bound on w(x) times the gauge of x over all rows x, of the shape of ``leverage``."""
     whole = design.radius_in(ball)
     if not (isinstance(ball, LpBall) and counts_weights(ball)):
         return np.full(np.shape(leverage), whole)
     length = weighted_length(design, np.ones(len(design.groups)), ridge, leverage)
+    # In dim dimensions |x|_p <= dim^(1/p - 1/2) |x|_2 for p <= 2.
     factor = ball.dim ** (1 / ball.p - 0.5) / ball.radius * ROUND_UP
     return np.asarray(np.minimum(whole, length * factor))
 

@@ -160,26 +160,22 @@ def _complete_docstring(cls: type) -> list[str]:
     if not examples:
         return []
     parts, names = [re.split(r"\w+ ?\w*\n---", text)[0].strip()], []
+    bases = [base for base in reversed(cls.__mro__) if base.__module__.startswith("skdp.")]
     for section in ("Parameters", "Other Parameters", "Attributes"):
         entries: dict[str, str] = {}
-        for base in reversed(cls.__mro__):
-            entries |= _documented(base, section)
+        for base in bases:
+            text = cleandoc(vars(base).get("__doc__") or "")
+            found = re.search(rf"(?ms)^{section}\n-+\n(.*?)(?=^\w+ ?\w*\n---|\Z)", text)
+            own = re.split(r"\n(?=\S)", found[1].rstrip()) if found else []
+            entries |= {entry.split()[0]: entry.rstrip() for entry in own}
         names += [*entries]
         parts.append("\n".join([section, "-" * len(section), *entries.values()]))
     cls.__doc__ = "\n\n".join([*parts, examples + rest])
     return names
 
 
-def _documented(cls: type, section: str) -> dict[str, str]:
-    """Return the entries of a section of a class's own docstring by their names."""
-    text = cleandoc(vars(cls).get("__doc__") or "") if cls.__module__.startswith("skdp.") else ""
-    found = re.search(rf"(?ms)^{section}\n-+\n(.*?)(?=^\w+ ?\w*\n---|\Z)", text)
-    entries = re.split(r"\n(?=\S)", found[1].rstrip()) if found else []
-    return {entry.split()[0]: entry.rstrip() for entry in entries}
-
-
 class FittedModel:
-    """Attributes that ``fit`` sets.
+    """Attributes that ``fit`` sets; each estimator has some of them.
 
     They are declared outside of the estimators, because the annotated names in the class of an
     estimator are its parameters.
@@ -187,6 +183,14 @@ class FittedModel:
 
     coef_: FloatArray
     intercept_: Any
+    classes_: NDArray[Any]
+    bounds_: FloatArray
+    target_bounds_: tuple[float, float]
+    loss_: Any
+    normalizer_: float
+    threshold_: float
+    q_: float
+    ridge_: FloatArray
     domain_: Domain
     guarantee_: Guarantee
     releases_: tuple[Listed, ...]
@@ -513,11 +517,11 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         return Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
 
     def _label_weights(self, attributes: dict[str, Any]) -> FloatArray | None:
-        """Return the weights of rows by their labels, or None."""
+        """Return the weights of rows by their labels; None if all are 1."""
         return None
 
     def _asked(self) -> Any:
-        """Return the parameters; later changes of the estimator do not change them."""
+        # Later changes of the estimator do not change them.
         names = [parameter.name for parameter in fields(self)]
         return SimpleNamespace(**{name: getattr(self, name) for name in names})
 
@@ -688,7 +692,6 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         return domain.encode_target(check_target(self, y, n)), (), {}
 
     def _coder(self) -> tuple[NumberCoder, tuple[int, ...], dict[str, Any]]:
-        """Return the coder of a target that is not in memory."""
         return NumberCoder(self._public_domain(self.n_features_in_)), (), {}
 
     def _set_coefficients(self) -> None:
@@ -717,20 +720,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
 _INFERRED = "the set of labels in y is public: it was read off y, as none were declared"
 
 
-class FittedClassifier:
-    """Attributes that ``fit`` of a classifier adds."""
-
-    intercept_: FloatArray
-    classes_: NDArray[Any]
-    normalizer_: float
-
-
 @with_parameters
-class PrivateClassifier(
-    ClassifierMixin,  # type: ignore[misc]
-    FittedClassifier,
-    PrivateLinearModel,
-):
+class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
     """Base of the classifiers. The linear predictor of a model is the log-odds of its label.
 
     Parameters
@@ -789,7 +780,7 @@ class PrivateClassifier(
         return found, _predicted(labels), {"classes_": labels}
 
     def _coder(self) -> tuple[LabelCoder, tuple[int, ...], dict[str, Any]]:
-        """Return the coder of a target that is not in memory, whose labels are declared."""
+        # Of a target that is not in memory, whose labels are declared.
         labels = sorted_labels(self._declared_labels())
         return LabelCoder(labels), _predicted(labels), {"classes_": labels}
 

@@ -99,8 +99,7 @@ class Group:
     def norm(self, p: float) -> float:
         """Return the greatest l_p norm of the group's part of a row."""
         if self.kind == "levels":
-            # The rows of the other levels are permutations of this one, the centred row of the
-            # first level is shorter.
+            # Rows of other levels are permutations of this one; that of the first level is shorter.
             return float(np.linalg.norm(self.level_rows(0, 1), ord=p, axis=1)[0])
         if self.kind == "vector":
             factor = self.size ** max(0.0, 1 / p - 1 / 2)
@@ -138,17 +137,14 @@ class RowLayout:
     @cached_property
     def tables(self) -> tuple[FloatArray | None, ...]:
         """For each of these, the encoded values of the positions of B-splines; None for levels."""
-        return self._of_blocks(self.domain.block_tables)
+        pairs = zip(self.domain.blocks, self.domain.block_tables, strict=True)
+        return tuple(table for block, table in pairs if block.stop > block.start)
 
     @cached_property
     def penalties(self) -> tuple[FloatArray | None, ...]:
         """For each of these, the matrix of the penalty on coefficients; None for levels."""
-        return self._of_blocks(self.domain.block_penalties)
-
-    def _of_blocks(self, facts: tuple[FloatArray | None, ...]) -> tuple[FloatArray | None, ...]:
-        """Return those facts of the domain's blocks that are of the columns of levels."""
-        pairs = zip(self.domain.blocks, facts, strict=True)
-        return tuple(own for block, own in pairs if block.stop > block.start)
+        pairs = zip(self.domain.blocks, self.domain.block_penalties, strict=True)
+        return tuple(penalty for block, penalty in pairs if block.stop > block.start)
 
 
 @dataclass(frozen=True)
@@ -239,7 +235,7 @@ class Design(RowLayout):
         return Group("levels", places, ball, square, least, roughness)
 
     def penalised(self, theta: FloatArray) -> FloatArray:
-        """Return the product of the penalty matrix of all coordinates and theta, (dim,)."""
+        """Return the matrix of the penalty for ridges of 1, times theta, (dim,)."""
         found = theta
         for block, penalty in zip(self.blocks, self.penalties, strict=True):
             if penalty is not None:
@@ -322,7 +318,7 @@ class Design(RowLayout):
         return sum(self._part_radius(group, ball) for group in self.groups) * ROUND_UP
 
     def _corners(self) -> FloatArray | None:
-        """Return every corner of the set of rows, or None if there are too many."""
+        """Return every corner of the set of rows; None if there are too many."""
         if 2**self.domain.n_numbers * math.prod(b.stop - b.start for b in self.blocks) > LISTABLE:
             return None
         try:

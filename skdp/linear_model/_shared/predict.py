@@ -58,7 +58,6 @@ def predictors(
 
 
 def _terms(coef: FloatArray, table: FloatArray | None) -> FloatArray:
-    """Return the terms of each position of a block, (positions, models)."""
     if table is not None:
         return row_products(table, coef)
     return np.vstack([np.zeros(len(coef)), coef.T])

@@ -12,17 +12,15 @@ from numpy.typing import NDArray
 from skdp._progress import draw_bar
 from skdp.domain import Domain
 from skdp.domain.layout import levels_by_name
+from skdp.domain.tables import as_column
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model.validation import label_positions, without_column
+from skdp.linear_model.validation import places_of, without_column
 from skdp.rows import Rows
 from skdp.rows.persons import Groups, Persons
 from skdp.rows.tables import Collection, CsvStream, Stream, spellings
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import fail
 from skdp.trusted.statement import records_changed
-
-# Privacy losses with counts.
-Losses = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -138,7 +136,7 @@ class LabelCoder:
     labels: NDArray[Any]
 
     def encode(self, y: Any) -> NDArray[Any]:
-        return label_positions(y, self.labels)
+        return places_of(as_column(y), self.labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,10 +160,7 @@ def check_places(y: Any, target: Any) -> None:
 
 
 def split_frame(X: Any, y: Any, target: str | None, groups: Any) -> tuple[Any, Any, Any]:
-    """Return features, target and identifiers of a table in memory.
-
-    The target and the identifiers may be columns of the table.
-    """
+    """Return features, target and identifiers of a table, which may be columns of it."""
     if target is not None:
         if y is not None:
             raise fail("y", "be None if a target column is named", None, "Drop y or target.")

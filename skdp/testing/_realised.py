@@ -64,7 +64,7 @@ class Published:
     @property
     def is_minimiser(self) -> bool:
         """Whether the minimiser of a perturbed objective is published."""
-        return hasattr(self.release, "objective")
+        return hasattr(self.release, "leverage")
 
     @property
     def is_counted(self) -> bool:
@@ -250,18 +250,18 @@ def _log_below(threshold: float, count: int | None, scale: float) -> float:
 
 def _of_minimiser(own: Published, other: Published) -> Interval:
     """Return the loss at the published point, with that of the output noise on both sides."""
-    objective, noise = own.release.objective, own.release.objective.noise
+    release, noise = own.release, own.release.noise
     if not any(differences("objective", own.exact, other.exact)):
         return _exactly(0.0)  # the record is in another part of a search
     mine, others = (linear_term_at(entry, own.value) for entry in (own, other))
-    if objective.n_classes > 1 and isinstance(noise, KNormNoise):
+    if release.n_classes > 1 and isinstance(noise, KNormNoise):
         # The mean over the classes is taken off: the marginal density changes by no more.
         pair = [linear_term_at(entry, own.value, whole=True) for entry in (own, other)]
         low, high = _around(float(noise.ball.gauge(pair[1] - pair[0])) / noise.scale)
     else:
         low, high = _of_noise(noise, mine, others)
     bent = _log_determinant(own, own.value) - _log_determinant(other, own.value)
-    hidden = objective.hidden.epsilon
+    hidden = release.hidden.epsilon
     return low + bent - hidden, high + bent + hidden
 
 
@@ -367,21 +367,21 @@ def size_of_shift(pairs: Sequence[tuple[Published, Published]], losses: Losses) 
 
 def _change_of_minimiser(own: Published, other: Published, relation: str) -> float:
     """Return the change of the gradient at the published point over the greatest one."""
-    release, noise = own.release, own.release.objective.noise
+    release, noise = own.release, own.release.noise
     pair = [linear_term_at(entry, own.value, whole=True) for entry in (own, other)]
     moved = pair[1] - pair[0]
     found = _change_of_curvature(own, other)
     if isinstance(noise, KNormNoise):
-        most = records_changed(relation) * size_of_slopes(release.objective.loss)
+        most = records_changed(relation) * size_of_slopes(release.loss)
         found = max(found, float(noise.ball.gauge(moved)) / (most * release.reach(noise)))
     return found
 
 
 def _change_of_curvature(own: Published, other: Published) -> float:
     """Return the change of the second derivative, over the penalty's, over the greatest one."""
-    objective, point = own.release.objective, np.ravel(own.value)
+    release, point = own.release, np.ravel(own.value)
     found = [entry.exact.hessian(point) for entry in (own, other)]
-    most = greatest_curvature(objective.loss) * objective.leverage
+    most = greatest_curvature(release.loss) * release.leverage
     if found[0].core.shape != (1, len(point)) or not 0 < most < math.inf:
         return 0.0
     at = found[0].core[0]

@@ -171,7 +171,7 @@ def test_no_error_tells_a_value_or_the_number_of_records(make, neighbors):
 @BOTH
 def test_no_error_after_the_charge_tells_a_value(make, monkeypatch):
     """The real solver's error, from a tolerance that cannot be reached."""
-    monkeypatch.setattr(objective.Perturbation, "tolerance", 1e-300)
+    monkeypatch.setattr(objective.NoisyMinimiser, "tolerance", 1e-300)
     X, y = data(make)
     with pytest.raises(NotCertified) as error:
         make(neighbors="add_remove").fit(X, y)

@@ -119,7 +119,6 @@ class Problem:
             self.layout,
             self.ridge,
             self.linear_term,
-            self.row_norm,
             self.n,
         )
 

@@ -61,7 +61,7 @@ from skdp.linear_model._objective.solve import (
 )
 from skdp.linear_model._objective.theorem import (
     OUTPUT_SHARE,
-    Perturbation,
+    NoisyMinimiser,
     shift_share,
     weighted_length,
     weighted_radius,

@@ -17,7 +17,7 @@ from inner_replay import (
     InferencePlan,
     InferenceRelease,
     KNormFamily,
-    Perturbation,
+    NoisyMinimiser,
     ScaledRows,
     base_module,
     exact_gram,
@@ -200,7 +200,7 @@ def the_solution_has_no_output_noise(patch):
 
 @fault("noise", logistic)
 def the_linear_term_is_half_of_a_draw(patch):
-    patch.setattr(Perturbation, "linear_term", lambda self, rng: self.noise.rvs(rng) / 2)
+    patch.setattr(NoisyMinimiser, "linear_term", lambda self, rng: self.noise.rvs(rng) / 2)
 
 
 @fault("noise", logistic)
@@ -286,7 +286,7 @@ def a_factor_of_two_is_missed_in_the_linear_term(patch):
 
 @fault("change", lambda: logistic(mechanism="l2"))
 def rows_have_no_weights(patch):
-    patch.setattr(Perturbation, "weigh", lambda self, design: None)
+    patch.setattr(NoisyMinimiser, "weigh", lambda self: None)
 
 
 @fault("change", gaussian, "add_remove")

@@ -116,7 +116,7 @@ def certified_gradient(
     ridge, linear_term = map(objective.models_of, (objective.ridge, objective.linear_term))
     parts = zip(models, ridge, linear_term, sums, strict=True)
     value = np.concatenate([_total(design, *of_model, grid=grid) for of_model in parts])
-    norm, c = objective.row_norm, c * len(models)
+    norm, c = design.row_norm, c * len(models)
     error = norm * (error + 2 * n * UNIT * c) + UNIT * euclidean(value)
     error += 2 * UNIT**2 * euclidean(objective.penalty(theta))
     error += _rest_of_sum(n, norm * c, blocks)

@@ -102,7 +102,7 @@ def _start(objective: Objective) -> tuple[FloatArray, _Metric]:
     if sample is None:
         return np.zeros(d), _Metric(objective, np.zeros(d))
     theta, metric = _start(sample)
-    noise = 0.03 * objective.loss.slope_bound * objective.row_norm * math.sqrt(sample.n)
+    noise = 0.03 * objective.loss.slope_bound * objective.design.row_norm * math.sqrt(sample.n)
     theta = _descend(sample, theta, metric, noise)
     metric.use(sample.hessian(theta))
     metric.unit = sample.n / n

@@ -350,10 +350,10 @@ class Objective:
     those of the second, and so on.
 
     The ``loss`` is phi. ``rows`` are the n rows x_i with their targets and weights; a state is a
-    `DesignRows`. ``row_norm`` is a public bound on |x_i|_2. Rounding may increase the norm of a row
-    beyond it by a relative 10^-7 at most: the certificate relies on this. ``label`` is the position
-    of the label that the model predicts; None for a regression or a softmax. ``sample`` holds some
-    of the rows, in memory, for `subsample`. If it is None, that takes some.
+    `DesignRows`. `Design.row_norm` bounds |x_i|_2. Rounding may increase the norm of a row beyond
+    it by a relative 10^-7 at most: the certificate relies on this. ``label`` is the position of the
+    label that the model predicts; None for a regression or a softmax. ``sample`` holds some of the
+    rows, in memory, for `subsample`. If it is None, that takes some.
     """
 
     loss: AnyLoss
@@ -361,7 +361,6 @@ class Objective:
     design: Design
     ridge: FloatArray
     linear_term: FloatArray
-    row_norm: float
     n: int
     label: int | None = None
     sample: KeptBlocks | None = None
@@ -383,10 +382,11 @@ class Objective:
 
     def noise(self, theta: FloatArray) -> float:
         """Return an estimate, without proof, of the rounding errors in the gradient's norm."""
-        change = greatest_curvature(self.loss) * self.row_norm * euclidean(theta)
+        norm = self.design.row_norm
+        change = greatest_curvature(self.loss) * norm * euclidean(theta)
         slopes = self.loss.slope_bound + change
         rest = euclidean(self.penalty(theta)) + euclidean(self.linear_term)
-        return ERRORS * (self.n * self.row_norm * slopes + rest)
+        return ERRORS * (self.n * norm * slopes + rest)
 
     def hessian(self, theta: FloatArray) -> Hessian:
         """Return the second derivative of J at theta, with the errors of `curvature_sums`."""

@@ -45,7 +45,7 @@ from skdp.linear_model._objective.problem import (
     sample_of,
 )
 from skdp.linear_model._objective.profiles import corners
-from skdp.linear_model._objective.theorem import NoisyMinimiser, Perturbation, output_epsilon
+from skdp.linear_model._objective.theorem import NoisyMinimiser, output_epsilon
 from skdp.linear_model._shared.base import PrivateLinearModel, Solution, with_parameters
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import (
@@ -378,7 +378,7 @@ class ObjectivePlan:
     curves: Curves | None
 
 
-# Loss, share q, ridge, leverage and noise of a `Perturbation`.
+# Loss, share q, ridge, leverage and noise of a `NoisyMinimiser`.
 Calibrated = tuple[AnyLoss, float, FloatArray, float, Noise]
 
 
@@ -429,10 +429,9 @@ class ObjectivePerturbation:
         if curves:
             task = replace(task, design=curves.design)
         rest = task.epsilon - (clipping.epsilon if clipping else 0.0)
-        objective = self._plan_objective(task, rest, clipping is not None)
-        minimiser = NoisyMinimiser(objective, task.design)
+        minimiser = self._plan_objective(task, rest, clipping is not None)
         releases = (clipping.noisy_sum, minimiser) if clipping else (minimiser,)
-        return ObjectivePlan(minimiser, objective.noise, releases, clipping, curves)
+        return ObjectivePlan(minimiser, minimiser.noise, releases, clipping, curves)
 
     def sums(self, plan: ObjectivePlan, records: Records) -> Any:
         """Return the records, rows of the design matrix, and the sums of a scaling stage."""
@@ -454,18 +453,16 @@ class ObjectivePerturbation:
 
     def release(self, plan: ObjectivePlan, sums: Any, rng: Generator) -> Solution:
         """Release the clipping bounds, and a joint model or one for each label."""
-        (records, kept, sample, exact), objective = sums, plan.minimiser.objective
+        (records, kept, sample, exact), minimiser = sums, plan.minimiser
         origin, curves, clipping = records.design, plan.curves, plan.clipping
         design = curves.design if curves else origin
         bounds = clipping.bounds(exact, rng) if clipping else ClippingBounds.whole(origin)
-        finish = finisher(bounds, objective.weigh(design), kept.may_change, curves)
+        finish = finisher(bounds, minimiser.weigh(), kept.may_change, curves)
         chosen = joined(sample).map(finish) if sample else None
         finished, n = kept.map(finish), records.rows.n
-        labels = (None,) if objective.n_classes > 1 else records.models
-        models = [
-            objective.release(plan.minimiser, finished, chosen, n, label, rng) for label in labels
-        ]
-        theta = models[0] if objective.n_classes > 1 else np.array(models)
+        labels = (None,) if minimiser.n_classes > 1 else records.models
+        models = [minimiser.release(finished, chosen, n, label, rng) for label in labels]
+        theta = models[0] if minimiser.n_classes > 1 else np.array(models)
         coef, intercept = design.coefficients(theta)
         domain = origin.domain
         if curves:
@@ -473,12 +470,12 @@ class ObjectivePerturbation:
             bounds = replace(ClippingBounds.whole(design), target=bounds.target)
         attributes: dict[str, Any] = {
             "bounds_": bounds.in_units(domain),
-            "loss_": objective.loss,
-            "q_": objective.q,
-            "ridge_": objective.ridge.copy(),
+            "loss_": minimiser.loss,
+            "q_": minimiser.q,
+            "ridge_": minimiser.ridge.copy(),
         }
-        if isinstance(objective.loss, Softmax):
-            attributes["normalizer_"] = objective.loss.normalizer
+        if isinstance(minimiser.loss, Softmax):
+            attributes["normalizer_"] = minimiser.loss.normalizer
         if self.reference.target == "number":
             attributes["target_bounds_"] = bounds.target_in_units(domain)
         scaler = bounds.scaler(domain.n_encoded)
@@ -502,7 +499,7 @@ class ObjectivePerturbation:
         curves.check_room(LEAST_WIDTH)
         return curves
 
-    def _plan_objective(self, task: Task, epsilon: float, is_part: bool) -> Perturbation:
+    def _plan_objective(self, task: Task, epsilon: float, is_part: bool) -> NoisyMinimiser:
         # The models share epsilon; the factor keeps the sum from rounding up.
         if n_classes := self._joint_classes(task):
             task = replace(task, n_models=1)
@@ -515,8 +512,8 @@ class ObjectivePerturbation:
         model = self._model_task(task, epsilon - hidden, n_classes=max(1, n_classes), **share)
         calibrate_all = self._apart if self._has_calibration else self._jointly
         loss, q, ridge, leverage, noise = calibrate_all(model)
-        facts = task.design.row_norm, _records_bound(task), n_models, task.design.stiffest
-        return Perturbation(loss, epsilon, q, ridge, leverage, noise, *facts)
+        facts = _records_bound(task), task.design, n_models
+        return NoisyMinimiser(loss, epsilon, q, ridge, leverage, noise, *facts)
 
     def _joint_classes(self, task: Task) -> int:
         """Return the number of classes of a joint model; 0 for separate models."""

@@ -107,7 +107,7 @@ def test_block_sizes_move_minimisers_within_their_certificates(name: str, monkey
     The bounds on the numbers are computed from exact sums: they are the same to the last bit.
     """
     publish, points, bounds, plans = theorem_module.publish_near, [], [], []
-    release = theorem_module.Perturbation.release
+    release = theorem_module.NoisyMinimiser.release
 
     def kept(theta: Any, *rest: Any) -> Any:
         points[-1].append(theta)
@@ -118,7 +118,7 @@ def test_block_sizes_move_minimisers_within_their_certificates(name: str, monkey
         return release(self, *rest)
 
     monkeypatch.setattr(theorem_module, "publish_near", kept)
-    monkeypatch.setattr(theorem_module.Perturbation, "release", planned)
+    monkeypatch.setattr(theorem_module.NoisyMinimiser, "release", planned)
     for most, cells in BLOCK_SIZES:
         monkeypatch.setattr(block_module, "MOST_ROWS", most)
         monkeypatch.setattr(block_module, "CELLS", cells)

@@ -90,7 +90,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
             command.add_argument("-o", "--output", type=Path, default=Path("report.html"))
     arguments = parser.parse_args(argv)
     if arguments.repeats < 1:
-        parser.error(f"--repeats must be a whole number >= 1, got {arguments.repeats}.")
+        parser.error(f"--repeats must be an integer >= 1, got {arguments.repeats}.")
     return arguments
 
 

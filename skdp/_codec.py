@@ -81,8 +81,8 @@ ARRAYS = (
 _ARRAY = {"kind": Literal["array"], "type": str, "shape": tuple[int, ...], "entries": list[object]}
 _PLAIN = "a string, a finite number or a bool"
 _WORDS = {float: "a finite number", NoneType: "null", bool: "true or false", str: "a string"}
-_WORDS |= {int: "a whole number", object: _PLAIN, Hashable: _PLAIN}
-_WRITTEN = "hold strings, bools, numbers and objects of skdp's own types, to be exported"
+_WORDS |= {int: "an integer", object: _PLAIN, Hashable: _PLAIN}
+_WRITTEN = "contain strings, bools, numbers and objects of skdp's own types, to be exported"
 _CONVERT = "Declare strings or numbers, or use pickle."
 # A value of at most so many characters is written on one line.
 _WIDTH = 98

@@ -62,7 +62,7 @@ def _check_once(part: object, kind: str) -> None:
 def check_ball(ball: object) -> None:
     """Raise ValueError unless an object is a norm ball, and those of others pass their checks."""
     if isinstance(ball, type) or not isinstance(ball, NormBall):
-        remedy = "Give a norm ball such as LpBall(dim, p)."
+        remedy = "Pass a norm ball such as LpBall(dim, p)."
         raise fail("ball", "have dim, exact, gauge and sample", type(ball), remedy)
     check_count("ball's dim", ball.dim)
     for other in others_in(ball):

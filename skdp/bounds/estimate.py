@@ -401,7 +401,7 @@ class BoundsPlan:
         """Return the plan; the budget is divided by the numbers of columns."""
         counted, levels = asked.counted, len(asked.places("levels"))
         if levels and delta == 0:
-            remedy = "Give delta > 0, such as 1e-6, or list the levels."
+            remedy = "Pass delta > 0, such as 1e-6, or list the levels."
             raise fail("delta", 'be > 0 for columns of "levels"', delta, remedy)
         weights = _weights(len(counted), asked.has_target)
         share = levels / (levels + sum(weights)) if levels else 0.0
@@ -587,7 +587,7 @@ def estimate_domain(
         check_choice("neighbors", neighbors, tuple(NEIGHBORS))
         check_ledger("ledger", ledger)
         if isinstance(groups, str):
-            X, groups = without_column(X, "groups", groups, "Give an array of identifiers.")
+            X, groups = without_column(X, "groups", groups, "Pass an array of identifiers.")
         X = in_memory(X)
         if X.shape[1] == 0 or (len(X) == 0 and neighbors != "add_remove"):
             raise fail("X", "have records and columns")

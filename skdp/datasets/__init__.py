@@ -372,7 +372,7 @@ def fetch(
     if declared.file is None:
         raise fail("name", "be a set that is fetched", name, f"Call load_{name}().")
     if place and not Path(place).is_dir():
-        remedy = "Give the folder of the CSV files, or leave it out to use OpenML."
+        remedy = "Pass the folder of the CSV files, or leave it out to use OpenML."
         raise fail(
             VARIABLE if folder is None else "folder", "name a folder that exists", place, remedy
         )
@@ -442,7 +442,7 @@ def _from_openml(
         texts = cells.map(_text).where(cells.notna(), source.missing)
         found[column.name] = texts.map(lambda text, words=words: words.get(text, text))
         if strange := set(found[column.name].unique()) - set(column.values):
-            rule = f"hold only declared levels in column {column.name!r}"
+            rule = f"contain only declared levels in column {column.name!r}"
             raise fail(where, rule, sorted(map(str, strange)), remedy)
     return pandas.DataFrame(found)
 

@@ -50,12 +50,12 @@ def as_number(name: str, pair: object) -> Number:
     """Return a pair of bounds as a `Number`; ``name`` starts the error message."""
     if not isinstance(pair, tuple) or len(pair) != 2 or not all(map(_is_real, pair)):
         rule = "have a pair of real numbers (lower, upper) as its bounds"
-        raise fail(name, rule, pair, "Levels are given as a list, [first, second, ...].")
+        raise fail(name, rule, pair, "Declare levels as a list, [first, second, ...].")
     lower, upper = map(_as_float, pair)
     if not (math.isfinite(lower) and math.isfinite(upper)):
         raise fail(name, "have finite bounds", pair, "Choose bounds from public knowledge.")
     if not lower < upper:
-        raise fail(name, "have lower < upper", pair, "A constant column can be left out.")
+        raise fail(name, "have lower < upper", pair, "Leave out constant columns.")
     number = Number(lower, upper)
     if number.half_range < SMALLEST_HALF_RANGE:
         rule = f"have bounds at least {2 * SMALLEST_HALF_RANGE:.1g} apart"
@@ -78,12 +78,12 @@ def as_levels(name: str, levels: object) -> tuple[Hashable, ...]:
         if not isinstance(level, Hashable):
             raise fail(name, "have hashable levels", type(level), "Use strings or numbers.")
         if is_missing(level):
-            rule = "have levels that are not missing values"
+            rule = "not have missing values as levels"
             raise fail(name, rule, level, "Use `other` instead.")
         if level in seen:
-            rule = "have levels that differ (1, 1.0 and True are the same level)"
+            rule = "have distinct levels (1, 1.0 and True are the same level)"
             shown = level if type(levels) is list else None  # an array may be a private column
-            raise fail(name, rule, shown, "Write each public level once, in a list.")
+            raise fail(name, rule, shown, "List each public level once.")
         seen.add(level)
     return found
 
@@ -163,7 +163,7 @@ def as_columns(
     with_levels = [name for name in names if not isinstance(columns[name], tuple | Spline)]
     for name in other:
         if name not in with_levels:
-            raise fail("other", f"name only columns of levels, which are {with_levels}", name)
+            raise fail("other", f"name only categorical columns, which are {with_levels}", name)
     declared = [as_column(label_of(n), columns[n], other, n) for n in names]
     return names, with_rules(declared, names, missing)
 
@@ -175,7 +175,7 @@ def as_numbers(
     lows, highs = as_vector("lower", lower), as_vector("upper", upper)
     if len(lows) != len(highs):
         rule = f"have as many entries as lower, which has {len(lows)}"
-        raise fail("upper", rule, len(highs), "Give both bounds for every column.")
+        raise fail("upper", rule, len(highs), "Pass both bounds for every column.")
     check_count("the number of columns", len(lows))
     named = None if names is None else as_names(names)
     if named is not None and len(named) != len(lows):
@@ -221,9 +221,9 @@ def with_rule(name: str, column: Column, rule: Any) -> Column:
         return replace(column, missing=rule if is_word else float(rule))
     if not isinstance(column, Levels) or not (is_word and rule == "indicator"):
         remedy = "Without a rule, missing cells are read as the level in `other`."
-        raise fail(name, 'be "indicator" for a column of levels', rule, remedy)
+        raise fail(name, 'be "indicator" for a categorical column', rule, remedy)
     if "missing" in map(str, column.levels):
-        remedy = "Rename the level, or give it as `other` without a rule."
+        remedy = "Rename the level, or use it as `other` without a rule."
         raise fail(name, "not be given for a column with the level 'missing'", rule, remedy)
     return replace(column, missing="indicator")
 
@@ -255,7 +255,7 @@ def as_vector(name: str, values: object) -> list[object]:
     """Return a one-dimensional array or sequence as a list of its entries."""
     entries = np.asarray(values, dtype=object)
     if entries.ndim != 1:
-        raise fail(name, "have one entry for each column", values, "Give a list or 1-D array.")
+        raise fail(name, "have one entry for each column", values, "Pass a list or 1-D array.")
     found: list[object] = entries.tolist()
     return found
 

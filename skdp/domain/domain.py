@@ -40,52 +40,50 @@ _HINTS = {
 class Domain:
     """Public declaration of the columns of a table and of its target.
 
-    All bounds, scales and sensitivities of the package follow from the domain. Therefore nothing
-    in it may be read from the private data: take it from a code book, a form, a law of nature, or
-    public data. Rows outside the domain are mapped into it one by one: numbers are clipped, and
-    unknown levels are replaced by a declared one.
+    All bounds, scales and sensitivities of the package follow from the domain. So nothing in it may
+    be taken from the private data: use a code book, a form, a law of nature, or public data. Rows
+    outside the domain are mapped into it one by one: numbers are clipped, and unknown levels
+    replaced.
 
     Parameters
     ----------
     columns : dict of str to tuple or list
         For each column, in order, a tuple ``(lower, upper)`` of finite numbers with
         ``lower < upper`` in the units of the column, or a list of levels: strings, numbers, bools
-        or other hashable objects. Note the brackets: ``(0, 1)`` are all numbers from 0 to 1,
-        ``[0, 1]`` are the two levels 0 and 1. Levels are compared by ``==``: the number 1 and the
+        or other hashable objects. Note the brackets: ``(0, 1)`` declares all numbers from 0 to 1,
+        ``[0, 1]`` the two levels 0 and 1. Levels are compared by ``==``: the number 1 and the
         string "1" are different levels.
     target : tuple, list or None, default=None
         Bounds ``(lower, upper)`` of a regression target in its own units, or the list of labels
         of a classification target.
     other : dict of str to level, default=None
-        For columns of levels, the level that replaces unknown ones, and missing ones without a
-        rule. The default is the first level of the column.
+        For categorical columns, the level that replaces unknown levels, and missing cells if there
+        is no rule for them. The default is the first level of the column.
     missing : "indicator", "middle", float, or dict of str to these, default=None
-        Rule for missing cells, of all columns or by name. With "indicator" a missing level is a
-        level of its own; a missing number is encoded as 0, the middle of its bounds, and a
-        further encoded column is 1 where the number is missing. For columns of numbers there are
-        two other rules: "middle", or a number within the bounds that is read instead. Without a
-        rule a missing number is an error.
+        Rule for missing cells, for all columns or by name. With "indicator" a missing level is a
+        separate level; a missing number is encoded as 0, the middle of its bounds, and an
+        additional encoded column is 1 if the number is missing. For numeric columns there are two
+        other rules: "middle", or a number within the bounds that replaces missing cells. Without a
+        rule a missing number raises an error.
 
     Raises
     ------
     ValueError
-        If a declaration is invalid. The message gives the column, the rule, the declared value
-        and a remedy.
+        If a declaration is invalid. The message states column, rule, declared value and remedy.
 
     Notes
     -----
-    *Encoding.* In the order of the columns, a number is encoded as one number in [-1, 1], and m
-    levels are encoded as m - 1 indicators, 0 or 1, for all levels but the first. At most one
-    indicator of a block is 1; all are 0 for the first level. This holds in floating point,
-    rounding included.
+    *Encoding.* In the order of the columns, a number is scaled to [-1, 1], and a level of a column
+    with m levels is encoded as m - 1 indicators, 0 or 1, for all levels but the first. At most one
+    indicator of a block is 1; for the first level all are 0. This is also true with rounding.
 
-    *Missing cells* are None, NaN, NA, NaT and, under a rule, empty texts that are no declared
-    level. A rule costs no privacy: each row is mapped by itself. An indicator is one more encoded
-    column. Without a rule, the error of a missing number names the column only, but that it
-    occurs depends on the data. Infinite numbers are always an error.
+    *Missing cells* are None, NaN, NA, NaT and, if there is a rule, empty strings that are not a
+    declared level. A rule costs no privacy, because it uses one row at a time. Without a rule, the
+    error for a missing number names only the column, but whether it occurs depends on the data.
+    Infinite numbers always raise an error.
 
-    A domain is immutable. It compares by value, and can be pickled, copied, cloned and exported.
-    Its attribute ``estimated`` is None, or the guarantee of `skdp.estimate_domain`.
+    A domain is immutable, compares by value, and can be pickled, copied, cloned and exported. The
+    attribute ``estimated`` is None, or the guarantee of `skdp.estimate_domain`.
 
     Examples
     --------
@@ -161,7 +159,7 @@ class Domain:
     def l2_ball(cls, d: int, radius: float, target: object = None) -> Domain:
         """Return the domain of rows of Euclidean norm at most ``radius``.
 
-        Rows outside are scaled back to the sphere. Encoded rows have the units of the raw ones.
+        Longer rows are scaled to this norm. Encoded rows have the units of the original rows.
 
         Parameters
         ----------
@@ -241,30 +239,30 @@ class Domain:
         columns: Iterable[str] | None = None,
         bounds: Mapping[str, tuple[float, float]] | None = None,
     ) -> Domain:
-        """Return the domain with a curve in the place of the linear effect of each number.
+        """Return the domain with a curve instead of the linear effect of each number.
 
         Parameters
         ----------
         knots : int >= 0, default=8
-            Equally spaced knots between the bounds of each column.
+            Number of knots, equally spaced between the bounds of each column.
         degree : {0, 1, 2, 3}, default=3
             Degree of the polynomials between knots.
         columns : iterable of str, default=None
-            Names of columns of numbers. None stands for all.
+            Names of numeric columns. None stands for all.
         bounds : dict from names to pairs of float, default=None
-            Narrower bounds between which the knots of a column lie, in its units. Numbers outside
-            are clipped to them. They must be public, or privately estimated.
+            Narrower bounds of a column, in its units, between which the knots lie. Numbers outside
+            are clipped to them. They must be public or privately estimated.
 
         Returns
         -------
         Domain
-            Its columns are :class:`~skdp.domain.Spline` where they were numbers. Rules for missing
-            cells, the other columns and the target are the same.
+            The numeric columns are replaced by :class:`~skdp.domain.Spline` objects. Rules for
+            missing cells, other columns and the target are unchanged.
 
         Raises
         ------
         ValueError
-            If the domain bounds the length of rows, or a name is not that of a column of numbers.
+            If the domain bounds the length of rows, or a name is not the name of a numeric column.
 
         Examples
         --------
@@ -282,7 +280,7 @@ class Domain:
         chosen = set(numbers if columns is None else columns)
         if strangers := sorted(map(str, chosen - set(numbers))):
             got = strangers if isinstance(columns, list | tuple | set) else columns
-            raise fail("columns", f"be names of columns of numbers, {numbers}", got)
+            raise fail("columns", f"be names of numeric columns, {numbers}", got)
         found = []
         for name, column in placed:
             if not isinstance(column, Number) or name not in chosen:
@@ -303,37 +301,36 @@ class Domain:
         )
 
     def interact(self, first: str, second: str) -> Domain:
-        """Return the domain with a joint effect of two columns in the place of their own effects.
+        """Return the domain with a joint effect of two columns instead of their separate effects.
 
-        Two columns of levels have an effect for each pair of levels, a column of levels and a
-        :class:`~skdp.domain.Spline` have a curve for each level, and two splines have a surface. It
-        contains the sum of two separate effects. Call the method again for another pair. A column
-        may be in several pairs.
+        The joint effect of two categorical columns is a value for each pair of levels, that of a
+        categorical column and a :class:`~skdp.domain.Spline` is a curve for each level, and that of
+        two splines is a surface. The sum of two separate effects is a special case. Call the method
+        again for another pair. A column may be in several pairs.
 
         Parameters
         ----------
         first, second : str
-            Names of two columns, each of levels or a `Spline`. Columns without names are x0, x1,
-            and so on.
+            Names of two columns, each categorical or a `Spline`. Columns without names are x0, x1,
+            ...
 
         Returns
         -------
         Domain
-            Its tables have the same columns. With m and k levels or B-splines the two columns are
-            encoded as m k - 1 columns, at the privacy cost of a column of m k levels.
+            A domain for tables with the same columns. Two columns with m and k levels or B-splines
+            are encoded as m k - 1 columns, and need as much noise as m k levels.
 
         Raises
         ------
         ValueError
-            If a name is not that of such a column, the pair was declared before, or m k is too
-            large.
+            If there is no such column, if the pair was declared before, or if m k is too large.
 
         Notes
         -----
-        The encoded values are the products of those of the two columns, rounded to multiples of
-        2^-20 such that all add up to 1. Numbers are rounded to fewer nodes than in a single column:
-        between two knots 32, 16, 8 or 4 steps, the most with a table of at most 2^13 rows and 2^21
-        entries.
+        The encoded values are products of the encoded values of the two columns, rounded to
+        multiples of 2^-20 such that they add up to 1. Numbers are rounded to fewer nodes than in a
+        single column: there are 32, 16, 8 or 4 steps between two knots, the greatest number for
+        which the table has at most 2^13 rows and 2^21 entries.
 
         Examples
         --------
@@ -353,13 +350,13 @@ class Domain:
         kept = [name for name, own in declared.items() if isinstance(own, Levels | Spline)]
         for name in (first, second):
             if name not in kept:
-                rule = f"be names of columns of levels or splines, which are {kept}"
+                rule = f"be names of categorical columns or splines, which are {kept}"
                 remedy = "Declare a number as a Spline, or use domain.additive()."
                 raise fail("first and second", rule, name, remedy)
         places = sorted(list(declared).index(name) for name in (first, second))
         pair = places[0], places[1]
         if first == second or pair in self._pairs:
-            raise fail("first and second", "be a new pair of two columns", [first, second])
+            raise fail("first and second", "be an undeclared pair of columns", [first, second])
         as_interaction(f"columns {first!r} and {second!r}", [columns[place] for place in pair])
         pairs = tuple(sorted((*self._pairs, pair)))
         return self._build(self._columns, self._names, self._target, None, pairs, self.estimated)
@@ -418,8 +415,8 @@ class Domain:
     def encoded(self) -> Domain:
         """Domain of the encoded rows; encoding them again changes nothing.
 
-        The blocks of indicators are kept. In a row of a block the first of the greatest entries
-        becomes 1 if it is above 1/2, and all others become 0. The target is the same.
+        The blocks of indicators are the same. In each row of a block, the first of the greatest
+        entries becomes 1 if it is above 1/2, and all others become 0. The target is the same.
         """
         if self.is_ball:
             return self
@@ -456,10 +453,10 @@ class Domain:
         Parameters
         ----------
         X : DataFrame, Arrow table, dict of columns or array-like of shape (n, n_columns)
-            Columns of a DataFrame are taken by name, in any order, if the domain has names. All
-            others are taken by position.
+            If the domain has names, columns of a DataFrame are identified by name, in any order.
+            Otherwise columns are identified by position.
         out : ndarray of shape (n, n_encoded), float64, default=None
-            Array for the result, such as a part of a wider array. It must not overlap with ``X``.
+            Array for the result, for example a part of a wider array. It must not overlap ``X``.
 
         Returns
         -------
@@ -469,10 +466,10 @@ class Domain:
         Raises
         ------
         ValueError
-            If columns are missing, undeclared or too many, ``X`` is masked, complex or structured,
-            or a column of numbers holds anything but finite numbers and, under a rule, missing
-            cells. No message contains a value, a row, the number of rows, or the message of an
-            error that a cell raised.
+            If columns are missing or undeclared, if ``X`` is masked, complex or structured, or if a
+            numeric column contains anything but finite numbers and, if there is a rule, missing
+            cells. The message never contains a value, a row, the number of rows, or the message of
+            an error that a cell raised.
         """
         return encode(self, X, out)
 
@@ -504,9 +501,10 @@ class Domain:
     ) -> tuple[FloatArray, FloatArray]:
         """Return a linear model of the encoded columns in the units of the columns.
 
-        For rows within the bounds, ``encode(X) @ coef + intercept`` equals the product of the raw
-        numbers and the indicators with the decoded coefficients, plus the decoded intercept.
-        Missing numbers are those of their rule: with "indicator" the middle of the bounds.
+        For rows within the bounds, ``encode(X) @ coef + intercept`` equals the product of the
+        original numbers and the indicators with the decoded coefficients, plus the decoded
+        intercept. A missing number counts as the number of its rule, which is the middle of the
+        bounds for "indicator".
 
         Parameters
         ----------
@@ -515,8 +513,8 @@ class Domain:
             None stands for 0. The decoded model still has an intercept, because an encoded 0 is
             the middle of the bounds.
         regression : bool, default=False
-            Whether the model predicts a target scaled by `encode_target`, and the decoded model
-            predicts it in its own units.
+            Whether the model predicts a target scaled by `encode_target`. The decoded model then
+            predicts it in the units of the target.
 
         Returns
         -------
@@ -546,7 +544,7 @@ class Domain:
     # Text and files
 
     def __repr__(self) -> str:
-        """Return the declaration in one line, and the cost of bounds that were estimated."""
+        """Return the declaration in one line, with the cost of estimated bounds."""
         text = _declaration(self._columns, self._names, self._target, self._radius)
         text += "".join(f".interact({', '.join(map(repr, pair))})" for pair in _pairs(self))
         estimated = self.estimated
@@ -861,9 +859,9 @@ def subset(
     strangers = sorted(map(str, (asked | ({target} - {None})) - known))
     if strangers:
         got = strangers if isinstance(columns, list | tuple | set | None) else columns
-        raise fail("columns", "be declared columns", got, f"Declared are {list(names)}.")
+        raise fail("columns", "be declared columns", got, f"The domain has {list(names)}.")
     if not asked or target in asked:
-        raise fail("columns", "hold a column, and not the target", sorted(asked))
+        raise fail("columns", "contain a column other than the target", sorted(asked))
     places: list[int] = []
     pairs: list[tuple[int, int]] = []
     new = [name for name in names if name in asked]
@@ -872,8 +870,8 @@ def subset(
         if not within:
             continue
         if len(within) < column.n_in:
-            remedy = f"Give all of {list(names[read])}."
-            rule = "hold all indicators of a block, both columns of an interaction, or none"
+            remedy = f"Pass all of {list(names[read])}."
+            rule = "contain all indicators of a block, both columns of an interaction, or none"
             raise fail("columns", rule, sorted(within), remedy)
         if isinstance(column, Interaction):
             first, second = map(new.index, names[read])
@@ -900,7 +898,7 @@ def _target(
                 rule = "be a column without a rule for missing cells"
                 raise fail("target", rule, target, remedy)
             return column, write.start
-    raise fail("target", "be a column of numbers", target, "Levels cannot be regressed on.")
+    raise fail("target", "be a numeric column", target, "Levels cannot be regressed on.")
 
 
 def _declaration(

@@ -394,13 +394,13 @@ def as_interaction(label: str, columns: Sequence[object]) -> Interaction:
     """Return the interaction of two columns after a check of its size."""
     kept = [own for own in columns if isinstance(own, Levels | Spline)]
     if not len(kept) == len(columns) == 2:
-        raise fail(label, "be two columns of levels or splines")
+        raise fail(label, "be two categorical columns or splines")
     found = Interaction(*kept)
     if found.steps is None:
         most = f"{MOST_CORNERS} pairs of levels or B-splines"
         table = f"a table of {MOST_POSITIONS} rows and {MOST_ENTRIES} entries"
         rule = f"have at most {most}, and {table}"
-        raise fail(label, rule, "{} x {}".format(*found.shape), "Take fewer knots or levels.")
+        raise fail(label, rule, "{} x {}".format(*found.shape), "Use fewer knots or levels.")
     return found
 
 

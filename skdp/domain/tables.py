@@ -66,15 +66,15 @@ def in_memory(X: Frame) -> Frame:
         rule = f"be an array or a pandas DataFrame, not a {type(X).__module__} table"
         raise fail("X", rule, remedy="Use X.to_pandas() or X.compute().")
     if type(X) in _LISTS and dict in kinds_of(X):
-        remedy = "Give pandas.DataFrame(X), with a dtype for each column."
-        raise fail("X", "be a table and not a list of dicts", None, remedy)
+        remedy = "Pass pandas.DataFrame(X), with a dtype for each column."
+        raise fail("X", "be a table, not a list of dicts", None, remedy)
     cells = as_cells(X)
     if cells.ndim != 2:
         # Without a dimension: a path, a function, an iterator or a file, among others.
         remedy = (
             "Reshape your data: X.reshape(-1, 1) is one column, X.reshape(1, -1) one row."
             if cells.ndim
-            else f"Give an array or a DataFrame: a {type(X).__name__} is no table in memory."
+            else f"Pass an array or a DataFrame: a {type(X).__name__} is not a table in memory."
         )
         raise fail("X", "have two dimensions", cells.ndim, remedy)
     return cells
@@ -89,10 +89,10 @@ def as_cells(X: Frame, name: str = "X", *, one_type: bool = False) -> Array:
     private.
     """
     if isinstance(X, sparray | spmatrix):
-        raise fail(name, "be dense and not a sparse matrix", None, f"Use {name}.toarray().")
+        raise fail(name, "be dense, not a sparse matrix", None, f"Use {name}.toarray().")
     X = cells = from_arrow(X, name)
     if not isinstance(X, np.ndarray):
-        remedy = "Give a numpy array, a pandas DataFrame or Series, or a list of numbers."
+        remedy = "Pass a numpy array, a pandas DataFrame or Series, or a list of numbers."
         rule = "have entries of one shape, and be readable"
         cells = converted(lambda: _array(X, one_type), name, rule, remedy)
     # Of a list of masked rows numpy drops the masks; a masked cell has no dimension.
@@ -105,7 +105,7 @@ def as_cells(X: Frame, name: str = "X", *, one_type: bool = False) -> Array:
         remedy = "Complex data not supported: give real numbers or levels."
         raise fail(name, "be real", plain.dtype.name, remedy)
     if plain.dtype.kind == "V":
-        remedy = "Give each field as a column of its own."
+        remedy = "Pass each field as a separate column."
         raise fail(name, "not be a structured array", plain.dtype.name, remedy)
     return plain
 
@@ -162,7 +162,7 @@ def from_arrow(X: Frame, name: str, is_table: bool = False) -> Frame:
         return arrow_frame(pyarrow.table(table) if is_known else _read_once(table, pyarrow))
 
     rule = "be a table or a column that pyarrow can read"
-    return converted(read, name, rule, "Give an array.")
+    return converted(read, name, rule, "Pass an array.")
 
 
 def native(X: Frame) -> Frame:
@@ -218,7 +218,7 @@ def _frame_of(columns: dict[object, object]) -> Frame:
         # Without a type pandas would infer one from the cells.
         found[name] = pandas.Series(array, dtype=object if array.dtype.kind in "OUS" else None)
     if len(set(map(len, found.values()))) > 1:
-        raise fail("X", "have columns of one length")
+        raise fail("X", "have columns of the same length")
     return pandas.DataFrame(found)
 
 
@@ -460,14 +460,14 @@ def as_table(X: Frame, names: tuple[str, ...] | None, n_columns: int) -> Table:
     place = {name: k for k, name in enumerate(columns)}
     if len(place) < len(columns):
         twice = columns[columns.duplicated()][0]
-        raise fail("X", "have every column once", twice, "Drop or rename the second one.")
+        raise fail("X", "have each column only once", twice, "Drop or rename the second one.")
     if missing := [name for name in names if name not in place]:
-        remedy = f"Columns {missing} are declared but missing from X: add or undeclare them."
+        remedy = f"Columns {missing} are missing from X: add them, or remove them from the domain."
         raise fail("X", "have every declared column", remedy=remedy)
     declared = set(names)
     if extra := [name for name in columns if name not in declared]:
-        remedy = f"Drop columns {extra}, for instance by X[list(domain.names)], or declare them."
-        raise fail("X", "have declared columns only", remedy=remedy)
+        remedy = f"Drop columns {extra}, for example by X[list(domain.names)], or declare them."
+        raise fail("X", "have only declared columns", remedy=remedy)
     places = np.array([place[name] for name in names], dtype=np.intp)
     return FrameTable(X, places, 0, len(X))
 
@@ -480,12 +480,12 @@ def _check_count(found: int, declared: int) -> None:
 
 # Reading of cells
 
-_DROP = "Drop or fill the others by a public rule before this step"
+_DROP = "Drop or fill the other cells by a public rule before this step"
 _REMEDIES = {
     "strings": f"{_DROP}, or declare its levels: Domain({{'name': ['a', 'b']}}).",
-    "datetimes": "Give days since a public date: (x - pandas.Timestamp('2000-01-01')).dt.days.",
-    "dates": "Give days since a public date: (x - datetime.date(2000, 1, 1)).days of each date x.",
-    "durations": "Give a number of seconds: x.dt.total_seconds().",
+    "datetimes": "Use days since a public date: (x - pandas.Timestamp('2000-01-01')).dt.days.",
+    "dates": "Use days since a public date: (x - datetime.date(2000, 1, 1)).days for each x.",
+    "durations": "Convert to seconds: x.dt.total_seconds().",
 }
 
 
@@ -515,16 +515,16 @@ def read_numbers(
         own = None if ruled is None else ruled[k : k + 1]
         if _read(table, rows, slice(column, column + 1), out[:, k : k + 1], own):
             continue
-        kinds = "finite numbers only: no NaN, no inf"
+        kinds = "only finite numbers: no NaN, no inf"
         remedy = _REMEDIES.get(kind_of_dtype(table.dtype(column)) or "")
         if own is not None and own.all():
-            kinds = "finite numbers and missing cells only: no inf"
+            kinds = "only finite numbers and missing cells: no inf"
         elif own is not None and remedy is None:
             rule = f'missing={{{label(column).removeprefix("column ")}: "indicator"}}'
             missing = f"For missing cells declare {rule} in the domain"
             remedy = f"{missing}, or a number within the bounds. {_DROP}."
-        argument = "every argument must be a real number or a string that spells a number"
-        name, rule = _label(table, column, label), f"hold {kinds}, and {argument}"
+        argument = "every argument must be a real number or a string that represents a number"
+        name, rule = _label(table, column, label), f"contain {kinds}, and {argument}"
         error = fail(name, rule, remedy=remedy or f"{_DROP}.")
         found = NotNumbers(*error.args)
         found.__dict__.update(error.__dict__)
@@ -555,13 +555,13 @@ def read_levels(
     dtype, declared = table.dtype(column), levels.kind
     found = kind_of_dtype(dtype)
     if None not in (declared, found) and declared != found:  # all would be read as `other`
-        rule = f"hold {declared}, as its declared levels do"
+        rule = f"contain {declared}, as its declared levels do"
         remedy = f"Convert the column to {declared} by a public rule, or declare levels as {found}."
         raise fail(_label(table, column, label), rule, str(dtype), remedy)
     with suppress(Exception):  # a cell's own code may raise anything
         return table.positions(rows, column, levels)
-    rule = "hold cells that can be hashed and compared without an error"
-    remedy = "Replace the others by a public rule before."
+    rule = "contain cells that can be hashed and compared without an error"
+    remedy = "Replace the other cells by a public rule first."
     raise fail(_label(table, column, label), rule, remedy=remedy)
 
 
@@ -581,7 +581,7 @@ def as_column(y: object, name: str = "y") -> Array:
     if cells.ndim == 2 and cells.shape[1] == 1:
         return cells[:, 0]
     if cells.ndim != 1:
-        raise fail(name, "be a 1d array", cells.ndim, "Give one entry for each row.")
+        raise fail(name, "be a 1d array", cells.ndim, "Pass one entry for each row.")
     return cells
 
 

@@ -441,7 +441,7 @@ class _Parts:
             if [len(part) for part in index] != dims:
                 raise fail("index", f"have parts of lengths {dims}", [len(part) for part in index])
             if sorted(chain.from_iterable(index)) != list(range(self.dim)):
-                raise fail("index", f"hold each of 0, ..., {self.dim - 1} once", index)
+                raise fail("index", f"contain each of 0, ..., {self.dim - 1} once", index)
             object.__setattr__(self, "index", index)
 
     @property

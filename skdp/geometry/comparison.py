@@ -241,10 +241,10 @@ def _named(balls: Mapping[str, NormBall] | Sequence[NormBall]) -> dict[str, Norm
     if not isinstance(balls, Mapping):
         balls = {f"{type(ball).__name__} {i}": ball for i, ball in enumerate(balls)}
     if not balls:
-        raise fail("balls", "hold at least one ball", 0)
+        raise fail("balls", "contain at least one ball", 0)
     wrong = [type(ball) for ball in balls.values() if not isinstance(ball, NormBall)]
     if wrong:
-        remedy = "Give norm balls such as LpBall(dim, p)."
+        remedy = "Pass norm balls such as LpBall(dim, p)."
         raise fail("balls", "have dim, exact, gauge and sample", wrong[0], remedy)
     if len({ball.dim for ball in balls.values()}) > 1:
         raise fail("balls", "have one dimension", sorted({ball.dim for ball in balls.values()}))

@@ -516,7 +516,7 @@ def differences_of(points: FloatArray) -> FloatArray:
         points = _hull_corners(points)
     first, second = np.triu_indices(len(points), k=1)
     if not 0 < len(first) <= MOST_POINTS:
-        remedy = "Give the corners of their hull, or the set by constraints."
+        remedy = "Pass the corners of their hull, or the set by constraints."
         raise fail("statistics", f"have 1 to {MOST_POINTS} differences", len(first), remedy)
     return np.asarray(points[first] - points[second])
 

@@ -133,7 +133,7 @@ class EncodedRowsBall:
         if self.index is not None:
             index = tuple(int(i) for i in self.index)
             if sorted(index) != list(range(self.dim)):
-                raise fail("index", f"hold each of 0, ..., {self.dim - 1} once", index)
+                raise fail("index", f"contain each of 0, ..., {self.dim - 1} once", index)
             object.__setattr__(self, "index", index)
 
     @classmethod

@@ -90,7 +90,7 @@ class MomentLayout:
         blocks = tuple(tuple(int(j) for j in block) for block in self.blocks)
         blocks = tuple(block for block in blocks if block)  # a column of one level has none
         if sorted([*numbers, *(j for b in blocks for j in b)]) != list(range(self.n_encoded)):
-            rule = f"hold each of 0, ..., {self.n_encoded - 1} once"
+            rule = f"contain each of 0, ..., {self.n_encoded - 1} once"
             raise fail("number_index and blocks", rule, (numbers, blocks))
         object.__setattr__(self, "number_index", tuple(sorted(numbers)))
         object.__setattr__(self, "blocks", blocks)

@@ -318,7 +318,7 @@ def _raw_domain(estimator: BaseEstimator, domain: object) -> tuple[Domain, bool]
     if not isinstance(domain, Domain) or domain.is_ball:
         raise fail("estimator", "have a domain that declares each column", type(domain))
     if not all(isinstance(column, kinds) for column, *_ in domain._layout.placed):
-        rule, remedy = "have a domain of columns that are not encoded", "Give the whole Pipeline."
+        rule, remedy = "have a domain of columns that are not encoded", "Pass the whole Pipeline."
         raise fail("estimator", rule, None, remedy)
     return domain, False
 

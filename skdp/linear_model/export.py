@@ -240,4 +240,4 @@ def _parameters(model: Any) -> tuple[dict[str, Any], list[str]]:
 def check_finite(name: str, values: Iterable[ArrayLike | None]) -> None:
     """Raise an error unless all numbers are finite."""
     if not all(np.isfinite(value).all() for value in values if value is not None):
-        raise fail(name, "hold finite numbers, as the file of a model")
+        raise fail(name, "contain only finite numbers, as the file of a model")

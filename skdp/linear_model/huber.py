@@ -29,33 +29,33 @@ class DPHuberRegressor(PrivateRegressor, ObjectiveEstimator):
     ``docs/proofs/objective_perturbation.md`` and, for delta > 0,
     ``docs/proofs/gaussian_objective.md``.
 
-    All bounds come from the public ``domain``; narrower bounds are estimated privately where
-    ``scaling_share`` says so. Predictions are clipped to the domain's bounds of the target.
+    All bounds come from the public ``domain``, or are estimated privately (see ``scaling_share``).
+    Predictions are clipped to the domain's bounds of the target.
 
     Other Parameters
     ----------------
     loss : "pseudo_huber" or Loss, default="pseudo_huber"
         A Loss must have ``target = "number"`` and accept targets scaled to [-1, 1].
     threshold : float > 0 or "auto", default="auto", units of the target
-        The residual at which the loss turns from quadratic to linear. "auto" takes a share of the
-        target's range. The share increases with the number of records and with epsilon, and
-        decreases with the number of coefficients.
+        The residual at which the loss turns from quadratic to linear. "auto" uses a fraction of the
+        target's range, which increases with the number of records and with epsilon, and decreases
+        with the number of coefficients.
     scaling_share : "auto" or float in [0, 1), default="auto"
         Share of epsilon spent on privately estimated bounds. "auto" spends a twentieth on the scale
-        of the target, and nothing with few records, or if ``threshold``, ``loss`` or ``mechanism``
-        is given. The target is scaled and not clipped: the slope of the loss is bounded for every
-        target. With a number, clipping bounds of the columns are estimated too, as in
-        :class:`DPLogisticRegression`. This helps if the declared bounds are wide, but clipped tails
-        bias the coefficients. 0 uses the bounds of the domain. With ``additive`` "auto" spends up
-        to a tenth more on the bounds of the knots.
+        of the target, or nothing if there are few records or if ``threshold``, ``loss`` or
+        ``mechanism`` is given. The target is scaled but not clipped, because the slope of the loss
+        is bounded for every target. A number > 0 also estimates clipping bounds of the columns, as
+        in :class:`DPLogisticRegression`. This helps if the declared bounds are wide, but clipped
+        tails bias the coefficients. 0 uses the bounds of the domain. If ``additive`` is given,
+        "auto" spends up to another tenth on the bounds of the knots.
 
     Attributes
     ----------
     target_bounds_ : pair of floats, units of the target
-        Bounds in units of which the loss is computed: privately estimated, or those of the domain.
-        The target is not clipped to them. The guarantee covers them.
+        Bounds that scale the target to [-1, 1] in the loss: privately estimated, or those of the
+        domain. The target is not clipped to them. The guarantee covers them.
     threshold_ : float, units of the target
-        The threshold that was used. Absent if ``loss`` is a Loss.
+        The threshold of the loss. Absent if ``loss`` is a Loss.
 
     Examples
     --------

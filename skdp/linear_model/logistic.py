@@ -30,29 +30,30 @@ class DPLogisticRegression(PrivateClassifier, ObjectiveEstimator):
     ``docs/proofs/gaussian_objective.md``, Theorems 1 to 4, and for more than two labels
     ``docs/proofs/softmax.md``, Theorems 1 to 4.
 
-    Numbers are clipped, in ``fit`` and in ``predict``, to the bounds of the public ``domain`` or
-    to narrower bounds that are estimated privately.
+    ``fit`` and ``predict`` clip numbers to the bounds of the public ``domain``, or to narrower
+    bounds that are estimated privately.
 
     Other Parameters
     ----------------
     loss : {"auto", "logistic", "sharp"}, Loss or Softmax, default="auto"
         The loss that is minimised. "logistic" is the usual negative log-likelihood. "sharp" has the
-        same minimiser in expectation, and less noise in exchange for a larger sampling error
-        (:class:`~skdp.linear_model.losses.SharpLogistic`). "auto" chooses between them by the
-        size of the noise. With more than two labels "auto" and "logistic" fit one joint model
-        (:class:`~skdp.linear_model.losses.Softmax`); "sharp" and a mechanism with a calibration of
-        its own fit one model for each label, with a part of epsilon each. A loss of your own needs
-        ``target = "labels"``: see docs/development/add_a_loss.md.
+        same minimiser in expectation, and needs less noise but has a larger sampling error
+        (:class:`~skdp.linear_model.losses.SharpLogistic`). "auto" chooses between them by the size
+        of the noise. With more than two labels "auto" and "logistic" fit one joint model
+        (:class:`~skdp.linear_model.losses.Softmax`); "sharp", and a ``mechanism`` that is an object
+        with a method ``calibrate``, fit one model for each label with a part of epsilon. A loss
+        that you define needs ``target = "labels"``: see docs/development/add_a_loss.md.
     scaling_share : "auto" or float in [0, 1), default="auto"
         Share of epsilon spent on privately estimated clipping bounds. Narrower bounds need less
-        noise. 0 uses the bounds of the domain. "auto" spends a twentieth to a fifth, and nothing
-        with few records, in a domain that bounds the length of rows, or if ``mechanism`` is given.
+        noise. 0 uses the bounds of the domain. "auto" spends a twentieth to a fifth of epsilon, or
+        nothing with few records, with a domain that bounds the length of rows, or with a given
+        ``mechanism``.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_encoded) or (n_classes, n_encoded)
-        Coefficients of the bounded numbers in the user's units and of the indicators of all
-        levels but the first. In a joint model their sum over the labels is 0, up to noise.
+        Coefficients per unit of the numeric columns, and of the indicators of all levels but the
+        first. In a joint model their sum over the labels is 0, up to noise.
 
     Examples
     --------

@@ -40,14 +40,14 @@ RECORDS = {
 }
 UNSEEN = "running time, memory, errors and what other code prints or warns of are not observed"
 _PUBLIC_WEIGHTS = (
-    'Weights that are "balanced" would be computed from the data. Give numbers, such as'
-    " 1 / (n_labels * share) for each label with a share that is publicly known."
+    '"balanced" weights would be computed from the data. If the frequencies of the labels are'
+    " public, pass 1 / (n_labels * frequency) for each label."
 )
 _UNDECLARED = (
-    "No domain was given. Every number, and the target of a regression, is clipped to [-1, 1]:"
-    " a cell outside is read as the nearest bound, and no error tells of it, because that would"
-    " disclose data. Declare public bounds, for instance domain=Domain({'age': (17, 90)}). If all d"
-    " columns are in [-1, 1], declare domain=Domain.unit_box(d): then there is no warning."
+    "No domain was given, so every number, and the target of a regression, is clipped to [-1, 1]."
+    " Numbers outside raise no error, because an error would disclose data. Declare public bounds,"
+    " for example domain=Domain({'age': (17, 90)}). If all d columns are in [-1, 1], declare"
+    " domain=Domain.unit_box(d) to avoid this warning."
 )
 # scikit-learn's meta-estimators number the labels that occur. If one record is the only one with
 # its label, it then changes the numbers of the labels of other records.
@@ -124,7 +124,7 @@ def without_column(X: Any, parameter: str, name: str, remedy: str) -> tuple[Any,
     """Return a table without a column, and the column."""
     X = in_memory(X)
     if not hasattr(type(X), "columns"):
-        raise fail(parameter, "be no name unless X has named columns", name, remedy)
+        raise fail(parameter, "be a name only if X has named columns", name, remedy)
     if name not in X.columns:
         raise fail(parameter, f"be a column of X, which has {list(X.columns)}", name)
     return X.drop(columns=[name]), X[name]
@@ -164,7 +164,7 @@ def sorted_labels(declared: Any) -> NDArray[Any]:
     """Return declared labels in their order."""
     labels = None
     if declared is None:
-        raise fail("classes", "be declared where y is not in memory", None, _DECLARE)
+        raise fail("classes", "be declared if y is not in memory", None, _DECLARE)
     with suppress(TypeError, ValueError):
         array = np.asarray(declared)
         # numpy converts labels of two types to strings.
@@ -195,7 +195,7 @@ def label_weights(given: Any, labels: NDArray[Any]) -> FloatArray | None:
     # Dates are keys as scalars of numpy or of Python.
     places = {label: k for own in (labels, labels.tolist()) for k, label in enumerate(own)}
     if unknown := [label for label in found if label not in places]:
-        raise fail("class_weight", "have no keys but labels", unknown, _DECLARE)
+        raise fail("class_weight", "have only labels as keys", unknown, _DECLARE)
     weights = np.ones(len(labels))
     for label, weight in found.items():
         weights[places[label]] = weight
@@ -205,7 +205,7 @@ def label_weights(given: Any, labels: NDArray[Any]) -> FloatArray | None:
 
 def _refuse_one(labels: NDArray[Any]) -> None:
     if len(labels) < 2:
-        rule = "hold at least two labels; one class cannot be fitted"
+        rule = "contain at least two labels; one class cannot be fitted"
         raise fail("classes", rule, None, _DECLARE)
 
 
@@ -213,22 +213,22 @@ def _inferred(y: NDArray[Any]) -> NDArray[Any]:
     if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
         raise ValueError("y must not contain NaN or inf. Drop those records by a public rule.")
     if y.dtype.kind == "O" and not kinds_of(y.flat) <= {str, np.str_}:
-        rule = "hold labels of one type, numbers or strings (Unknown label type: objects)"
+        rule = "contain labels of one type, numbers or strings (Unknown label type: objects)"
         raise fail("y", rule, remedy=_DECLARE)
     # scikit-learn's own check would warn of the number of labels.
     if y.dtype.kind == "f" and np.any(y != np.floor(y)):
-        rule = "hold labels and not numbers with fractions (Unknown label type: continuous)"
+        rule = "contain labels, not numbers with fractions (Unknown label type: continuous)"
         raise fail("y", rule, remedy=_DECLARE)
     labels = np.unique(y)
-    text = f"The labels were read off y, which no guarantee covers. {_DECLARE}"
+    text = f"The labels were read from y, which no guarantee covers. {_DECLARE}"
     warnings.warn(text, PrivacyLeakWarning, stacklevel=6)
     return labels
 
 
 def places_of(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
     """Return positions in ``labels``. The error for an undeclared label does not name it."""
-    rule = "hold declared labels only"
-    remedy = f"Declared are {labels.tolist()}. Map or drop other labels by a public rule."
+    rule = "contain only declared labels"
+    remedy = f"The labels are {labels.tolist()}. Map or drop others by a public rule."
     found = converted(lambda: _positions(y, labels), "y", rule, remedy)
     if not found.all():
         raise fail("y", rule, None, remedy)
@@ -253,7 +253,7 @@ def refuse_unsupported(unsupported: dict[str, Any], method: str = "fit") -> None
     if unsupported:
         names = ", ".join(sorted(unsupported))
         raise TypeError(
-            f"{method} does not support {names}: the proof gives every record the same influence."
+            f"{method} does not support {names}: the proof assumes the same bound for every record."
             " Leave it out."
         )
 
@@ -272,7 +272,7 @@ _FOREIGN = {
     "max_iter": _SOLVER,
     "solver": _SOLVER,
     "tol": _SOLVER,
-    "n_jobs": "Threads are used where they help; threadpoolctl limits them.",
+    "n_jobs": "Threads are used if they help; limit them with threadpoolctl.",
     "eps": "Write epsilon.",
     "bounds": _BOUNDS,
     "bounds_X": _BOUNDS,

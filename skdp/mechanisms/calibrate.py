@@ -114,18 +114,18 @@ class OwnNoise(Noise, Protocol):
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
 class Auto:
-    """The mechanism of the least expected squared error, the name "auto".
+    """The mechanism with the least expected squared error, named "auto".
 
-    Every candidate is calibrated to the same (epsilon, delta), and the noise with the least trace
-    of its covariance is taken. The choice depends on public values only: the sensitivity,
-    epsilon, delta and the weights. ``noise.guarantee.mechanism`` states the choice and its reason.
+    Every candidate is calibrated to the same (epsilon, delta), and the noise whose covariance has
+    the least trace is chosen. The choice depends on public values only: the sensitivity, epsilon,
+    delta and the weights. ``noise.guarantee.mechanism`` states the choice and its reason.
 
     Parameters
     ----------
     weights : array-like of shape (dim,), entries > 0, or (dim, dim), positive definite, or None
         W: the error of a draw v is E v' W v. None stands for ones.
     candidates : sequence of str, norm balls and mechanisms, mapping of names to them, or None
-        Candidates, the preferred first. None takes those of `CANDIDATES` that are quick:
+        Candidates in order of preference. None compares those of `CANDIDATES` that are quick:
 
         * K-norm noise in l_1, l_2, l_inf, and on the sensitivity's own ball if its sampler is
           exact; in one dimension all of these are one Laplace variable;
@@ -139,12 +139,12 @@ class Auto:
 
     Notes
     -----
-    Candidates that cannot be calibrated, or whose guarantee is weaker than requested, are left
-    out. The first candidate within a thousandth of the least error is taken. With delta = 1e-6 in
-    one dimension this is Laplace noise, which hardly benefits from delta. Truncated Laplace
-    noise often has the least variance in one dimension, but it spends all of delta on outputs
-    that reveal the record. It is compared only if ``candidates`` names it, and the guarantee then
-    states this. docs/mathematics/which_noise_when.md shows which noise is chosen when.
+    Candidates that cannot be calibrated, or whose guarantee is weaker than requested, are skipped.
+    The first candidate within a thousandth of the least error is chosen. With delta = 1e-6 in one
+    dimension this is Laplace noise, which hardly benefits from delta. Truncated Laplace noise often
+    has the least variance in one dimension, but it spends all of delta on outputs that reveal the
+    record. It is compared only if ``candidates`` names it, and the guarantee then states this.
+    docs/mathematics/which_noise_when.md shows which noise is chosen when.
 
     Examples
     --------
@@ -267,7 +267,7 @@ def _checked(candidates: object) -> tuple[object, ...] | dict[str, object]:
         raise fail("candidates", rule, candidates, 'Write candidates=["l2", "gaussian"], say.')
     kept = dict(candidates) if isinstance(candidates, Mapping) else tuple(candidates)
     if not kept:
-        raise fail("candidates", "hold at least one mechanism")
+        raise fail("candidates", "contain at least one mechanism")
     for candidate in kept.values() if isinstance(kept, dict) else kept:
         if isinstance(candidate, str):
             check_choice("candidates", candidate, CHOICES)
@@ -318,17 +318,16 @@ def calibrate(
     Parameters
     ----------
     mechanism : str, NormBall, or object with ``calibrate``
-        "l1", "l2", "linf", "hull" and balls stand for `KNorm`, and
-        "elliptic_l2" for `EllipticKNorm`. The names of laws stand for independent noise of that
-        law in each coordinate: "laplace", "logistic", and with a shape of least variance
-        "flipped_huber", "offset_gaussian", "subbotin" and "truncated_laplace", for
-        `Independent`; "gaussian", with one variance, for `IsotropicGaussian`. "elliptic" stands
-        for `EllipticGaussian`. All Gaussian noises and laws but "laplace" and "logistic" need
-        delta > 0. "auto" stands for `Auto`, which takes the least expected squared error. Of
-        other objects ``mechanism.calibrate(sensitivity, epsilon=epsilon, delta=delta)`` is
-        called.
+        "l1", "l2", "linf", "hull" and balls stand for `KNorm`, and "elliptic_l2" for
+        `EllipticKNorm`. "laplace", "logistic", and, with the shape of least variance,
+        "flipped_huber", "offset_gaussian", "subbotin" and "truncated_laplace" stand for
+        `Independent` noise of this law in each coordinate. "gaussian" stands for
+        `IsotropicGaussian`, with one variance, and "elliptic" for `EllipticGaussian`. All of these
+        laws but "laplace" and "logistic" need delta > 0. "auto" stands for `Auto`, which chooses
+        the least expected squared error. For other objects,
+        ``mechanism.calibrate(sensitivity, epsilon=epsilon, delta=delta)`` is called.
     sensitivity : Sensitivity
-        Set of the changes that one record can make.
+        The set of all changes of the statistic that one record can cause.
     epsilon : float > 0
     delta : float in [0, 1)
 

@@ -91,13 +91,13 @@ NAMES = (*PLAIN, *FAMILIES)
 # Shapes that are compared first, of several sizes and of one.
 _GRID, _FINE_GRID = 15, 45
 
-_REMEDY = "Give 1e-6, say, or take noise whose loss is bounded, such as Laplace or Logistic."
+_REMEDY = "Pass 1e-6, say, or take noise whose loss is bounded, such as Laplace or Logistic."
 
 
 def check_law(law: object, name: str = "law") -> None:
     """Raise ValueError unless an object is a law, and one of others passes its checks."""
     if isinstance(law, type) or not isinstance(law, Law):
-        remedy = "Give a law of skdp.noise, or an object with logpdf, logsf, isf, rvs, var, scaled."
+        remedy = "Pass a law of skdp.noise, or an object with logpdf, logsf, isf, rvs, var, scaled."
         raise fail(name, "have the members of a law", type(law), remedy)
     if not isinstance(law, Hashable):
         raise fail(name, "be hashable", type(law), "Make it a frozen dataclass of numbers.")
@@ -349,13 +349,13 @@ class Independent:
     ----------
     law : Law or str
         A law of `skdp.noise`, or any object with logpdf, logsf, isf, rvs, var and scaled whose
-        density is even and log-concave. Its scale is calibrated. Or a name: "laplace",
-        "gaussian", "logistic", or, with a shape of least variance, "flipped_huber", "subbotin",
-        "truncated_laplace" and "offset_gaussian".
+        density is even and log-concave. Its scale is calibrated. Alternatively a name: "laplace",
+        "gaussian", "logistic", or, with the shape of least variance, "flipped_huber", "subbotin",
+        "truncated_laplace" or "offset_gaussian".
     proportions : array-like of shape (dim,), entries > 0, or None
-        Scales of the coordinates up to a factor; they must be public. None tries the powers 0,
-        1/3, 1/2 and 1 of the half-widths of the box around the differences, and takes those of
-        least total variance.
+        Scales of the coordinates up to a factor; they must be public. None tries the powers 0, 1/3,
+        1/2 and 1 of the half-widths of the box around the differences, and chooses the power with
+        the least total variance.
 
     Examples
     --------
@@ -470,8 +470,8 @@ def calibrate_releases(
     ----------
     mechanism : str, Law or Independent
         A law, or the name of one, as in `Independent`, or an `Independent` without proportions.
-        "auto" takes the better of "laplace" and "gaussian"; with delta = 0 it is "laplace".
-        Other laws have less variance in a few settings, at most a sixth less.
+        "auto" is the better of "laplace" and "gaussian", and "laplace" if delta = 0. Other laws
+        have less variance in a few settings, by at most a sixth.
     shifts, neighbors
         As in `Releases`. The sizes must be public, and known in advance.
     epsilon : float in (0, inf)
@@ -479,14 +479,14 @@ def calibrate_releases(
         0 is possible only for a law with a bounded privacy loss: "laplace", "logistic",
         `Subbotin(1)`, and any law with ``greatest_slope()``.
     choices : (float, int), optional
-        Width and number of private choices that the guarantee covers too, as from `choice_width`.
+        Width and number of private choices that the guarantee also covers; see `choice_width`.
 
     Returns
     -------
     RepeatedNoise
-        Each number needs a fresh draw. The released values, the order of the sizes and the time
-        to stop may depend on earlier results. The greatest number of releases and their sizes
-        may not (docs/proofs/repeated_releases.md, Theorem 1).
+        Each number needs a new draw. The released values, the order of the sizes and the time to
+        stop may depend on earlier results. The greatest number of releases and their sizes must not
+        (docs/proofs/repeated_releases.md, Theorem 1).
 
     Raises
     ------

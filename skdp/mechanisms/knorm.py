@@ -38,9 +38,9 @@ from skdp.trusted.radial import MOST_SHIFT, RadialLoss
 def gaussian_scale(epsilon: float, delta: float) -> float:
     """Return the least standard deviation for differences of length 1, rounded up.
 
-    Never below the least, and within a few 1e-12 of it for delta <= 0.9. Nearer to 1 it is
-    greater: by 4e-8 at 1 - 1e-6, and by 2.6e-5 at 1 - 1e-9, for epsilon = 1. No Gaussian noise has
-    delta = 0.
+    The result is never below the least value, and within a few 1e-12 of it for delta <= 0.9. For
+    delta closer to 1 it is greater: by 4e-8 at 1 - 1e-6, and by 2.6e-5 at 1 - 1e-9, for epsilon =
+    1. delta must be > 0.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def gaussian_scale(epsilon: float, delta: float) -> float:
     delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
     if delta == 0:
         rule = "be > 0 for Gaussian noise, which is not pure DP"
-        raise fail("delta", rule, delta, 'Give 1e-6, say, or take a mechanism such as "l2".')
+        raise fail("delta", rule, delta, 'Pass 1e-6, say, or take a mechanism such as "l2".')
     scale = ROUND_UP / max(_greatest_mu(epsilon, delta), 5e-324)
     if not scale < math.inf:
         raise fail("delta", "be so great that the noise is a finite number", delta)
@@ -68,10 +68,10 @@ _greatest_mu = remembered(maxsize=1024)(gaussian_mu)
 
 @dataclass(frozen=True)
 class IsotropicGaussian:
-    """Independent normal noise of one variance in every coordinate, the name "gaussian".
+    """Independent normal noise with one variance in every coordinate, named "gaussian".
 
-    The standard deviation is the greatest length of a difference times the least that is
-    (epsilon, delta)-private for length 1 (Balle & Wang 2018).
+    The standard deviation is the greatest length of a difference times the least standard deviation
+    that is (epsilon, delta)-private for length 1 (Balle & Wang 2018).
 
     Examples
     --------
@@ -99,11 +99,11 @@ _REMEDY = "Greater weights mean less noise in a coordinate."
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
 class EllipticGaussian:
-    """Gaussian noise of the least weighted mean squared error, the name "elliptic".
+    """Gaussian noise with the least weighted mean squared error, named "elliptic".
 
     If u' S^-1 u <= 1 for every difference u, noise N(0, s^2 S) is as private as N(0, s^2) in one
-    dimension for differences of length 1. Among these S the one of least tr(W S) is taken, and
-    s is the least that is (epsilon, delta)-private (Balle & Wang 2018).
+    dimension for differences of length 1. The S with the least tr(W S) is used, and the least s
+    that is (epsilon, delta)-private (Balle & Wang 2018).
 
     Parameters
     ----------
@@ -246,17 +246,18 @@ NAMES = {"l1": 1.0, "l2": 2.0, "linf": math.inf, "hull": None}
 class KNorm:
     """K-norm mechanism (Hardt & Talwar 2010; Awan & Slavkovic 2020, Definition 2.9).
 
-    Noise with density proportional to exp(-(epsilon / radius) |v|_K) is epsilon-private if no
-    two neighbours differ by more than ``radius`` in |.|_K: the triangle inequality bounds the
-    log-density ratio. With delta > 0 the rate may be (epsilon - 2 log(1 - delta)) / radius, as
-    for one Laplace variable, and more in l_2 (``docs/proofs/knorm_delta.md``, Theorems 1 and 2).
+    Noise with density proportional to exp(-(epsilon / radius) |v|_K) is epsilon-private if the
+    statistics of any two neighbours differ by at most ``radius`` in |.|_K: the triangle inequality
+    bounds the log-density ratio. With delta > 0 the rate may be (epsilon - 2 log(1 - delta)) /
+    radius, as for one Laplace variable, and more in l_2 (``docs/proofs/knorm_delta.md``, Theorems 1
+    and 2).
 
     Parameters
     ----------
     ball : NormBall or {"l1", "l2", "linf", "hull"}
-        K; "hull" stands for the ball of the sensitivity. With "l1" the noise is an independent
-        Laplace variable in each coordinate. With delta > 0 ``Independent("laplace")`` composes
-        the coordinates, which needs less variance for most sensitivities.
+        K; "hull" stands for the ball of the sensitivity. For "l1" the noise is an independent
+        Laplace variable in each coordinate. If delta > 0, ``Independent("laplace")`` composes the
+        coordinates and needs less variance for most sensitivities.
 
     Examples
     --------
@@ -289,8 +290,8 @@ class KNorm:
     ) -> KNormNoise:
         """Return the noise of this shape that is (epsilon, delta)-private.
 
-        The scale is the least for delta = 0, for l_1 and l_inf, and for l_2 and its linear
-        images. Other norms take the scale of l_1 and l_inf, which is sufficient for every norm.
+        The scale is the least for delta = 0, for l_1 and l_inf, and for l_2 and its linear images.
+        Other norms use the scale of l_1 and l_inf, which is sufficient for every norm.
         """
         epsilon = check_epsilon(epsilon)
         delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
@@ -307,12 +308,12 @@ class KNorm:
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
 class EllipticKNorm:
-    """K-norm noise on the ellipsoid of the least weighted trace, the name "elliptic_l2".
+    """K-norm noise on the ellipsoid of the least weighted trace, named "elliptic_l2".
 
-    Every difference u has u' S^-1 u <= 1 for the S of `EllipticGaussian`. The noise is S^(1/2)
-    times Euclidean K-norm noise for differences of length 1. It is as private as the latter, and
-    its covariance is a multiple of S. If "l2" has less variance than Gaussian noise for a
-    Euclidean ball, then this noise has less variance than elliptic Gaussian noise for any body
+    Every difference u satisfies u' S^-1 u <= 1 for the S of `EllipticGaussian`. The noise is
+    S^(1/2) times Euclidean K-norm noise for differences of length 1. It is as private as the
+    latter, and its covariance is a multiple of S. If "l2" has less variance than Gaussian noise for
+    a Euclidean ball, then this noise has less variance than elliptic Gaussian noise for any body
     (docs/proofs/knorm_delta.md, Proposition 3).
 
     Parameters

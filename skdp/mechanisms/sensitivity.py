@@ -17,25 +17,24 @@ from skdp.trusted.statement import NEIGHBORS
 
 
 class Sensitivity(Change):
-    """Every difference f(D) - f(D') of neighbours D, D' has gauge at most ``radius``.
+    """A bound on the differences of neighbours D, D': f(D) - f(D') has gauge at most ``radius``.
 
     Parameters
     ----------
     ball : NormBall
-        Norm in which differences are measured; best the hull of the differences
-        themselves (Awan & Slavkovic 2020, Definition 2.7). A ball with ``greatest_square``, such
-        as a ``MomentBall``, makes statements about certain differences and not about all of its
-        points. It is valid for these differences only.
+        Unit ball of the norm in which differences are measured; the best choice is the hull of the
+        differences (Awan & Slavkovic 2020, Definition 2.7). A ball with ``greatest_square``, such
+        as a ``MomentBall``, is valid only for certain differences, not for all of its points.
     radius : float > 0, units of the released value
         Greatest gauge of a difference.
     neighbors : {"replace_one", "add_remove"}
-        Relation of the differences.
+        Neighbouring relation of the differences.
 
     Examples
     --------
     >>> from skdp.geometry import LpBall
-    >>> Sensitivity(LpBall(3, p=2), radius=2.0).radius_in(LpBall(3, p=1)) / 2.0 >= 3**0.5
-    True
+    >>> round(Sensitivity(LpBall(3, p=2), radius=2.0).radius_in(LpBall(3, p=1)), 3)
+    3.464
     """
 
     def __post_init__(self) -> None:
@@ -51,8 +50,8 @@ class Sensitivity(Change):
         points : array-like of shape (n, dim), units of the released value
             All possible values of the statistic of one record, or the corners of their hull.
         neighbors : {"replace_one", "add_remove"}
-            Replacing a record changes the sum by a difference of two points, adding or
-            removing one by a point or its negative.
+            Replacing a record changes the sum by the difference of two points. Adding or removing a
+            record changes it by a point or its negative.
 
         Examples
         --------
@@ -78,13 +77,13 @@ class Sensitivity(Change):
         ----------
         variable : cvxpy.Variable of shape (dim,)
         constraints : list of cvxpy constraints
-            They hold for the statistic of every record. The set need not be symmetric, and other
-            variables are allowed, which makes it a projection.
+            The statistic of every record satisfies them. The set need not be symmetric. Other
+            variables are allowed; the set is then a projection.
         neighbors : {"replace_one", "add_remove"}
         directions : int, array-like of shape (m, dim), or None
-            Normals of a polytope around the differences, as in `Hull.outer_polytope`. Draws from
-            a polytope are exact; those from the hull are not. None takes the facets of the hull
-            if the set is a small polytope.
+            Normals of a polytope around the differences, as in `Hull.outer_polytope`. Draws from a
+            polytope are exact; draws from the hull are not. None uses the facets of the hull if the
+            set is a small polytope.
 
         Examples
         --------
@@ -131,19 +130,19 @@ class Sensitivity(Change):
         Returns
         -------
         Sensitivity
-            Its ball holds every difference, including rounding errors of the statistic. It is the
-            hull of the differences if the function is affine and the hull small, otherwise a
-            polytope around the hull, or a box in more than eight dimensions.
+            Its ball contains every difference, including rounding errors of the statistic. The ball
+            is the hull of the differences if the function is affine and the hull is small.
+            Otherwise it is a polytope around the hull, or a box in more than eight dimensions.
 
         Raises
         ------
         ValueError
-            If the function is not such a polynomial, or constant in some direction.
+            If the function is not such a polynomial, or is constant in some direction.
 
         Notes
         -----
-        The function is called with objects that behave like numbers and keep its coefficients
-        exactly, not with records. It must not depend on the type of its arguments.
+        The function is not called with records, but with objects that behave like numbers and keep
+        its coefficients exactly. It must not depend on the type of its arguments.
 
         Examples
         --------

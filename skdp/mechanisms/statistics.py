@@ -163,7 +163,7 @@ MOST_LIFTED = 10
 # Error of a float computation per step, relative to its size: twice the bound.
 ROUNDING = 2.0**-52
 OWN_STEPS = 16
-REMEDY = "Give its possible values to Sensitivity.from_points, or a ball to Sensitivity."
+REMEDY = "Pass its possible values to Sensitivity.from_points, or a ball to Sensitivity."
 
 
 @dataclass(frozen=True, eq=False)

@@ -62,7 +62,7 @@ class Candidates:
         check_ledger("the estimator's ledger", getattr(private, "ledger", None))
         settings = tuple(dict(one) for one in ParameterGrid(grid))
         if not settings:
-            raise fail("param_grid", "hold at least one candidate")
+            raise fail("param_grid", "contain at least one candidate")
         prefix = _prefix_of(estimator)
         names = sorted({name for one in settings for name in one})
         if refused := [name for name in names if name.removeprefix(prefix) in OWNED]:
@@ -168,7 +168,7 @@ def _built(estimator: BaseEstimator, settings: Mapping[str, object]) -> BaseEsti
         if not (value is usual or np.array_equal(value, usual)):
             raise fail("param_grid", f"leave {name} as it is in the estimator", value, remedy)
     if is_classifier(private) != is_classifier(given):
-        raise fail("param_grid", "hold classifiers only, or regressors only", type(private))
+        raise fail("param_grid", "contain classifiers only, or regressors only", type(private))
     return model
 
 
@@ -335,7 +335,7 @@ def sizes(n: int, shares: Sequence[float]) -> list[int]:
     """Return sizes near ``n`` times the shares, each at least 1."""
     if n < len(shares):
         rule = f"have at least {len(shares)} records, one for each part: found {n} sample(s)"
-        raise fail("X", rule, None, "Give fewer candidates, or more records.")
+        raise fail("X", rule, None, "Pass fewer candidates, or more records.")
     ends = np.rint(np.cumsum(shares) / np.sum(shares) * n).astype(int)
     # Each part has at least one record, and leaves one for each part after it.
     index = np.arange(len(shares))

@@ -47,7 +47,7 @@ _STEPS = (
     "the steps before the model learn nothing from the data; the types of columns, on which they"
     " may depend, are declared and not inferred from cells"
 )
-_LABELS = "which labels occur in y is public: it was read off y, because no labels were declared"
+_LABELS = "which labels occur in y is public: it was read from y, because no labels were declared"
 _SEEDED = "the noise came from random_state and not from the operating system"
 
 

@@ -175,14 +175,14 @@ def epsilon_curve(
     """
     grid = np.sort(np.array(check_positives("epsilons", epsilons)))
     if not len(grid):
-        raise fail("epsilons", "hold at least one number", epsilons)
+        raise fail("epsilons", "contain at least one number", epsilons)
     private = private_step(estimator)
     if "epsilon" not in private.get_params():
         raise fail("estimator", "have a parameter epsilon", type(private))
     score, target = _checked_score(estimator, scoring), as_cells(y, "y", one_type=True)
     # Arrays are in numpy's own class. No estimator accepts other cells.
     if target.dtype.kind == "O" and has_foreign(kinds_of(target.flat)):
-        raise fail("y", "hold numbers or strings")
+        raise fail("y", "contain numbers or strings")
     table = as_cells(X) if isinstance(X, np.ndarray | list) else in_memory(X)
     data = table, target, units_of(groups, len(target))[1]
     splits = list(_splits(estimator, data, repeats, cv, random_state))
@@ -250,7 +250,7 @@ def _folds(
     neighbors = getattr(private, "neighbors", "replace_one")
     tests = parts(units, [1.0] * n_folds, neighbors, rng, persons)
     if not all(map(len, tests)):
-        raise fail("cv", "leave records in every fold", n_folds, "Give a smaller number.")
+        raise fail("cv", "leave records in every fold", n_folds, "Pass a smaller number.")
     for test in tests:
         yield np.setdiff1d(np.arange(n), test), np.sort(test)
 

@@ -1,4 +1,4 @@
-"""A search over hyper-parameters in which the choice is private too."""
+"""A search over hyper-parameters with a private choice."""
 
 from __future__ import annotations
 
@@ -70,34 +70,33 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
     """Search for hyper-parameters with one privacy budget for fits, scores and choice.
 
     Scikit-learn's searches choose by scores that no guarantee covers. This search holds some
-    records out, and fits each candidate to its own part of the others. The score of a candidate on
-    the held-out records has a public bound for its change by one record, and the choice is made by
-    permute-and-flip, whose randomness is calibrated to the bound (after Chaudhuri, Monteleoni &
-    Sarwate 2011). The chosen candidate is then fitted to all records. The candidates are compared
-    on fewer records, and with a smaller budget, than this last fit has. Statements and proofs:
+    records out, and fits each candidate to a separate part of the others. One record changes the
+    score of a candidate on the held-out records by at most a public bound, to which the randomness
+    of the choice, by permute-and-flip, is calibrated (after Chaudhuri, Monteleoni & Sarwate 2011).
+    The chosen candidate is then fitted to all records. So candidates are compared with fewer
+    records and a smaller budget than the last fit has. Statements and proofs:
     ``docs/proofs/private_selection.md``, Theorems 1 to 6.
 
     Parameters
     ----------
     estimator : private estimator, or a Pipeline that ends in one
-        It has parameters ``epsilon``, ``delta`` and ``random_state``, which the search sets.
-        Steps before it must learn nothing from data: ``domain.encoder()``, a transformer that
-        needs no fit, or a ``FrozenEstimator`` of one that was fitted to public data. What steps
-        from outside this package print, warn of or refuse (a part without rows, say) may depend
-        on the data, and the guarantee does not cover it; a warning says so. Columns of a
-        ColumnTransformer are selected by names or positions, and not by a function. A pipeline
-        must have no ``memory``, because a cache writes private rows to disk. The estimator must
-        not contain another search.
+        The search sets its parameters ``epsilon``, ``delta`` and ``random_state``. Steps before it
+        must learn nothing from data: ``domain.encoder()``, a transformer that needs no fit, or a
+        ``FrozenEstimator`` of a transformer that was fitted to public data. Steps from outside this
+        package raise a warning, because what they print, warn about or refuse (such as a part
+        without rows) may depend on the data. Columns of a ColumnTransformer must be selected by
+        names or positions, not by a function. A pipeline must have no ``memory``, because a cache
+        writes private rows to disk. The estimator must not contain another search.
     param_grid : dict or list of dict
-        As in scikit-learn; it may replace whole steps. ``epsilon``, ``delta``, ``ledger``,
-        ``random_state``, ``neighbors``, ``n_public``, ``classes`` and ``domain`` are the same
-        for all candidates: they must not be in the grid, nor differ in the steps of the grid.
+        As in scikit-learn; it can also replace entire steps. ``epsilon``, ``delta``, ``ledger``,
+        ``random_state``, ``neighbors``, ``n_public``, ``classes`` and ``domain`` must be the same
+        for all candidates: they must not be in the grid, or differ between steps in the grid.
     epsilon : float > 0, default=1.0
         The privacy budget of one call of ``fit``: all fits, the choice and the last fit.
     delta : float in [0, 1), default=0.0
-        Delta of the whole search. Candidates with pure-DP noise do not use their part of it.
+        Delta of the entire search. Candidates with pure-DP noise do not spend their share of it.
     scoring : None, str or RecordScore, default=None
-        None is the first name of the list for classifiers, or for regressors.
+        None is "accuracy" for classifiers and "neg_mean_squared_error" for regressors.
 
         - "accuracy".
         - "balanced_accuracy", the mean recall of all labels, and "roc_auc", the area under the
@@ -110,42 +109,42 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
         - "r2" chooses as "neg_mean_squared_error" does, because all candidates have the same
           held-out targets.
 
-        Any other score of single records is given as a :class:`RecordScore`. Records are scored
-        one at a time if the model or the score is not of this package, or for the log loss of
-        more than two labels. This takes up to a second for 10,000 records and each candidate.
+        For other scores of single records, pass a :class:`RecordScore`. Records are scored one at a
+        time if the model or the score is not from this package, and for the log loss of more than
+        two labels. This takes up to a second per 10,000 records and candidate.
     held_out : float in (0, 1), default=0.2
         Share of the records on which candidates are scored. No candidate is fitted to them.
     refit_share : float in [0, 1) or "auto", default="auto"
-        Share of epsilon and delta for a last fit of the chosen candidate to all records; "auto" is
-        0.75. 0 returns the model that was scored. With delta > 0 it is a share of the squared mu
-        of Gaussian DP, if all fits have Gaussian noise: both parts then have less noise, and the
+        Share of epsilon and delta for the last fit, of the chosen candidate to all records; "auto"
+        is 0.75. 0 returns the model that was scored. If delta > 0 and all fits have Gaussian noise,
+        it is a share of the squared mu of Gaussian DP: the fits then need less noise, and the
         choice is made by the exponential mechanism.
     n_jobs : int, default=None
-        Number of processes. None is one.
+        Number of processes. None means 1.
     random_state : None, int or Generator, default=None
-        None draws from the operating system's entropy. All other values are for tests, and the
-        guarantee then says that it does not hold.
+        None uses the entropy of the operating system. Other values are for tests only and void the
+        guarantee.
     ledger : Ledger, default=None
-        Charged once for the whole search, before any noise is drawn. None takes the ledger of the
-        estimator, if it has one. The fits of the search charge no ledger. A later fit of
-        ``best_estimator_`` is charged to it.
+        A ledger that is charged once for the entire search, before any noise is drawn. If None, the
+        ledger of the estimator is used, if it has one. Single fits of the search are not charged.
+        Later fits of ``best_estimator_`` are charged to the same ledger.
     verbose : int, default=0
         1 shows a progress bar on standard error.
 
     Attributes
     ----------
     best_estimator_ : estimator
-        All guarantees in it are that of the search: ``guarantee_``, that of ``noise_``, and any
-        other. Noise from outside the package whose guarantee cannot be replaced is set to None.
-        Its parameters are those of its own fit.
+        The chosen model. All guarantees in it, such as ``guarantee_`` and the guarantee of
+        ``noise_``, are replaced by the guarantee of the search. Noise from outside the package
+        whose guarantee cannot be replaced is set to None. The parameters are those of the last fit.
     best_params_ : dict
     best_index_ : int
         Position of the chosen candidate in ``cv_results_["params"]``.
     cv_results_ : dict
-        ``params``, ``param_...`` and ``rank_test_score``, which is 1 for the chosen candidate and
-        2 for all others, because nothing is released about them. No scores are released.
+        Contains ``params``, ``param_...`` and ``rank_test_score``, which is 1 for the chosen
+        candidate and 2 for all others. No scores are released.
     guarantee_ : Guarantee
-        The guarantee of the whole search.
+        The guarantee of the entire search.
     classes_ : ndarray of shape (n_classes,)
         The labels of the chosen model, if it is a classifier.
     n_features_in_ : int
@@ -197,11 +196,12 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
         Parameters
         ----------
         X : DataFrame, Arrow table, dict of columns or array-like of shape (n, n_features)
-            In memory: the search cuts it into parts.
+            A table in memory, because the search divides it into parts.
         y : array-like of shape (n,)
         groups : array-like of shape (n,), default=None
-            The person of each row, as in the estimators. Then the guarantee protects persons, all
-            rows of a person are in one part, and a score is a sum of means over persons.
+            The person of each row, as for the estimators. If given, the guarantee protects all rows
+            of a person together. These rows are in one part, and a score is a sum over persons of
+            means of their rows.
 
         Returns
         -------
@@ -210,11 +210,11 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
         Raises
         ------
         BudgetExceeded
-            If the ledger has less than epsilon left. Nothing was drawn or spent.
+            If the budget does not fit the ledger. Then no noise was drawn and nothing was spent.
         ValueError
-            If a parameter, a column or a label breaks a rule of the search or of a candidate.
-            All candidates are tried in a dry run before the budget is spent. A note on every
-            error says whether the budget was spent.
+            If a parameter, a column or a label violates a rule of the search or of a candidate. All
+            candidates are checked in a dry run before the budget is spent. A note of each error
+            states whether the budget was spent.
         """
         with columns_kept(self), spent_note() as spent, without_spent_notes():
             whole = self._check_parameters()

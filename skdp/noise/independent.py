@@ -200,7 +200,7 @@ class IndependentNoise(BaseNoise):
     def __post_init__(self) -> None:
         scale = check_numbers("scale", self.scale)
         if scale.ndim != 1 or not (np.isfinite(scale) & (scale > 0)).all():
-            raise fail("scale", "hold one finite number > 0 for each coordinate", scale.shape)
+            raise fail("scale", "contain one finite number > 0 for each coordinate", scale.shape)
         scale.setflags(write=False)
         object.__setattr__(self, "scale", scale)
 

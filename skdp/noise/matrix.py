@@ -234,7 +234,7 @@ class MatrixLaplaceNoise(MatrixNoise):
     def __post_init__(self) -> None:
         precision = check_numbers("precision", self.precision)
         if not (np.isfinite(precision) & (precision > 0)).all():
-            raise fail("precision", "hold finite numbers > 0")
+            raise fail("precision", "contain finite numbers > 0")
         # The lattice of the releases is computed once, from these numbers.
         precision.setflags(write=False)
         object.__setattr__(self, "precision", precision)

@@ -109,7 +109,7 @@ class Composition:
         for part in parts:
             pair = isinstance(part, tuple | list) and len(part) == 2
             if not (pair and hasattr(part[0], "log_delta")):
-                raise fail("parts", "hold pairs of a privacy loss and a count", part)
+                raise fail("parts", "contain pairs of a privacy loss and a count", part)
             require_comparable(part[0], "a privacy loss")
         merged = counted((loss, check_count("count", n)) for loss, n in parts)
         object.__setattr__(self, "parts", merged)

@@ -64,14 +64,15 @@ _ROUNDING = 16 * np.finfo(float).eps
 
 @dataclass(frozen=True)
 class Guarantee(Statement):
-    """A statement of differential privacy about one release, or several composed.
+    """A statement of differential privacy about one release, or about several together.
 
     Parameters
     ----------
     epsilon : float in [0, inf)
-        Bound on the log of the factor by which the odds between neighbouring data sets change.
+        Logarithm of the greatest factor by which a release may change the odds between neighbouring
+        data sets.
     delta : float in [0, 1]
-        Probability with which that bound may fail.
+        Probability that this bound fails.
     neighbors : {"replace_one", "add_remove"}
         Neighbouring data sets. "replace_one": one record is replaced by another, and the number
         of records is public. "add_remove": one record is added or removed, and the number of
@@ -81,11 +82,11 @@ class Guarantee(Statement):
     assumptions : tuple of str
         Conditions under which the statement holds.
     void_because : tuple of str
-        Reasons why the statement does not hold for this release; empty if it holds.
+        Reasons why the statement is void for this release; empty if it is valid.
     losses : tuple of pairs (loss, count)
-        Privacy losses (see `skdp.trusted.losses`), each with a number of releases. Their
-        composition is a second upper bound on the privacy loss of this release. Conversions use
-        both bounds.
+        Laws of privacy losses (see `skdp.trusted.losses`), each with a number of releases. Their
+        composition is a second upper bound on the privacy loss of this release, besides epsilon and
+        delta. Conversions use both bounds.
     unit : {"row", "person"}
         What a record is: one row, or all rows of one person.
 
@@ -125,16 +126,16 @@ class Guarantee(Statement):
 
     @property
     def mu(self) -> float:
-        """Least mu known such that the release is mu-Gaussian-DP; inf if none is."""
+        """Least known mu such that the release is mu-Gaussian-DP; inf if none is known."""
         return math.sqrt(self._equivalents.square) * (1 + _ROUNDING)
 
     @property
     def rho(self) -> float:
-        """Least rho known such that the release is rho-zCDP; inf if none is."""
+        """Least known rho such that the release is rho-zCDP; inf if none is known."""
         return self._equivalents.rho
 
     def delta_at(self, epsilon: float) -> float:
-        """Return the least delta known to hold at another epsilon, rounded up.
+        """Return the least known delta at another epsilon, rounded up.
 
         Parameters
         ----------
@@ -143,9 +144,9 @@ class Guarantee(Statement):
         Returns
         -------
         float in [0, 1]
-            The lesser of two bounds. One is ``delta + (1-delta) (e^self.epsilon - e^epsilon) /
-            (1 + e^self.epsilon)`` below ``self.epsilon``, and ``delta`` from there on. The other
-            follows from the losses.
+            The lesser of two bounds. The first is
+            ``delta + (1-delta) (e^self.epsilon - e^epsilon) / (1 + e^self.epsilon)`` if
+            ``epsilon < self.epsilon``, and ``delta`` otherwise. The second follows from the losses.
 
         Raises
         ------
@@ -159,7 +160,7 @@ class Guarantee(Statement):
         return min(known, composed_delta(self.losses, epsilon))
 
     def epsilon_at(self, delta: float) -> float:
-        """Return the least epsilon known to hold at another delta, rounded up.
+        """Return the least known epsilon at another delta, rounded up.
 
         Parameters
         ----------
@@ -168,8 +169,8 @@ class Guarantee(Statement):
         Returns
         -------
         float in [0, inf]
-            The inverse of `delta_at`. It is inf if no epsilon is known to hold, for instance
-            without losses for a ``delta`` below ``self.delta``.
+            The inverse of `delta_at`. It is inf if no epsilon is known, for example if
+            ``delta < self.delta`` and there are no losses.
 
         Raises
         ------
@@ -199,16 +200,16 @@ class Guarantee(Statement):
         k : int >= 1
         unit : {"row", "person"}, default=None
             The unit of the new guarantee; None keeps it. Under "add_remove",
-            ``group(k, unit="person")`` of a guarantee for rows protects persons with at most k
-            rows each. Under "replace_one" the number of rows is public, so that a person with
-            another number of rows is not covered.
+            ``group(k, unit="person")`` of a guarantee for rows protects persons with at most k rows
+            each. Under "replace_one" the number of rows is public, so a change of the number of
+            rows of a person is not covered.
 
         Returns
         -------
         Guarantee
-            Its epsilon is k times this epsilon, its delta at most delta times
-            ``(e^(k epsilon) - 1) / (e^epsilon - 1)`` (Vadhan 2017, Lemma 2.2). The losses are not
-            kept.
+            Epsilon is multiplied by k, and delta by at most
+            ``(e^(k epsilon) - 1) / (e^epsilon - 1)`` (Vadhan 2017, Lemma 2.2). The result has no
+            losses.
 
         Raises
         ------
@@ -251,8 +252,8 @@ class Guarantee(Statement):
         Returns
         -------
         float or array of the same shape, entries in [0, 1]
-            ``max(0, 1 - delta - e^epsilon alpha, e^-epsilon (1 - delta - alpha))``, or a greater
-            bound from the losses, rounded down.
+            ``max(0, 1 - delta - e^epsilon alpha, e^-epsilon (1 - delta - alpha))``, or the bound
+            from the losses if it is greater, rounded down.
 
         Raises
         ------
@@ -273,15 +274,15 @@ class Guarantee(Statement):
     def to_dict(self) -> dict[str, Any]:
         """Return the guarantee as a dict of strings, numbers, lists and None.
 
-        The privacy losses are left out: most of them are functions. `from_dict` returns a guarantee
-        with the same epsilon and delta, whose conversions to other epsilons and deltas are true and
-        may be greater.
+        The privacy losses are omitted, because most of them are functions. `from_dict` returns a
+        guarantee with the same epsilon and delta, whose conversions to other epsilons and deltas
+        are valid but may be greater.
 
         Returns
         -------
         dict
-            All parameters but ``losses``. ``equivalents`` has ``mu`` and ``rho``, which follow from
-            the losses, or None if the guarantee has none or does not hold.
+            All parameters except ``losses``. ``equivalents`` contains ``mu`` and ``rho``, or None
+            if they are not known or the guarantee is void.
 
         Examples
         --------
@@ -310,18 +311,18 @@ class Guarantee(Statement):
     def to_dp_event(self) -> Any:
         """Return the event for an accountant of dp-accounting, an optional package.
 
-        The event states the loss for this guarantee's own neighbours. So give it to an accountant
-        with the relation ``ADD_OR_REMOVE_ONE``, which is the default, also if ``neighbors`` is
+        The event states the loss for the neighbours of this guarantee. Pass it to an accountant
+        with the relation ``ADD_OR_REMOVE_ONE``, the default, even if ``neighbors`` is
         "replace_one": other accountants would count the replacement twice.
 
         Returns
         -------
         dp_accounting.DpEvent
-            Exact for losses of Gaussian and Laplace noise and for epsilon alone, which is a
-            discrete Laplace event. Conservative for other bounded losses: the Gaussian event of the
-            least mu that is known to dominate, or the discrete Laplace event of the bound. A loss
-            without such a bound, and a delta without losses, is an ``UnsupportedDpEvent``, which an
-            accountant refuses. A guarantee that does not hold is a ``NonPrivateDpEvent``.
+            Exact for losses of Gaussian and Laplace noise, and for epsilon alone (a discrete
+            Laplace event). Conservative for other bounded losses: the Gaussian event of the least
+            mu that is known to dominate, or the discrete Laplace event of the bound. A loss without
+            such a bound, or a delta without losses, is an ``UnsupportedDpEvent``, which an
+            accountant refuses. A void guarantee is a ``NonPrivateDpEvent``.
 
         Raises
         ------
@@ -424,8 +425,8 @@ def guarantee_of(releases: Sequence[Release], public: Public, mechanism: str = "
     >>> from skdp.trusted import NoisySum, Public
     >>> sums = Sensitivity(LpBall(3, p=1))
     >>> release = NoisySum("sums", sums, calibrate("l1", sums, epsilon=0.5))
-    >>> guarantee_of([release, release], Public(epsilon=1.0)).epsilon_at(0.1) < 1.0
-    True
+    >>> round(guarantee_of([release, release], Public(epsilon=1.0)).epsilon_at(0.1), 3)
+    0.598
     """
     return as_guarantee(certify(releases, public, mechanism))
 
@@ -451,30 +452,30 @@ def compose(*guarantees: Guarantee, delta: float | None = None) -> Guarantee:
     2006). If ``delta`` is given, or if parts have losses and a delta, epsilon is the least that
     basic, exact, Gaussian-DP or zCDP composition gives.
 
-    Basic composition always holds. The other three hold if the guarantees of all parts were fixed
-    before the first release; otherwise use a `Ledger`. See also `TradeOff.tensor`.
+    Basic composition is always valid. The other three are valid only if the guarantees of all parts
+    were fixed before the first release; otherwise use a `Ledger`. See also `TradeOff.tensor`.
 
     Parameters
     ----------
     *guarantees : Guarantee
-        At least one, all under one neighbouring relation and of one unit. Without losses a
-        guarantee counts as the worst release with its epsilon and delta.
+        At least one, all with the same neighbouring relation and unit. A guarantee without losses
+        counts as the worst release with its epsilon and delta.
     delta : float in [0, 1), optional
-        The delta of the whole. By default it is the sum of the deltas.
+        The delta of the result. By default it is the sum of the deltas.
 
     Returns
     -------
     Guarantee
         Sums are exact sums of shortest decimals, rounded up, as in a `Ledger`: under basic
-        composition the whole fits a ledger if and only if its parts do. Assumptions and reasons
-        for being void are those of all parts. If a part has losses or ``delta`` is given, the
-        whole has losses, and assumes that all guarantees were fixed in advance.
+        composition the result fits a ledger if and only if its parts do. The assumptions, and the
+        reasons for being void, of all parts are merged. If a part has losses or ``delta`` is given,
+        the result has losses, and assumes that all guarantees were fixed in advance.
 
     Raises
     ------
     ValueError
-        If there is no guarantee, they differ in relation or unit, or no epsilon is known to hold
-        at ``delta``.
+        If there is no guarantee, if they differ in relation or unit, or if no epsilon is known at
+        ``delta``.
 
     Examples
     --------
@@ -640,11 +641,11 @@ def _table(rows: Iterable[tuple[str, str]]) -> list[str]:
 
 
 class PrivacyLeakWarning(UserWarning):
-    """Warning for a value taken from the private data that no guarantee covers.
+    """Warning about a value from the private data that no guarantee covers.
 
     Examples
     --------
-    Labels that are not declared are read from ``y``. Make this an error where it must not happen:
+    Labels that are not declared are read from ``y``. To turn the warning into an error:
 
     >>> import warnings
     >>> from skdp import Domain, DPLogisticRegression, PrivacyLeakWarning
@@ -654,12 +655,12 @@ class PrivacyLeakWarning(UserWarning):
     ...     model.fit([[25], [60]], ["no", "yes"])
     Traceback (most recent call last):
         ...
-    skdp.privacy.guarantee.PrivacyLeakWarning: The labels were read off y, ...
+    skdp.privacy.guarantee.PrivacyLeakWarning: The labels were read from y, ...
     """
 
 
 class UndeclaredDomainWarning(UserWarning):
-    """Warning for a fit without a domain, whose cells are clipped to [-1, 1].
+    """Warning about a fit without a domain, which clips all cells to [-1, 1].
 
     It does not depend on the data: whether a cell lies outside of [-1, 1] is private.
 

@@ -25,12 +25,12 @@ _MOST_FITS = 10_000
 
 
 class BudgetExceeded(ValueError):
-    """A release asked for more than the ledger has left; nothing was recorded.
+    """Error for a release that needs more than the remaining budget; nothing was recorded.
 
     Attributes
     ----------
     asked : Entry or None
-        The refused spend, if a ledger refused it.
+        The refused charge, if a ledger refused it.
 
     Examples
     --------
@@ -76,60 +76,60 @@ class Seen:
 
 
 class Ledger:
-    """A record of spends that refuses a spend beyond its ceiling.
+    """A record of the budget that releases have spent, with a ceiling.
 
-    Copying a ledger (also by scikit-learn's ``clone``) or pickling it to another process of
-    this machine gives the same ledger, never a second budget. Any number of threads and
-    processes may spend at once. Ledgers that compare equal are the same ledger. A copy of the
-    file at ``path`` is a second budget, since it cannot be told from the original.
+    A copy of a ledger (also by scikit-learn's ``clone``), or a pickle in another process of this
+    machine, is the same ledger and not a second budget. Several threads and processes can charge it
+    at the same time. Ledgers that compare equal are the same ledger. A copy of the file at ``path``
+    is a second budget, because it cannot be distinguished from the original.
 
-    The guarantee of a spend may depend on everything that was released before. The composition
-    is fixed when the ledger is made, because a rule that is chosen in view of an output can cost
-    twice the delta (docs/proofs/adaptive_spending.md).
+    The guarantee of a charge may depend on everything that was released before. The composition is
+    fixed when the ledger is created, because a rule that is chosen after an output was seen can
+    cost twice the delta (docs/proofs/adaptive_spending.md).
 
-    A float is read as its shortest decimal, and sums are exact: ten spends of 0.1 fill 1.0.
-    All spends must be about the same records. Folds that look at labels, scikit-learn's default
-    for classifiers, move other records if one label changes: give ``cv=KFold(5)`` to its searches.
+    A float is read as its shortest decimal, and sums are exact: ten charges of 0.1 add up to 1.0.
+    All charges must be about the same records. Stratified folds, scikit-learn's default for
+    classifiers, move other records if one label changes: pass ``cv=KFold(5)`` to its searches.
 
-    A pickle outlives a temporary ledger. Its model can still be loaded and can predict, but
-    `spend`, `spent`, `remaining` and `entries` then raise `LedgerLost`.
+    A pickle may outlive a temporary ledger. A model in it can still be loaded and can predict, but
+    `spend`, `spent`, `remaining` and `entries` of the ledger raise `LedgerLost`.
 
     Parameters
     ----------
     epsilon : float in (0, inf]
-        Ceiling on epsilon for all spends together. With inf the ledger records spends and
-        refuses none, whatever their delta.
+        Ceiling on the total epsilon. With inf the ledger records charges and refuses none, whatever
+        their delta.
     delta : float in [0, 1]
         Ceiling on delta for all spends together.
     path : path, optional
-        File of the ledger. It is made if it does not exist, with rights that follow from the
-        umask, and continued if it has the same ceiling. All who spend need the right to write
-        the file and its folder. The file may have no hard links; in a container mount its folder,
-        not the file. Without a path the ledger is a temporary file, in memory if the system has
-        such files, that only its owner can read, and that is removed when its process exits.
+        File of the ledger. If it does not exist, it is created with permissions that follow from
+        the umask; if it has the same ceiling, it is continued. All users need write permission for
+        the file and its folder. The file must not have hard links; in a container mount its folder,
+        not the file. Without a path, the ledger is a temporary file, in memory if the system
+        supports it, that only its owner can read and that is removed when the process exits.
     composition : {"adaptive", "sums", "fixed"}
         "sums" is basic composition: epsilons add, deltas add.
 
-        "adaptive" is basic composition up to the first spend of Gaussian noise (see
-        `Guarantee.losses`) that leaves room for more. Later spends must all fit one of two rules.
-        One is basic composition with all the epsilon, but a quarter of the delta, that was left.
-        The other is Gaussian-DP composition, where mu^2 adds: ten thousand small spends need the
-        epsilon of a hundred. Spends without Gaussian noise count by the mu of their epsilon, or
-        their epsilons add in a reserved part. If they have delta > 0 and no known mu, their
-        infinity mass is split off: delta, or a tenth of it if the losses give an epsilon there.
-        Infinity masses may add up to a twentieth of the delta that was left.
+        "adaptive" is basic composition up to the first charge for Gaussian noise (see
+        `Guarantee.losses`) that leaves a remainder. All later charges must fit one of two rules.
+        The first rule is basic composition with all of the remaining epsilon, but a quarter of the
+        remaining delta. The second rule is Gaussian-DP composition, which adds mu^2: ten thousand
+        small charges need the epsilon of a hundred. A charge without Gaussian noise counts with the
+        mu of its epsilon, or its epsilon is added in a reserved part. If it has delta > 0 and no
+        known mu, its infinity mass is split off: delta, or a tenth of it if the losses have an
+        epsilon there. Infinity masses may add up to a twentieth of the remaining delta.
 
-        "fixed" is exact composition: the losses of all spends are composed as tightly as is
-        known. It is valid only if the guarantees of all spends were fixed before the first
-        output was seen.
+        "fixed" is exact composition: the privacy losses of all charges are composed with the best
+        known bounds. It is valid only if all guarantees were fixed before the first output was
+        seen.
 
     Raises
     ------
     ValueError
-        If a ceiling is out of range, or ``path`` is not a ledger with this ceiling and
-        composition, or not its only name.
+        If a ceiling is out of range, or if ``path`` is not a ledger with this ceiling and
+        composition, or is not its only name.
     PermissionError
-        If the right to use the file at ``path`` is missing.
+        If the permission to use the file at ``path`` is missing.
 
     Examples
     --------
@@ -182,7 +182,7 @@ class Ledger:
 
     @property
     def composition(self) -> str:
-        """How spends are composed."""
+        """The rule by which charges are composed."""
         return self._composition
 
     @property
@@ -192,7 +192,7 @@ class Ledger:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """All spends, in the order in which they were recorded."""
+        """All charges, in the order in which they were recorded."""
         with self._transaction("BEGIN") as database:
             return self._read(database).entries
 
@@ -200,31 +200,31 @@ class Ledger:
     def spent(self) -> Budget:
         """The amount spent: the sums of the entries, rounded up to floats, or less.
 
-        It is less if the composition gives a lesser epsilon at the ceiling's delta. All spends
-        together, including later ones, have the ceiling as their guarantee.
+        It is less if the composition has a smaller epsilon at the delta of the ceiling. The
+        guarantee of all charges together, including later ones, is the ceiling.
         """
         return self._account.spent()
 
     @property
     def remaining(self) -> Budget:
-        """The amount left, rounded down: a spend of exactly this amount fits."""
+        """The remaining budget, rounded down: a charge of exactly this amount fits."""
         return self._account.remaining()
 
     def fits_left(self, epsilon: float, delta: float = 0.0) -> int:
-        """Return how many further releases of one guarantee fit, or a lower number.
+        """Return a number of further releases with this guarantee that certainly fit.
 
-        ``GridSearchCV`` makes ``len(grid) * folds + 1`` fits, the last one with ``refit=True``.
+        ``GridSearchCV`` needs ``len(grid) * folds + 1`` fits, or one less with ``refit=False``.
 
         Parameters
         ----------
         epsilon : float in (0, inf)
         delta : float in [0, 1], default=0.0
-            Gaussian noise may compose better than this number says.
+            Of each release. With Gaussian noise more releases may fit.
 
         Returns
         -------
         int
-            At most 10,000: more are not counted.
+            At most 10,000.
 
         Examples
         --------
@@ -237,9 +237,9 @@ class Ledger:
         return self._account.repeats(entry, _MOST_FITS)
 
     def spend(self, guarantee: Guarantee, note: str = "") -> None:
-        """Record a spend before the release is made, or refuse it.
+        """Charge a release before it is made, or raise an error.
 
-        A guarantee that does not hold (seeded noise) is charged like any other.
+        A void guarantee (of seeded noise) is charged like any other.
 
         Parameters
         ----------
@@ -251,16 +251,16 @@ class Ledger:
         Raises
         ------
         BudgetExceeded
-            If the spend does not fit. Nothing is recorded.
+            If the budget does not suffice. Nothing is recorded.
         LedgerLost
-            If the ledger's file is missing, or spends that this object knows are gone from it.
-            Nothing is recorded.
+            If the ledger's file is missing, or lacks charges that this object knows. Nothing is
+            recorded.
         PermissionError
-            If the right to write the file or its folder is missing.
+            If write permission for the file or its folder is missing.
         TimeoutError
             If other processes use the file for a minute. Nothing is recorded.
         ValueError
-            If the neighbouring relation or the unit is not that of the first entry.
+            If the neighbouring relation or the unit differs from the first entry.
         """
         if not isinstance(guarantee, Guarantee):
             raise fail("guarantee", "be a Guarantee", type(guarantee))
@@ -355,7 +355,7 @@ class Ledger:
             with ledger_file.transaction(self._path, "BEGIN") as database:
                 ceiling, composition, token = ledger_file.terms_of(self._path, database)
         except LedgerLost as error:
-            remedy = "Give another path. Remove an empty file only if no ledger was there before."
+            remedy = "Pass another path. Remove an empty file only if no ledger was there before."
             raise fail("path", "be a ledger's file or be free", self._path, remedy) from error
         if ceiling != self._ceiling:
             raise fail(

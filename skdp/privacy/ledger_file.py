@@ -108,7 +108,7 @@ def checked(path: str | os.PathLike[str]) -> str:
         usable = False
     if not usable:
         rule = "be a string without NUL characters or a pathlib.Path"
-        raise fail("path", rule, path, "Give for example path='people.ledger'.")
+        raise fail("path", rule, path, "Pass for example path='people.ledger'.")
     return os.path.realpath(name)
 
 
@@ -128,7 +128,7 @@ def create(path: str, ceiling: Budget, composition: str, mode: int = 0o666) -> N
         raise fail("path", "lie in a folder that exists", path) from error
     except OSError as error:
         rule = f"be a path where a file can be made ({error.strerror})"
-        raise fail("path", rule, path, "Give a path in another folder.") from error
+        raise fail("path", rule, path, "Pass a path in another folder.") from error
     with transaction(path, "BEGIN IMMEDIATE") as database:
         create_tables(database, ceiling, composition)
 

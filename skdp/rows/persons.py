@@ -82,7 +82,7 @@ class Persons:
                 [places.setdefault(own, len(places)) for ids, _ in found for own in ids], np.intp
             )
             if _are_spelled_twice(places):
-                raise fail("groups", "not hold both numbers and strings of numbers", remedy=_MIXED)
+                raise fail("groups", "not mix numbers and strings of numbers", remedy=_MIXED)
         counts = np.zeros(len(places), np.int64)
         np.add.at(counts, codes, sizes)
         return cls(places, counts, np.zeros_like(counts), counts, np.arange(len(counts)))
@@ -256,6 +256,6 @@ def _counted(ids: Array) -> _Counts:
     """Return the different identifiers with their numbers of rows."""
     if ids.dtype.kind == "i":
         return np.unique(ids.astype(np.int64), return_counts=True)
-    rule = "hold identifiers that can be hashed"
+    rule = "contain identifiers that can be hashed"
     found = converted(lambda: Counter(ids.tolist()), "groups", rule, "Use strings.")
     return list(found), np.array(list(found.values()), dtype=np.int64)

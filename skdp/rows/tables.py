@@ -51,7 +51,7 @@ _FORMATS = {
 }
 _END = object()  # None may be a batch of the user's function by mistake
 _STATED = "be a dataset whose files state their types"
-_STATE = "Give the path of the CSV files, or convert them to Parquet."
+_STATE = "Pass the path of the CSV files, or convert them to Parquet."
 _BATCHES = "return an iterable of DataFrames, or of pairs of a table and a target"
 # The column that a target becomes, beside those of the user.
 _TARGET = "y of fit(X, y)"
@@ -258,7 +258,7 @@ def _stream_at(place: str) -> ArrowStream:
     first = next((own for own in files if not own.name.startswith(("_", "."))), path)
     suffix = path.suffix if path.is_file() else first.suffix
     if suffix not in _FORMATS:
-        remedy = "Give pyarrow.dataset.dataset(path, format=...) for other names."
+        remedy = "Pass pyarrow.dataset.dataset(path, format=...) for other names."
         raise fail("X", f"be a file with a suffix of {sorted(_FORMATS)}", suffix, remedy)
     if _FORMATS[suffix] == "csv":
         return CsvStream(path)
@@ -286,7 +286,7 @@ class Collection:
     def with_target(self, y: Frame, target: str | None) -> Collection:
         """Return the table with its target, which is given in one of two ways."""
         if (y is None) == (target is None):
-            remedy = 'Give y, or the name of a column: fit(X, target="name").'
+            remedy = 'Pass y, or the name of a column: fit(X, target="name").'
             raise fail("y", "be given either as a collection or as a column", None, remedy)
         return Collection(self.X, y, target)
 
@@ -427,10 +427,10 @@ def opened(X: Frame) -> Any:
     if hasattr(kind, "__arrow_c_stream__") or hasattr(kind, "__array__"):
         return in_memory(X)
     if kind.__module__.partition(".")[0] == "pyarrow" and not hasattr(kind, "to_pandas"):
-        remedy = "Give the path of the file, or pyarrow.dataset.dataset(path)."
+        remedy = "Pass the path of the file, or pyarrow.dataset.dataset(path)."
         raise fail("X", "be a path or a dataset of pyarrow", kind.__name__, remedy)
     if issubclass(kind, Iterator):
-        remedy = "Give a path, or a function that returns a new iterator for every pass."
+        remedy = "Pass a path, or a function that returns a new iterator for every pass."
         raise fail("X", "be readable several times", kind.__name__, remedy)
     if callable(X) and not hasattr(kind, "columns"):
         return FactoryStream(X)

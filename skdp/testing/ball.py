@@ -137,7 +137,7 @@ def check_extent(ball: NormBall, rng: Generator) -> None:
         require(held, f"{name}.extreme_points", "have the ball in their hull")
     if (box := known(ball, "bounding_box")) is not None:
         held = box >= np.abs(edge).max(axis=0) * (1 - _CLOSE)
-        require(held, f"{name}.bounding_box", "hold the ball")
+        require(held, f"{name}.bounding_box", "contain the ball")
     if (normals := known(ball, "facets")) is not None:
         heights = np.abs(edge @ normals.T).max(axis=1)
         agree(heights, np.ones(len(edge)), _CLOSE, f"{name}.facets", "agree with the gauge")
@@ -171,7 +171,7 @@ def check_box(ball: NormBall, rng: Generator) -> None:
     box = ball.bounding_box()
     require(np.shape(box) == (ball.dim,), name, f"be {ball.dim} half-widths", np.shape(box))
     inside = np.abs(ball.sample(500, rng)) <= box * (1 + 1e-12)
-    require(inside, name, "hold every draw")
+    require(inside, name, "contain every draw")
     if hasattr(ball, "support"):
         agree(ball.support(np.eye(ball.dim)), box, 1e-9, name, "be support() along the axes")
 

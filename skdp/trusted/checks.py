@@ -74,7 +74,7 @@ def check_epsilon(value: object, remedy: str = "") -> float:
     """Return an epsilon as a float; calibrations are accurate from 1e-12 to 1e12."""
     epsilon = check_positive("epsilon", value, remedy)
     if not 1e-12 <= epsilon <= 1e12:
-        raise fail("epsilon", "be from 1e-12 to 1e12", epsilon, remedy)
+        raise fail("epsilon", "be between 1e-12 and 1e12", epsilon, remedy)
     return epsilon
 
 
@@ -105,9 +105,9 @@ def check_count(name: str, value: Any, least: int = 1, remedy: str = "", most: i
     """Return ``value`` as an int in [``least``, ``most``]; a bool is not a count."""
     number = _as_float(value)
     if not math.isnan(number) and most < value != math.inf:
-        raise fail(name, f"be a whole number <= {most}", value, remedy)
+        raise fail(name, f"be an integer <= {most}", value, remedy)
     if not (number >= least and number % 1 == 0):
-        raise fail(name, f"be a whole number >= {least}", value, remedy)
+        raise fail(name, f"be an integer >= {least}", value, remedy)
     return int(value)
 
 
@@ -122,7 +122,7 @@ def check_jobs(value: object) -> None:
     """Raise unless ``value`` is a number of workers, as of joblib."""
     size = abs(_as_float(value))
     if value is not None and not (0 < size <= _WORKERS and size % 1 == 0):
-        raise fail("n_jobs", f"be None, or a whole number from 1 to {_WORKERS} or < 0", value)
+        raise fail("n_jobs", f"be None, or an integer from 1 to {_WORKERS} or < 0", value)
 
 
 def check_entries(name: str, value: Any) -> tuple[Any, ...]:

@@ -315,9 +315,9 @@ class GaussianNoise(BaseNoise):
             raise fail("factor", f"be a number or have {self.dim} rows", factor.shape)
         if not np.isfinite(factor).all():
             remedy = "Measure the released values in greater units."
-            raise fail("factor", "hold finite numbers", remedy=remedy)
+            raise fail("factor", "contain finite numbers", remedy=remedy)
         if factor.ndim < 2 and not (factor != 0).all():
-            raise fail("factor", "hold no 0: without noise nothing is private")
+            raise fail("factor", "contain no 0: without noise nothing is private")
         factor.setflags(write=False)
         object.__setattr__(self, "factor", factor if factor.ndim else float(factor))
 

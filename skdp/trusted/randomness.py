@@ -494,7 +494,7 @@ def _exactly(value: ArrayLike, dim: int) -> tuple[list[int], list[int]]:
             pairs = [(x, 0) if isinstance(x, int) else _pair(x) for x in entries]
             return [m for m, _ in pairs], [e for _, e in pairs]
     rule = f"be {dim} finite numbers, a list or a plain array of shape ({dim},)"
-    remedy = "Give integers or floats of 64 bits; one number is a list, release([number])."
+    remedy = "Pass integers or floats of 64 bits; one number is a list, release([number])."
     raise fail("value", rule, remedy=remedy)
 
 

@@ -16,15 +16,15 @@ DECLARATIONS = {
     "NaN bound": (lambda: Domain.box([0, math.nan], [1, 1]), "column 1 .*finite.*nan"),
     "huge integer": (lambda: Domain({"age": (0, 10**400)}), "'age'.*finite"),
     "bounds in the wrong order": (lambda: Domain({"age": (5, 3)}), r"'age'.*<.*\(5, 3\)"),
-    "equal bounds": (lambda: Domain({"age": (5, 5)}), r"'age'.*<.*\(5, 5\).*left out"),
+    "equal bounds": (lambda: Domain({"age": (5, 5)}), r"'age'.*<.*\(5, 5\).*Leave out"),
     "bounds too close": (lambda: Domain({"x": (0, 5e-324)}), "'x'.*apart.*Rescale"),
     "three bounds": (lambda: Domain({"x": (1, 2, 3)}), r"'x'.*pair.*\(1, 2, 3\).*list"),
     "levels in a tuple": (lambda: Domain({"x": ("a", "b")}), "'x'.*pair.*as a list"),
     "bools as bounds": (lambda: Domain({"x": (False, True)}), "'x'.*pair.*as a list"),
     "no levels": (lambda: Domain({"x": []}), "'x'.*at least one level"),
-    "repeated level": (lambda: Domain({"x": ["a", "b", "a"]}), "'x'.*differ.*'a'.*once"),
-    "equal levels": (lambda: Domain({"x": [1, True]}), "'x'.*differ.*True"),
-    "equal numbers": (lambda: Domain({"x": [1, 2, 1.0]}), "'x'.*differ.*1.0"),
+    "repeated level": (lambda: Domain({"x": ["a", "b", "a"]}), "'x'.*distinct.*'a'.*once"),
+    "equal levels": (lambda: Domain({"x": [1, True]}), "'x'.*distinct.*True"),
+    "equal numbers": (lambda: Domain({"x": [1, 2, 1.0]}), "'x'.*distinct.*1.0"),
     "missing level": (lambda: Domain({"x": ["a", None]}), "'x'.*missing.*other"),
     "NaN level": (lambda: Domain({"x": [np.nan, 1]}), "'x'.*missing.*nan"),
     "NA level": (lambda: Domain({"x": [pd.NA, 1]}), "'x'.*missing.*NA"),
@@ -61,7 +61,7 @@ DECLARATIONS = {
     "radius negative": (lambda: Domain.l2_ball(2, -1.5), "radius.*-1.5"),
     "radius NaN": (lambda: Domain.l2_ball(2, math.nan), "radius.*nan"),
     "target bounds": (lambda: Domain.unit_box(1, target=(1, 0)), r"target.*<.*\(1, 0\)"),
-    "target labels": (lambda: Domain.unit_box(1, target=["a", "a"]), "target.*differ.*'a'"),
+    "target labels": (lambda: Domain.unit_box(1, target=["a", "a"]), "target.*distinct.*'a'"),
     "p too small": (lambda: PEOPLE.row_norm(0.5), "p must.*0.5"),
     "coef too short": (lambda: PEOPLE.decode_coef(np.ones(3)), r"coef.*5 columns.*\(3,\)"),
     "no target": (lambda: Domain.unit_box(1).encode_target([0]), "target.*bounds.*lower, upper"),
@@ -83,7 +83,7 @@ def test_errors_about_declarations(name):
 @pytest.mark.parametrize("kind", [pd.Series, np.array, pd.Categorical])
 def test_a_column_in_the_place_of_its_levels_is_not_printed(kind):
     """It has cells of persons; only a list is written by hand."""
-    with pytest.raises(ValueError, match=r"differ.*list") as caught:
+    with pytest.raises(ValueError, match=r"distinct.*List") as caught:
         Domain({"x": kind(["secret", "secret"])})
     assert "secret" not in str(caught.value)
 
@@ -138,10 +138,10 @@ SECRETS = {
     "strings": np.array(["Zanzibar"] * 4),
 }
 PRIVATE_ERROR = (
-    "column 'hours' must hold finite numbers only: no NaN, no inf, and every argument must be "
-    "a real number or a string that spells a number. "
+    "column 'hours' must contain only finite numbers: no NaN, no inf, and every argument must be "
+    "a real number or a string that represents a number. "
     "For missing cells declare missing={'hours': \"indicator\"} in the domain, or a number within "
-    "the bounds. Drop or fill the others by a public rule before this step."
+    "the bounds. Drop or fill the other cells by a public rule before this step."
 )
 TARGET_ERROR = re.sub(" For missing.*bounds.", "", PRIVATE_ERROR).replace(
     "column 'hours'", "target"
@@ -165,7 +165,7 @@ def test_bad_numbers_tell_the_column_and_nothing_else(name, recwarn):
     """One sentence for every cause. In a frame the type of the column may change the remedy."""
     frame = people(hours=SECRETS[name])
     shown = private_error(lambda: PEOPLE.encode(frame))
-    remedy = {"dates": "Give days since a public date", "strings": "Drop.* declare its levels"}
+    remedy = {"dates": "Use days since a public date", "strings": "Drop.* declare its levels"}
     # Before version 3 pandas has no type for texts.
     if name in remedy and frame["hours"].dtype != object:
         assert re.match(
@@ -184,7 +184,7 @@ def test_one_bad_number_anywhere_is_found(bad, row):
     rows = np.zeros((50_000, 3))
     rows[row, 1] = bad
     for domain in (Domain.box([-2] * 3, [2] * 3), Domain.unit_box(3), Domain.l2_ball(3, 1.0)):
-        assert private_error(lambda d=domain: d.encode(rows)).startswith("column 1 must hold")
+        assert private_error(lambda d=domain: d.encode(rows)).startswith("column 1 must contain")
 
 
 def test_large_numbers_are_clipped_though_their_sum_overflows(recwarn):

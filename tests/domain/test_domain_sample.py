@@ -81,7 +81,7 @@ def test_seeds_repeat():
 
 
 def test_errors_name_the_rule():
-    with pytest.raises(ValueError, match="n must be a whole number >= 1"):
+    with pytest.raises(ValueError, match="n must be an integer >= 1"):
         MIXED.sample(0)
     with pytest.raises(ValueError, match="target must be declared"):
         Domain.unit_box(2).sample(3, with_target=True)

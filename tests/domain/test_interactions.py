@@ -143,7 +143,7 @@ def test_names_missing_cells_and_several_pairs_of_a_column():
     assert two.block_sizes == (7, 3)
     assert two.interact("z", "a").block_sizes == (7, 7, 3)
     assert two == domain.interact("s", "z").interact("s", "a")
-    with pytest.raises(ValueError, match="column 'a' must hold finite numbers"):
+    with pytest.raises(ValueError, match="column 'a' must contain only finite numbers"):
         one.encode([["x", "m", "v"]])
 
 
@@ -161,10 +161,10 @@ def test_the_columns_of_an_interaction_are_chosen_together():
 @pytest.mark.parametrize(
     ("first", "second", "words"),
     [
-        ("a", "n", "must be names of columns of levels or splines"),
-        ("a", "z", "must be names of columns of levels or splines"),
-        ("a", "a", "must be a new pair of two columns"),
-        ("b", "a", "must be a new pair of two columns"),
+        ("a", "n", "must be names of categorical columns or splines"),
+        ("a", "z", "must be names of categorical columns or splines"),
+        ("a", "a", "must be an undeclared pair of columns"),
+        ("b", "a", "must be an undeclared pair of columns"),
         ("c", "d", "have at most 8192 pairs .* a table of 8192 rows"),
         ("k", "l", "have at most 8192 pairs of levels or B-splines"),
     ],

@@ -161,7 +161,7 @@ def test_positions_of_labels_are_small_integers(labels):
         found, places = check_labels(target, labels)
         np.testing.assert_array_equal(found[places], y)
         assert places.dtype == small
-        with pytest.raises(ValueError, match="declared labels only"):
+        with pytest.raises(ValueError, match="only declared labels"):
             check_labels(target, labels[1:] + labels[:0] if len(labels) > 2 else [7, 8])
 
 
@@ -172,5 +172,5 @@ def test_a_label_of_another_type_changes_no_other_one(other, wrap):
     for cells in ([1] * 5 + [other], [True] * 5 + [other], ["1"] * 5 + [b"1"], [b"1"] * 5 + ["1"]):
         found = as_cells(wrap(cells), "y", one_type=True)
         assert [type(cell) for cell in found.ravel().tolist()] == [type(cell) for cell in cells]
-        with pytest.raises(ValueError, match="declared labels only"):
+        with pytest.raises(ValueError, match="only declared labels"):
             check_labels(found.ravel(), ["1", "2"])

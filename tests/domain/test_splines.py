@@ -83,7 +83,7 @@ def test_cells_outside_the_bounds_and_missing_ones():
     np.testing.assert_array_equal(encoded, expected)
     filled = Domain({"x": Spline(0, 4, knots=3)}, missing={"x": 3.0})
     np.testing.assert_array_equal(filled.encode([[np.nan]]), [[0, 0, 1, 0]])
-    with pytest.raises(ValueError, match="column 'x' must hold finite numbers only"):
+    with pytest.raises(ValueError, match="column 'x' must contain only finite numbers"):
         Domain({"x": Spline(0, 4)}).encode([[np.nan]])
 
 
@@ -91,7 +91,7 @@ def test_cells_outside_the_bounds_and_missing_ones():
     ("spline", "words"),
     [
         (Spline(1, 0), "must have lower < upper"),
-        (Spline(0, 1, knots=-1), "knots must be a whole number >= 0"),
+        (Spline(0, 1, knots=-1), "knots must be an integer >= 0"),
         (Spline(0, 1, knots=[0.5, 0.2]), "increasing numbers between the bounds"),
         (Spline(0, 1, knots=[0.5, 1.0]), "increasing numbers between the bounds"),
         (Spline(0, 1, knots=[0.5, "a"]), "increasing numbers between the bounds"),
@@ -376,7 +376,7 @@ def test_a_domain_is_made_additive():
     )
     assert one.block_sizes == (11, 1)
     assert Domain.unit_box(2).additive(knots=1, degree=1).n_encoded == 4
-    for columns, words in (("pay", "be a list of names"), (["sex"], "names of columns of numbers")):
+    for columns, words in (("pay", "be a list of names"), (["sex"], "names of numeric columns")):
         with pytest.raises(ValueError, match=words):
             domain.additive(columns=columns)
     with pytest.raises(ValueError, match="bound every column"):

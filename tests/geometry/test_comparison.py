@@ -314,7 +314,7 @@ def test_compare_without_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("balls", "sensitivity", "words"),
     [
-        ({}, None, "balls must hold at least one ball"),
+        ({}, None, "balls must contain at least one ball"),
         ([LpBall(2), LpBall(3)], None, "balls must have one dimension"),
         ([3], None, "balls must have dim, exact, gauge and sample"),
         ([LpBall(2)], 3.0, "sensitivity must be a norm ball or have radius_in"),

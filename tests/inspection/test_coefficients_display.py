@@ -148,7 +148,7 @@ def test_given_axes_are_used(model):
     [
         ({"unit": "inch"}, "unit must be one of"),
         ({"level": 1.0}, "level must be a number in"),
-        ({"most": 0}, "most must be a whole number"),
+        ({"most": 0}, "most must be an integer"),
         ({"names": ["a"]}, "names must have 5 entries"),
     ],
 )

@@ -252,11 +252,11 @@ def test_with_a_delta_in_the_ceiling_the_ledger_refuses_when_it_must(domain, peo
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"epsilons": []}, "epsilons must hold at least one"),
+        ({"epsilons": []}, "epsilons must contain at least one"),
         ({"epsilons": [0.0]}, "epsilons must be a finite number > 0"),
         ({"repeats": 0}, "repeats must be"),
         ({"estimator": LogisticRegression()}, "estimator must have a parameter epsilon"),
-        ({"cv": 1}, "cv must be a whole number >= 2"),
+        ({"cv": 1}, "cv must be an integer >= 2"),
         ({"cv": 10**6}, "cv must be at most the number of records"),
     ],
     ids=str,

@@ -102,11 +102,11 @@ def test_scikit_learn_conventions() -> None:
         ({"balls": [LpBall(3)], "section": (0, 3)}, "section must be two of the coordinates"),
         ({"balls": [LpBall(3)], "section": (1, 1)}, "section must be two of the coordinates"),
         ({"balls": [LpBall(3)], "section": np.ones((2, 3))}, "section must be two"),
-        ({"balls": [LpBall(2)], "n_points": 3}, "n_points must be a whole number >= 8"),
+        ({"balls": [LpBall(2)], "n_points": 3}, "n_points must be an integer >= 8"),
         ({"balls": [LpBall(2)], "aspect": "round"}, "aspect must be one of"),
         ({"balls": [LpBall(2)], "sensitivity_space": [1.0, 2.0]}, "sensitivity_space must be"),
         ({"balls": [LpBall(2)], "sensitivity_space": LpBall(3)}, "have dimension 2"),
-        ({"balls": {}}, "balls must hold at least one ball"),
+        ({"balls": {}}, "balls must contain at least one ball"),
     ],
 )
 def test_refuses(arguments: dict[str, Any], words: str) -> None:

@@ -173,7 +173,7 @@ def test_scikit_learn_conventions(tmp_path: Path) -> None:
         ({"guarantee": 1.0}, "guarantee must be a Guarantee, or have one"),
         ({"guarantee": PURE, "labels": ["a", "b"]}, "labels must have 1 entries"),
         ({"guarantee": PURE, "kind": "roc"}, "kind must be one of"),
-        ({"guarantee": PURE, "n_points": 3}, "n_points must be a whole number >= 8"),
+        ({"guarantee": PURE, "n_points": 3}, "n_points must be an integer >= 8"),
         ({"guarantee": PURE, "max_epsilon": 0.0}, "max_epsilon must be a finite number > 0"),
         ({"guarantee": PURE, "max_epsilon": math.inf}, "max_epsilon must be a finite number > 0"),
     ],

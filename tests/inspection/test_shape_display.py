@@ -251,7 +251,7 @@ def test_behind_an_encoder_the_columns_are_those_of_the_user(linear):
         np.testing.assert_array_equal(own.values, other.values)
         np.testing.assert_allclose(own.effects, other.effects, rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(own.deviations, other.deviations, rtol=1e-6, atol=1e-9)
-    with pytest.raises(ValueError, match="Give the whole Pipeline"):
+    with pytest.raises(ValueError, match="Pass the whole Pipeline"):
         show(piped[-1])
 
 

@@ -227,7 +227,7 @@ def test_classes_go_before_the_domains_labels(people, domain, answers):
     renamed = np.where(answers == "yes", "ja", "nein")
     model = DPLogisticRegression(domain=domain, classes=["ja", "nein"], random_state=0)
     assert model.fit(people, renamed).classes_.tolist() == ["ja", "nein"]
-    with pytest.raises(ValueError, match="declared labels only"):
+    with pytest.raises(ValueError, match="only declared labels"):
         model.fit(people, answers)
 
 

@@ -198,7 +198,7 @@ def test_the_search_finds_what_is_planted():
         try:
             float(WORD)
         except ValueError:
-            raise ValueError("column 'a' must hold finite numbers") from None
+            raise ValueError("column 'a' must contain only finite numbers") from None
 
     with pytest.raises(ValueError) as error:
         hide()

@@ -150,7 +150,7 @@ def test_a_leak_is_announced_exactly_when_labels_are_inferred(declared):
         model.fit(X, y)
     # What the warning tells once, the guarantee keeps telling.
     card = " ".join(str(model.guarantee_).split())
-    assert ("read off y" in card) == (declared == "nothing")
+    assert ("read from y" in card) == (declared == "nothing")
     leaks = [w for w in caught if issubclass(w.category, PrivacyLeakWarning)]
     assert len(leaks) == len(caught) == (declared == "nothing")
     for leak in leaks:

@@ -360,7 +360,7 @@ def test_labels_that_json_cannot_hold_are_an_error():
     rows = np.random.default_rng(0).uniform(-1, 1, size=(50, 2))
     model = DPLogisticRegression(domain=Domain.unit_box(2), classes=days, random_state=0)
     model.fit(rows, days[np.arange(50) % 2])
-    with pytest.raises(ValueError, match=r"classes must hold strings, bools.*Declare strings"):
+    with pytest.raises(ValueError, match=r"classes must contain strings, bools.*Declare strings"):
         model.to_dict()
 
 

@@ -312,7 +312,7 @@ def test_balls_and_mechanisms_are_candidates() -> None:
     [
         ({"candidates": "l2"}, "candidates must be a sequence of mechanisms"),
         ({"candidates": ["l3"]}, "candidates must be one of"),
-        ({"candidates": []}, "candidates must hold at least one"),
+        ({"candidates": []}, "candidates must contain at least one"),
         ({"candidates": [KNorm]}, "candidates must be among"),
         ({"candidates": [3.0]}, "candidates must be among"),
         ({"weights": [1.0, -1.0]}, "weights must be finite numbers > 0"),

@@ -258,9 +258,9 @@ def test_fits_of_a_seeded_search_have_seeds_of_their_own(people, domain, answers
 def test_labels_that_nobody_declared_are_told_to_all_parts(people, answers):
     X = np.clip(people[["age", "hours"]].to_numpy() / 50 - 1, -1, 1)
     found = PrivateSearchCV(DPLogisticRegression(), RIDGES, epsilon=8.0)
-    with pytest.warns(PrivacyLeakWarning, match="labels were read off y"):
+    with pytest.warns(PrivacyLeakWarning, match="labels were read from y"):
         found.fit(X[:30], answers[:30])
-    assert any("read off y" in sentence for sentence in found.guarantee_.assumptions)
+    assert any("read from y" in sentence for sentence in found.guarantee_.assumptions)
 
 
 # What goes wrong
@@ -280,7 +280,7 @@ def test_labels_that_nobody_declared_are_told_to_all_parts(people, answers):
         ({"ledger": 3.0}, "ledger must be a Ledger"),
         ({"grid": {"epsilon": [1.0, 2.0]}}, "param_grid must leave out"),
         ({"grid": {"nothing": [1.0]}}, "Invalid parameter 'nothing'"),
-        ({"grid": []}, "param_grid must hold"),
+        ({"grid": []}, "param_grid must contain"),
         # What only a candidate's own fit sees.
         ({"grid": {"regularization": [0.9, -1.5]}}, "regularization must be"),
         ({"grid": {"mechanism": ["l2", "gaussian"]}}, "delta"),
@@ -302,7 +302,7 @@ def test_a_bad_cell_anywhere_is_found_before_anything_is_spent(row, people, doma
     """Also among the records that only scores see."""
     ledger, X = Ledger(10.0), people.copy()
     X.loc[row, "age"] = np.nan
-    with pytest.raises(ValueError, match="column 'age' must hold finite numbers"):
+    with pytest.raises(ValueError, match="column 'age' must contain only finite numbers"):
         search(domain, ledger=ledger).fit(X, answers)
     assert ledger.entries == ()
 

@@ -163,9 +163,9 @@ BAD = [
     (lambda: multivariate_canonical(tradeoff.approximate(1.0, 0.1), 2), "known canonical noise"),
     (lambda: multivariate_canonical(tradeoff.laplace(1.0), 2, "l2"), "known canonical noise"),
     (lambda: multivariate_canonical(tradeoff.laplace(1.0), 2, "l3"), "norm must be one of"),
-    (lambda: multivariate_canonical(PURE, 1), "dim must be a whole number >= 2"),
+    (lambda: multivariate_canonical(PURE, 1), "dim must be an integer >= 2"),
     (lambda: LInfLaplace(0.0, 2), "epsilon must be a finite number > 0"),
-    (lambda: LInfLaplace(1.0, 0), "dim must be a whole number >= 1"),
+    (lambda: LInfLaplace(1.0, 0), "dim must be an integer >= 1"),
     (lambda: LInfLaplace(1.0, 2).logpdf([1.0]), "x must have 2 columns"),
 ]
 

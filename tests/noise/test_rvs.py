@@ -71,7 +71,7 @@ def test_a_noise_draws_many_vectors(name):
     away = np.abs(products.mean(axis=0) - noise.covariance())
     assert (away <= error).all()
     assert (np.abs(0.81 * products.mean(axis=0) - noise.covariance()) > error).any()
-    with pytest.raises(ValueError, match="size must be a whole number >= 1"):
+    with pytest.raises(ValueError, match="size must be an integer >= 1"):
         noise.rvs(0, 0)
 
 

@@ -103,7 +103,7 @@ class Mine(Laplace):
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_other_values_are_not_written(value):
-    with pytest.raises(ValueError, match="must hold strings, bools, numbers and objects"):
+    with pytest.raises(ValueError, match="must contain strings, bools, numbers and objects"):
         encode("it", value)
 
 

@@ -45,4 +45,4 @@ def test_goes_on_without_matplotlib(monkeypatch, tmp_path, capsys):
 def test_rejects_no_repeats(capsys):
     with pytest.raises(SystemExit):
         demo.main(["--repeats", "0"])
-    assert "--repeats must be a whole number >= 1, got 0." in capsys.readouterr().err
+    assert "--repeats must be an integer >= 1, got 0." in capsys.readouterr().err

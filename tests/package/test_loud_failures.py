@@ -87,7 +87,7 @@ def test_columns_have_the_kind_of_their_levels(column, kind):
         assert domain.encode(table).shape == (len(cells), 1)
     else:
         name = "numbers" if kind in NUMBERS else "strings" if kind == "digits" else kind
-        match = f"column 'job' must hold {name}, as its declared levels do, got .*Convert"
+        match = f"column 'job' must contain {name}, as its declared levels do, got .*Convert"
         refused(lambda: domain.encode(table), match)
 
 
@@ -99,7 +99,7 @@ WRONG_CELLS = [
 
 @pytest.mark.parametrize(("cells", "levels"), WRONG_CELLS, ids=str)
 def test_arrays_have_the_kind_of_their_levels(cells, levels):
-    refused(lambda: Domain({"job": levels}).encode(np.array(cells)), "column 'job' must hold")
+    refused(lambda: Domain({"job": levels}).encode(np.array(cells)), "column 'job' must contain")
 
 
 def test_levels_of_several_kinds_take_every_column():
@@ -116,9 +116,9 @@ def test_a_fit_and_a_prediction_refuse_them_before_a_charge(estimator):
     X, y = domain.sample(300, random_state=0, with_target=True)
     model = estimator(domain=domain, ledger=ledger, random_state=0)
     wrong = X.astype({"sex": int})
-    refused(lambda: model.fit(wrong, y), "column 'sex' must hold strings", ledger)
+    refused(lambda: model.fit(wrong, y), "column 'sex' must contain strings", ledger)
     model.fit(X, y)
-    refused(lambda: model.predict(wrong), "column 'sex' must hold strings")
+    refused(lambda: model.predict(wrong), "column 'sex' must contain strings")
     assert len(ledger.entries) == 1
 
 
@@ -132,7 +132,7 @@ def test_files_are_refused_by_the_types_that_they_state(tmp_path):
     X.to_csv(tmp_path / "texts.csv", index=False)
     ledger = Ledger(2.0)
     model = DPLogisticRegression(domain=domain, ledger=ledger, random_state=0)
-    match = "column 'sex' must hold numbers"
+    match = "column 'sex' must contain numbers"
     refused(lambda: model.fit(tmp_path / "texts.parquet", target="y"), match, ledger)
     found = model.fit(tmp_path / "texts.csv", target="y").coef_
     np.testing.assert_allclose(found, model.fit(X, target="y").coef_, atol=1e-6)
@@ -169,7 +169,7 @@ def test_columns_that_hold_no_numbers_tell_what_to_do(name):
     table, ledger = pd.DataFrame({"age": [0.5, 0.5], "seen": cells}), Ledger(1.0)
     for domain in (None, Domain({"age": (0, 1), "seen": (0, 1)}, target=["no", "yes"])):
         model = DPLogisticRegression(domain=domain, classes=["no", "yes"], ledger=ledger)
-        match = f"column 'seen' must hold finite numbers only.*{remedy}"
+        match = f"column 'seen' must contain only finite numbers.*{remedy}"
         refused(lambda m=model: m.fit(table, ["no", "yes"]), match, ledger)
 
 

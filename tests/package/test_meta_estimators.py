@@ -106,14 +106,14 @@ def test_integers_are_positions_among_sorted_strings(dtype):
 )
 def test_other_numbers_are_no_positions(y):
     X, _ = records(THREE)
-    with pytest.raises(ValueError, match="declared labels only"):
+    with pytest.raises(ValueError, match="only declared labels"):
         model(THREE).fit(X[:3], np.array(y))
 
 
 def test_positions_are_read_by_type_and_not_by_value():
     """Objects and numbers that are declared as labels stay what they are."""
     X, _ = records(TWO)
-    with pytest.raises(ValueError, match="declared labels only"):
+    with pytest.raises(ValueError, match="only declared labels"):
         model(TWO).fit(X[:2], np.array([0, 1], dtype=object))
     numbers = Domain(BOX, target=[5, 7])
     assert model(numbers).fit(X, np.resize([5, 7], len(X))).classes_.tolist() == [5, 7]

@@ -200,5 +200,5 @@ LIMITS = {
 @pytest.mark.parametrize("call", LIMITS)
 def test_counts_that_would_take_days_are_refused(call):
     """Before the budget is spent (`fitted`), and before memory is asked for."""
-    with pytest.raises(ValueError, match=f"must be a whole number <= {LIMITS[call]}, got"):
+    with pytest.raises(ValueError, match=f"must be an integer <= {LIMITS[call]}, got"):
         CALLS[call](LIMITS[call] + 1)

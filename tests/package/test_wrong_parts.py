@@ -186,14 +186,14 @@ BALLS = [
     (cube(gauge=lambda self, v: np.abs(v)[..., :2].max(axis=-1)), "gauge must be > 0"),
     (cube(sample=half), "sample must draw from the whole ball"),
     (cube(sample=lambda self, n, rng: Cube.sample(self, n, rng).T), "sample must draw finite"),
-    (cube(bounding_box=lambda self: np.full(3, 0.5)), "bounding_box must hold the ball"),
+    (cube(bounding_box=lambda self: np.full(3, 0.5)), "bounding_box must contain the ball"),
     (cube(support=lambda self, w: np.abs(w).max(axis=-1)), "support must be at least"),
     (cube(extreme_points=lambda self: np.eye(3)), "extreme_points must have the ball"),
     (cube(facets=lambda self: np.eye(3) / 2), "facets must agree with the gauge"),
     (ScaledBall(cube(sample=half), 2.0), "sample must draw from the whole ball"),
     (cube(exact=False), "be sampled exactly"),
     (Cube(2), "ball of 3 dimensions"),
-    (Cube(0), "ball's dim must be a whole number >= 1"),
+    (Cube(0), "ball's dim must be an integer >= 1"),
     (Cube, "be a known name, a norm ball"),
 ]
 

@@ -311,7 +311,7 @@ BAD = [
     (lambda: tradeoff.from_profile([]), "profile must have at least one point"),
     (lambda: tradeoff.gaussian(1.0)(1.5), r"alpha must lie in \[0, 1\]"),
     (lambda: tradeoff.gaussian(1.0)(math.nan), r"alpha must lie in \[0, 1\]"),
-    (lambda: tradeoff.gaussian(1.0).group(0), "k must be a whole number >= 1"),
+    (lambda: tradeoff.gaussian(1.0).group(0), "k must be an integer >= 1"),
     (lambda: tradeoff.gaussian(1.0).chain(1.0), "others must be trade-off functions"),
     (
         lambda: tradeoff.gaussian(1.0).envelope(

@@ -156,7 +156,7 @@ REFUSED = {
     "one column": (lambda: {"X": frame()["a"], "y": frame().z}, "got 'Series'"),
     "one dimension": (lambda: {"X": array.ones(N), "y": frame().z}, "with two dimensions"),
     "no such column": (lambda: {"X": frame(), "target": "other"}, "be a column of X"),
-    "bad number": (lambda: {"X": frame(a=np.nan), "target": "z"}, "column 'a' must hold finite"),
+    "bad number": (lambda: {"X": frame(a=np.nan), "target": "z"}, "'a' must contain only finite"),
 }
 
 
@@ -344,7 +344,7 @@ def test_a_conversion_that_fails_shows_no_cell(column, source):
 
 def test_our_own_errors_of_a_partition_are_shown():
     people = FRAME[[*BOUNDS, "z"]].assign(a=SECRET)
-    with pytest.raises(ValueError, match="column 'a' must hold finite numbers") as caught:
+    with pytest.raises(ValueError, match="column 'a' must contain only finite numbers") as caught:
         made(DPHuberRegressor).fit(dataframe.from_pandas(people, npartitions=3), target="z")
     assert SECRET not in "".join(traceback.format_exception(caught.value))
 

@@ -189,7 +189,7 @@ def test_identifiers_of_a_later_reading_that_are_not_known_have_no_share(ids):
 @pytest.mark.parametrize("batches", [[[1, 2, "1"]], [np.array([1, 2]), np.array(["1", "A2"])]])
 def test_numbers_and_strings_of_numbers_are_refused(batches):
     """A reader that infers types for parts of a file would count the person 1 twice."""
-    with pytest.raises(ValueError, match="not hold both numbers and strings of numbers"):
+    with pytest.raises(ValueError, match="not mix numbers and strings of numbers"):
         Persons.of(batches)
 
 

@@ -246,7 +246,7 @@ def test_a_bad_number_is_an_error_at_every_reading(
     X[row, 1] = bad
     for rows in (MemoryRows(NUMBERS, X, target), changing):
         for read in (rows.sum, rows.keep, rows.sum):
-            with pytest.raises(ValueError, match="column 1 must hold finite") as caught:
+            with pytest.raises(ValueError, match="column 1 must contain only finite") as caught:
                 read(all_rows)
             assert str(row) not in str(caught.value) or row == 0
 

@@ -172,7 +172,7 @@ def test_what_needs_a_table_in_memory_says_so(tmp_path):
     sources = (str(tmp_path / "t.parquet"), tmp_path, lambda: batches(FRAME), batches(FRAME))
     for call in (domain.encode, domain.encoder().transform, lambda X: search.fit(X, FRAME.z)):
         for X in sources:
-            with pytest.raises(ValueError, match="Give an array or a DataFrame"):
+            with pytest.raises(ValueError, match="Pass an array or a DataFrame"):
                 call(X)
 
 
@@ -256,18 +256,18 @@ REFUSED = {
     "no iterable": (lambda p: (lambda: 3, {"target": "z"}), "an iterable of DataFrames"),
     "bad number": (
         lambda p: (lambda: batches(FRAME.assign(a=np.nan)), {"target": "z"}),
-        "column 'a' must hold finite",
+        "column 'a' must contain only finite",
     ),
     "bad target": (
         lambda p: (lambda: batches(FRAME.assign(z=np.inf)), {"target": "z"}),
-        "target must hold finite",
+        "target must contain only finite",
     ),
     # The first pass would exhaust it, and the second one would add nothing.
     "one iterator": (one_iterator, "a new iterator for every pass"),
     # All rows after it would be left out in silence.
     "none": (
         lambda p: (lambda: [*batches(FRAME), None, *batches(FRAME)], {"target": "z"}),
-        "a NoneType is no table",
+        "a NoneType is not a table",
     ),
     "open file": (lambda p: (ParquetFile(p / "t.parquet"), {"target": "z"}), "path of the file"),
     "files of other columns": (
@@ -318,7 +318,7 @@ def test_an_error_of_a_file_quotes_no_cell(column, tmp_path):
     frame.iloc[-5, list(frame.columns).index(column)] = "Zanzibar"
     frame.to_csv(tmp_path / "t.csv", index=False)
     model = made(DPLinearRegression)
-    with pytest.raises(ValueError, match="must hold finite numbers") as caught:
+    with pytest.raises(ValueError, match="must contain only finite numbers") as caught:
         model.fit(tmp_path / "t.csv", target="z")
     shown = "".join(traceback.format_exception(caught.value))
     assert "Zanzibar" not in shown
@@ -411,10 +411,10 @@ def test_errors_of_pyarrow_quote_no_cell(tmp_path):
 
 
 def test_labels_of_a_file_are_declared_and_not_named():
-    with pytest.raises(ValueError, match="must be declared where y is not in memory"):
+    with pytest.raises(ValueError, match="must be declared if y is not in memory"):
         made(DPLogisticRegression, domain=Domain(BOUNDS)).fit(lambda: batches(FRAME), target="y")
     model = made(DPLogisticRegression)
-    with pytest.raises(ValueError, match="declared labels only") as caught:
+    with pytest.raises(ValueError, match="only declared labels") as caught:
         model.fit(lambda: batches(FRAME.replace({"y": {"yes": "Zanzibar"}})), target="y")
     assert "Zanzibar" not in str(caught.value)
     assert not model.ledger.entries
@@ -439,7 +439,7 @@ def test_a_source_that_turned_bad_is_an_error_without_a_cell(kind, monkeypatch):
     """The columns are read for their names and their number, then once before the charge."""
     monkeypatch.setattr(tables, "MOST_KEPT", 0)
     bad = FRAME.assign(a=["Zanzibar"] * N)
-    with pytest.raises(ValueError, match="column 'a' must hold finite numbers") as caught:
+    with pytest.raises(ValueError, match="column 'a' must contain only finite numbers") as caught:
         made(kind).fit(Changing(bad, good=3), target=target_of(kind))
     assert "Zanzibar" not in "".join(traceback.format_exception(caught.value))
     assert "The budget was spent" in caught.value.__notes__[0]
@@ -466,7 +466,7 @@ def test_a_target_column_of_a_frame_in_memory():
         made(DPLinearRegression).fit(whole, whole.z, target="z")
     with pytest.raises(ValueError, match="be a column of X"):
         made(DPLinearRegression).fit(whole, target="other")
-    with pytest.raises(ValueError, match="be no name unless X has named columns"):
+    with pytest.raises(ValueError, match="be a name only if X has named columns"):
         made(DPLinearRegression).fit(whole.to_numpy(), target="z")
 
 

@@ -309,7 +309,7 @@ def test_a_null_level_is_the_other_one_and_changes_no_neighbour(column, kind):
 @pytest.mark.parametrize("kind", [pl.DataFrame, pa.table, dict])
 def test_a_null_number_is_an_error_that_names_the_column(cells, kind):
     call = lambda: Domain({"x": (0, 9)}).encode(kind({"x": cells}))  # noqa: E731
-    refusal(call, "column 'x' must hold finite numbers")
+    refusal(call, "column 'x' must contain only finite numbers")
 
 
 @pytest.mark.parametrize("name", [own for own in COLUMNS if "pandas" not in own and own != "list"])
@@ -317,7 +317,7 @@ def test_a_null_label_is_an_error(name):
     """As an array of numpy, a null of a chunked dictionary of pyarrow would be the last label."""
     y, ledger = np.array([*WORDS[:-1], None], dtype=object), Ledger(1.0)
     call = lambda: logistic(ledger=ledger).fit(FRAME, COLUMNS[name](y))  # noqa: E731
-    refusal(call, "y must hold declared labels only", ledger)
+    refusal(call, "y must contain only declared labels", ledger)
 
 
 def test_kinds_of_columns_do_not_depend_on_nulls():
@@ -329,7 +329,7 @@ def test_kinds_of_columns_do_not_depend_on_nulls():
             own = [*cells[:1], None] if last else cells
             table = pa.table({name: pa.array(own, types[name])})
             call = lambda t=table, n=name: Domain({n: ["x", "y"]}).encode(t)  # noqa: E731
-            refusal(call, f"'{name}' must hold strings, as its declared")
+            refusal(call, f"'{name}' must contain strings, as its declared")
 
 
 # What is refused, by every estimator and every other door
@@ -394,22 +394,22 @@ REFUSED = {
     "masked nowhere": (np.ma.array(X), "X must be an array without a mask.*filled"),
     "masked rows": ([np.ma.array(row) for row in X], "X must be an array without a mask"),
     "records": (RECORDS, "X must not be a structured array"),
-    "durations": (np.zeros((N, 2), "m8[s]"), "column 0 must hold finite numbers"),
-    "frame, complex": (pd.DataFrame(X + 0j, columns=[0, 1]), "column '?x?0'? must hold finite"),
+    "durations": (np.zeros((N, 2), "m8[s]"), "column 0 must contain only finite numbers"),
+    "frame, complex": (pd.DataFrame(X + 0j, columns=[0, 1]), "'?x?0'? must contain only finite"),
     "frame, categories of dates": (
         pd.DataFrame({0: X[:, 0], 1: pd.Categorical(pd.to_datetime(["1986-01-01"] * N))}),
-        "column '?x?1'? must hold finite",
+        "column '?x?1'? must contain only finite",
     ),
     "frame, durations": (
         pd.DataFrame({0: X[:, 0], 1: pd.to_timedelta([5] * N)}),
-        "column '?x?1'? must hold finite",
+        "column '?x?1'? must contain only finite",
     ),
 }
 TARGETS = {
     "masked": (np.ma.masked_equal(Y, 1), "y must be an array without a mask.*y.filled"),
     "records in a column": (RECORDS[:, :1], "y must not be a structured array"),
-    "dates": (Y.astype("M8[s]"), "declared labels only|target must hold finite"),
-    "durations": (Y.astype("m8[s]"), "declared labels only|target must hold finite"),
+    "dates": (Y.astype("M8[s]"), "only declared labels|target must contain only finite"),
+    "durations": (Y.astype("m8[s]"), "only declared labels|target must contain only finite"),
 }
 
 
@@ -486,7 +486,7 @@ def test_cells_that_are_no_numbers(name):
     cells, kinds = spoiled(CELLS[name]), [DPLogisticRegression, DPLinearRegression]
     for table in (cells, cells.tolist(), framed(CELLS[name])):
         for call, ledger in doors(table, kinds):
-            refusal(call, "column '?x?1'? must hold finite numbers", ledger)
+            refusal(call, "column '?x?1'? must contain only finite numbers", ledger)
 
 
 @pytest.mark.parametrize("name", CELLS)
@@ -496,9 +496,9 @@ def test_entries_of_a_target_that_are_no_numbers(name):
     cells[4] = CELLS[name]
     for target in (cells, cells.tolist(), pd.Series(cells)):
         for call, ledger in doors_of_targets(target, [DPLinearRegression]):
-            refusal(call, "target must hold finite numbers|y must have entries", ledger)
+            refusal(call, "target must contain only finite numbers|y must have entries", ledger)
         model = made(DPLogisticRegression)
-        pattern = "y must hold declared labels"
+        pattern = "y must contain only declared labels"
         refusal(lambda m=model, y=target: m.fit(X, y), pattern, model.ledger)
         curve = lambda m=model, y=target: epsilon_curve(m, X, y, [1.0], repeats=1)  # noqa: E731
         refusal(curve, "y must", model.ledger)
@@ -511,7 +511,7 @@ def test_cells_of_levels_and_identifiers_with_code_of_their_own():
     cells[4, 1] = ["a list"]
     assert domain.encode(cells)[4, 1] == 0
     cells[4, 1] = Odd()
-    pattern = "column 'b' must hold cells that can be hashed"
+    pattern = "column 'b' must contain cells that can be hashed"
     for rows in (cells, pd.DataFrame(cells, columns=["a", "b"])):
         for kind in CLASSIFIERS:
             model = made(kind, domain=domain)
@@ -543,10 +543,10 @@ class Broken:
     ("table", "pattern"),
     [
         (Broken(), "X must be a table or a column that pyarrow can read"),
-        ({"age": [1, 2], "big": [1]}, "X must have columns of one length"),
+        ({"age": [1, 2], "big": [1]}, "X must have columns of the same length"),
         ({"age": [[1, 2]], "big": [1]}, "column 'age' must have one dimension"),
         ({"age": [1, 2], "big": [1, 2]}, "missing from X"),
-        ([{"age": 1}, {"age": 2}], "X must be a table and not a list of dicts. Give pandas"),
+        ([{"age": 1}, {"age": 2}], "X must be a table, not a list of dicts. Pass pandas"),
         ({}, "X must have records"),
         (pl.Series([1.0, 2.0]), "X must be a table or a column that pyarrow can read"),
     ],

@@ -327,7 +327,7 @@ class GaussianFamily:
         shift = float(greatest_shift(record, leverage, *budget, task.neighbors, task.n_models))
         if shift == 0:
             rule = "be large enough that the curvature spends less than epsilon"
-            raise fail("q", rule, choice.q, "Give a q nearer to 1.")
+            raise fail("q", rule, choice.q, "Pass a q nearer to 1.")
         deviation = record.slope_bound * reach * np.sqrt(choice.shape) / shift * ROUND_UP
         deviation = np.tile(per_coordinate(task.design, deviation), task.n_classes)
         return GaussianNoise(len(deviation), deviation)

@@ -89,7 +89,7 @@ def minimise(objective: Objective, tolerance: float) -> CertifiedPoint:
             alpha *= 0.25
     raise NotCertified(
         f"No point was found with a gradient certified to be at most {tolerance:g}. "
-        "The noise was drawn, and nothing was released. Give a larger tolerance or regularization."
+        "The noise was drawn, and nothing was released. Pass a larger tolerance or regularization."
     )
 
 

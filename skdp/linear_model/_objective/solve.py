@@ -410,7 +410,7 @@ class ObjectivePerturbation:
             check_choice("mechanism", mechanism, _NAMES)
             if mechanism in _NEED_DELTA and delta == 0:
                 rule = f"be > 0 for mechanism={mechanism!r}, which is not pure DP"
-                raise fail("delta", rule, delta, 'Give 1e-6 or mechanism="auto".')
+                raise fail("delta", rule, delta, 'Pass 1e-6 or mechanism="auto".')
         elif isinstance(mechanism, type) or not (self._has_calibration or self._has_ball):
             rule = "be a known name, a norm ball, a KNorm or an object with calibrate()"
             remedy = f"The names are {_NAMES}. See docs/development/add_a_mechanism.md for objects."
@@ -576,7 +576,7 @@ class ObjectivePerturbation:
         loss, mechanism = self.losses(task)[0], self.asked.mechanism
         if task.are_persons and task.delta > 0:
             rule = "be a name or a norm ball where persons have several rows and delta > 0"
-            remedy = "Give delta=0, or mechanism='gaussian'."
+            remedy = "Pass delta=0, or mechanism='gaussian'."
             raise fail("mechanism", rule, type(mechanism), remedy)
         leverage = leverage_apart(task.of_record(loss), APART_Q, task.epsilon)
         ridge = self._least_ridge(task, leverage)
@@ -631,42 +631,42 @@ class ObjectiveEstimator(PrivateLinearModel):
         The delta of the budget. If K-norm noise has a smaller expected error than Gaussian
         noise, it is used, and the guarantee has delta = 0.
     additive : None, "auto" or int >= 1, default=None
-        Whether numbers have curves instead of linear effects: smooth functions of one column each,
-        whose terms add up. An int is the number of knots inside each column's bounds, which are
-        privately estimated where ``scaling_share`` says so. "auto" chooses a number of knots, or no
-        curves, from the number of records, epsilon and the number of coefficients; under
-        "add_remove" give ``n_public``. Draw the curves with
-        :class:`~skdp.inspection.ShapeDisplay`. A :class:`~skdp.domain.Spline` in the domain
-        declares a curve with knots of your choice.
+        Whether numeric columns have curves instead of linear effects: the model is then a sum of
+        smooth functions of one column each. An int is the number of knots between the bounds of
+        each column, which may be estimated privately (see ``scaling_share``). "auto" chooses a
+        number of knots, or no curves, from the number of records, epsilon and the number of
+        coefficients; with "add_remove", pass ``n_public``. Plot the curves with
+        :class:`~skdp.inspection.ShapeDisplay`. To choose the knots, declare a
+        :class:`~skdp.domain.Spline` in the domain.
 
     Other Parameters
     ----------------
     mechanism : str, NormBall, KNorm or object, default="auto"
-        The noise that hides a record. "auto" takes the noise with the least expected error of the
-        coefficients. "l1", "l2", "linf", "hull" and norm balls are K-norm noise in that norm;
-        "hull" is the convex hull of all possible rows. "gaussian" and "elliptic", with delta > 0,
-        are normal noise, of one variance or one for each group of columns. The name of a law of
-        `skdp.noise`, or an object with ``calibrate(sensitivity, *, epsilon, delta)``, is calibrated
-        with 0.8 epsilon; with delta > 0 its noise must be log-concave. See
-        docs/mathematics/which_noise_when.md.
+        The noise that hides a record. "auto" chooses the noise with the least expected error of the
+        coefficients. "l1", "l2", "linf", "hull" and norm balls stand for K-norm noise in that norm;
+        "hull" is the convex hull of all possible rows. "gaussian" and "elliptic" need delta > 0 and
+        stand for normal noise, with one variance or with one for each group of columns. The name of
+        a law of `skdp.noise`, or an object with ``calibrate(sensitivity, *, epsilon, delta)``, is
+        also accepted and is calibrated with 0.8 epsilon; if delta > 0, its noise must be
+        log-concave. See docs/mathematics/which_noise_when.md.
     regularization : float >= 0 or "auto", default="auto"
-        Strength of the ridge penalty: the loss, summed over the records, has ``regularization / 2``
-        times the squared length of the encoded coefficients added, beside the ridge that privacy
-        needs. It is 1 / C of :class:`sklearn.linear_model.LogisticRegression` for numbers scaled to
-        [-1, 1]. "auto" chooses a ridge for each group of columns, and gives rows of high leverage
-        smaller weights.
+        Strength of the ridge penalty: ``regularization / 2`` times the squared length of the
+        encoded coefficients is added to the loss, which is summed over the records, in addition to
+        the ridge that the privacy proof requires. It corresponds to 1 / C of
+        :class:`sklearn.linear_model.LogisticRegression` for numbers scaled to [-1, 1]. "auto"
+        chooses a ridge for each group of columns, and gives rows of high leverage less weight.
 
     Attributes
     ----------
     bounds_ : ndarray of shape (n_numbers, 2)
-        Clipping bounds of the numbers without curves, in the user's units: privately estimated, or
-        those of the domain. The guarantee covers them.
+        Clipping bounds of the numeric columns without curves, in the units of the columns:
+        privately estimated, or those of the domain. The guarantee covers them.
     domain_ : Domain
-        The domain of the coefficients. Where ``additive`` gives numbers curves, they are columns
-        :class:`~skdp.domain.Spline`, with knots between bounds that the guarantee covers.
+        The domain of the coefficients. If ``additive`` adds curves, their columns are
+        :class:`~skdp.domain.Spline` objects, with knots between bounds that the guarantee covers.
         Otherwise it is ``domain``.
     q_ : float
-        The share of epsilon that was spent on the noise.
+        The share of epsilon that was spent on the noise of the linear term.
     ridge_ : ndarray of shape (n_encoded + 1,), or (n_encoded,) without an intercept
         The ridge of each coordinate, the intercept first, for numbers whose clipping bounds are
         scaled to [-1, 1]. All models have the same.

@@ -214,37 +214,36 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
     Parameters
     ----------
     epsilon : float > 0, default=1.0
-        The privacy budget of one call of ``fit``. Smaller is more private.
+        The privacy budget of one call of ``fit``. Smaller values protect more.
     delta : float in [0, 1), default=0.0
         The delta of the budget.
     domain : Domain, default=None
         Public bounds and levels of the columns.
     neighbors : {"replace_one", "add_remove"}, default="replace_one"
-        The difference between two tables that the guarantee hides. "replace_one": one record has
-        other values, and the number of records is public. "add_remove": one record is missing, and
-        the number of records is private. With ``fit(..., groups=ids)`` a record is a person with
-        all its rows, and the number of rows is private under both.
+        The change of a table that the guarantee hides. "replace_one": one record is replaced by
+        another, and the number of records is public. "add_remove": one record is added or removed,
+        and the number of records is private. With ``fit(..., groups=ids)`` a record is all rows of
+        a person, and the number of rows is private in both cases.
     ledger : Ledger, default=None
         A ledger that is charged before any noise is drawn.
     fit_intercept : bool, default=True
         Whether to fit an intercept. The guarantee covers it like the coefficients.
     random_state : None, int, Generator or RandomState, default=None
         With None the noise comes from a cryptographic generator, seeded by the operating system.
-        Anything else is for tests, and the guarantee says that it does not hold.
+        Other values are for tests only and void the guarantee.
 
     Other Parameters
     ----------------
     n_public : int, default=None
-        About how many records there are, if this is public and ``neighbors`` is "add_remove". The
-        automatic choices depend on it: a wrong number costs accuracy and not privacy. If None, they
-        assume 100 records per coefficient and unit of 1 / epsilon. With ``groups`` it is the number
-        of persons.
+        Approximate number of records, or of persons with ``groups``, if it is public and
+        ``neighbors`` is "add_remove". The automatic choices depend on it. A wrong number costs
+        accuracy but not privacy. If None, they assume 100 / epsilon records per coefficient.
     rows_per_person : int in [1, 1e9], default=1
-        Only with ``fit(..., groups=ids)``. Each row of a person with m rows has the weight
-        ``1 / max(m, rows_per_person)``. With 1 every person has the same weight. With a larger
-        value persons with more rows have more weight, up to this number of rows. Then the sum of
-        the weights is private, and "replace_one" is planned as a removal and an addition with half
-        of epsilon each.
+        Only for ``fit(..., groups=ids)``. Each row of a person with m rows has the weight
+        ``1 / max(m, rows_per_person)``. By default every person has the same weight. With a larger
+        value, persons with more rows have more weight, up to this number of rows. The sum of the
+        weights is then private, so "replace_one" counts as a removal and an addition, each with
+        epsilon / 2.
 
     Attributes
     ----------
@@ -253,10 +252,10 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         Present only if X had column names.
     guarantee_ : Guarantee
     releases_ : tuple of releases
-        What was released, with which noise: :func:`skdp.trusted.overview` has a line for each.
+        The releases and their noise; :func:`skdp.trusted.overview` lists them.
     public_ : :class:`~skdp.trusted.Public`
-        The public facts for which ``certify(releases_, public_)`` proves the guarantee of this
-        fit. A private search that chose the model has a greater guarantee, ``guarantee_``.
+        The public facts with which ``certify(releases_, public_)`` proves the guarantee of this
+        fit. If a private search chose the model, ``guarantee_`` covers the search.
     """
 
     epsilon: float = 1.0
@@ -278,23 +277,24 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         Parameters
         ----------
         X : DataFrame, array-like, dict of columns, collection, path or callable
-            A table of shape (n, n_features) in memory, of ``pandas``, ``polars`` or ``pyarrow``
-            for example, or a larger one: a ``dask`` array or DataFrame; the path of a Parquet, CSV
-            or Feather file or of a folder of such files, or a ``pyarrow.dataset.Dataset``; a
-            function without arguments that returns an iterable of tables or of pairs of a table
-            and a target. Some are read several times, and must have the same rows each time. Of
-            files only needed columns are read.
+            A table of shape (n, n_features) in memory, for example of ``pandas``, ``polars`` or
+            ``pyarrow``; a ``dask`` array or DataFrame; the path of a Parquet, CSV or Feather file
+            or of a folder of such files; a ``pyarrow.dataset.Dataset``; or a function without
+            arguments that returns an iterable of tables, or of pairs of a table and a target.
+            Tables that are not in memory may be read several times and must have the same rows each
+            time. Only the required columns of files are read.
         y : array-like of shape (n,) or dask collection, default=None
             Labels for a classifier, or numbers in the units of the target for a regressor. None if
-            ``target`` is given, or if ``X`` has pairs. For a dask DataFrame it is a column of the
-            same collection. Arrays of integers are positions among the sorted labels if all
-            declared labels are strings.
+            ``target`` is given, or if ``X`` returns pairs. If ``X`` is a dask DataFrame, ``y`` is a
+            column of the same collection. If all declared labels are strings, an array of integers
+            is read as positions in the sorted list of labels.
         target : str, default=None
             Name of the column of ``X`` that is the target.
         groups : array-like of shape (n,) or str, default=None
-            The person of each row, as hashable identifiers or as the name of a column. Then the
-            guarantee protects persons, with all their rows. Where ``X`` is not in memory it is a
-            column, of which all identifiers must fit in memory.
+            Hashable identifiers of the person of each row, or the name of the column of ``X`` that
+            contains them. If given, the guarantee protects all rows of a person together. If ``X``
+            is not in memory, ``groups`` must be the name of a column, and the set of identifiers
+            must fit in memory.
 
         Returns
         -------
@@ -305,7 +305,7 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         BudgetExceeded
             If the budget does not fit the ledger. Then no noise was drawn and nothing was spent.
         ValueError
-            If parameters, columns, labels or targets are not valid. A note on each error says
+            If parameters, columns, labels or targets are invalid. A note of each error states
             whether the budget was spent.
         """
         # Whether numpy warns of underflow would depend on the data.
@@ -345,26 +345,26 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
     ) -> Inference:
         """Return estimates with standard errors, confidence intervals and tests.
 
-        It is a second release, with a budget of its own: sums of the scores and of the curvatures
-        at the fitted model, from which one step of Newton's method gives estimates that are not
-        shrunk. The model is not changed. For one budget, a fifth for the fit and the rest for
-        ``infer`` is a good choice, with half of a delta each. Statement and proof:
+        This is a second release with a separate budget: sums of the scores and of the curvatures at
+        the fitted model, from which one step of Newton's method computes estimates that are not
+        shrunk. The model is not changed. A good way to divide a budget is one fifth of epsilon for
+        the fit and the rest for ``infer``, and half of delta for each. Statement and proof:
         ``docs/proofs/inference.md``.
 
         Parameters
         ----------
         X, y, target, groups
-            The records, as in :meth:`fit`, whose domain and labels they have. They may be others
-            than those of the fit.
+            The records, as in :meth:`fit`, with the same domain and labels. They may differ from
+            the records of the fit.
         epsilon : float > 0
             The privacy budget of this call.
         delta : float in [0, 1), default=0.0
             The delta of this call.
         ledger : Ledger, default=None
-            A ledger that is charged before any noise is drawn. None takes that of the model, if it
-            has one.
+            A ledger that is charged before any noise is drawn. If None, the ledger of the model is
+            used, if it has one.
         random_state : None, int, Generator or RandomState, default=None
-            As the parameter of the model, whose value is not used.
+            As for the model, but the value of the model's parameter is not used.
 
         Returns
         -------
@@ -376,9 +376,9 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         BudgetExceeded
             If the budget does not fit the ledger. Then no noise was drawn and nothing was spent.
         ValueError
-            If a parameter or the data are not valid, if the model has ``class_weight`` or more than
-            two labels, or if its fit had another relation or unit. A note on each error says
-            whether the budget was spent.
+            If a parameter or the data are invalid, if the model has ``class_weight`` or more than
+            two labels, or if its fit had another neighbouring relation or unit. A note of each
+            error states whether the budget was spent.
         """
         with np.errstate(all="ignore"), shared_threads(), spent_note() as spent:
             check_is_fitted(self)
@@ -568,7 +568,7 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         check_count("rows_per_person", self.rows_per_person, most=10**9)
         if groups is None and self.rows_per_person != 1:
             rule = "be 1 where rows have no persons"
-            remedy = "Give the identifiers of persons: fit(X, y, groups=ids)."
+            remedy = "Pass the identifiers of persons: fit(X, y, groups=ids)."
             raise fail("rows_per_person", rule, self.rows_per_person, remedy)
 
     def _public_domain(self, n_columns: int) -> Domain:
@@ -667,8 +667,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     ----------
     domain : Domain, default=None
         Public bounds and levels of the columns, and bounds of the target,
-        ``target=(lower, upper)``. With None the columns and the target are clipped to [-1, 1], and
-        an :class:`~skdp.privacy.UndeclaredDomainWarning` says so.
+        ``target=(lower, upper)``. If None, the columns and the target are clipped to [-1, 1], with
+        an :class:`~skdp.privacy.UndeclaredDomainWarning`.
 
     Attributes
     ----------
@@ -717,7 +717,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         return tags
 
 
-_INFERRED = "the set of labels in y is public: it was read off y, as none were declared"
+_INFERRED = "the set of labels in y is public: it was read from y, because none were declared"
 
 
 @with_parameters
@@ -727,19 +727,19 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     Parameters
     ----------
     domain : Domain, default=None
-        Public bounds and levels of the columns. With None every column is clipped to [-1, 1], and
-        an :class:`~skdp.privacy.UndeclaredDomainWarning` says so.
+        Public bounds and levels of the columns. If None, every column is clipped to [-1, 1], with
+        an :class:`~skdp.privacy.UndeclaredDomainWarning`.
     classes : list of labels, default=None
-        The public labels. None uses the labels of ``domain.target``; if there are none, the labels
-        are read from ``y`` with a :class:`~skdp.privacy.PrivacyLeakWarning`. With more than two
-        labels one joint model is fitted, which has coefficients for each label.
+        The public labels. If None, the labels of ``domain.target`` are used; if there are none, the
+        labels are read from ``y``, with a :class:`~skdp.privacy.PrivacyLeakWarning`. For more than
+        two labels the model has coefficients for each label.
     class_weight : dict, default=None
-        Public weights of the losses of rows, from labels to finite numbers > 0. Other labels have
-        weight 1. They must be chosen without the data, so there is no "balanced": for publicly
-        known shares of the labels give ``{label: 1 / (n_labels * share)}``. They are divided by the
-        greatest weight, so a record counts at most as without weights, and the noise is the same.
-        Steps of coordinate descent do not depend on them: if frequent labels have small weights, a
-        greater ``step_size`` may be better.
+        Public weights of labels, finite and > 0. Labels that are not in the dict have the weight 1.
+        Weights must be chosen without the data, so "balanced" is not supported. If the frequencies
+        of the labels are public, use ``{label: 1 / (n_labels * frequency)}``. The weights are
+        divided by the greatest one, so no record has more weight than without weights, and the
+        noise is the same. Step sizes of coordinate descent do not depend on the weights: if
+        frequent labels have small weights, a greater ``step_size`` may be better.
 
     Attributes
     ----------
@@ -749,8 +749,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     intercept_ : ndarray of shape (1,) or (n_classes,)
     classes_ : ndarray of shape (n_classes,)
     normalizer_ : float
-        Present only for a joint model: the weight of the normalizing term of its loss, chosen from
-        public information, from which probabilities are computed.
+        Weight of the normalizing term of the loss, which is chosen from public information and used
+        to compute probabilities. Present only for a joint model.
     """
 
     classes: Any = None

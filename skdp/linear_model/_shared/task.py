@@ -155,7 +155,7 @@ def check_places(y: Any, target: Any) -> None:
         raise fail("y", "be an array of targets", y, f"For a column of X write target={y!r}.")
     if target is not None and not issubclass(type(target), str):
         raise fail(
-            "target", "be the name of a column of X", type(target), "Give other targets as y."
+            "target", "be the name of a column of X", type(target), "Pass other targets as y."
         )
 
 
@@ -164,9 +164,9 @@ def split_frame(X: Any, y: Any, target: str | None, groups: Any) -> tuple[Any, A
     if target is not None:
         if y is not None:
             raise fail("y", "be None if a target column is named", None, "Drop y or target.")
-        X, y = without_column(X, "target", target, "Give y.")
+        X, y = without_column(X, "target", target, "Pass y.")
     if isinstance(groups, str):
-        X, groups = without_column(X, "groups", groups, "Give an array of identifiers.")
+        X, groups = without_column(X, "groups", groups, "Pass an array of identifiers.")
     return X, y, groups
 
 
@@ -190,7 +190,7 @@ def header_of(
     names = stream.names
     if groups is not None and not isinstance(groups, str):
         rule = "be the name of a column where X is not in memory"
-        raise fail("groups", rule, type(groups), 'Give groups="name".')
+        raise fail("groups", rule, type(groups), 'Pass groups="name".')
     if groups is not None and (names is None or groups not in names):
         raise fail("groups", f"be a column of X, which has {names}", groups)
     if groups is not None and groups == target:

@@ -174,8 +174,8 @@ def test_layout_of_a_domain() -> None:
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: MomentLayout(2, (0,)), "number_index and blocks must hold each of 0, ..., 1 once"),
-        (lambda: MomentLayout(1, (0,), ((0,),)), "must hold each of 0, ..., 0 once"),
+        (lambda: MomentLayout(2, (0,)), "index and blocks must contain each of 0, ..., 1 once"),
+        (lambda: MomentLayout(1, (0,), ((0,),)), "must contain each of 0, ..., 0 once"),
         (lambda: MomentLayout(0, (), target=False), "n_encoded must be > 0"),
         (lambda: MomentLayout(1, (0,), neighbors="swap"), "neighbors must be one of"),
         (lambda: MomentLayout(1, (0,), (), False, True), "target_square must be False"),

@@ -114,7 +114,7 @@ def test_moments_that_give_no_standard_errors_are_refused():
     for own, message in [*refused, (from_json(matrix.to_json()), "uncorrelated noise")]:
         with pytest.raises(ValueError, match=rf"{message}.*") as error:
             own.infer()
-        assert "Give the records: infer(X, y, epsilon=1.0)." in str(error.value)
+        assert "Pass the records: infer(X, y, epsilon=1.0)." in str(error.value)
         assert error.value.__notes__ == ["No budget was spent and no noise was drawn."]
     with pytest.raises(ValueError, match="X must be given where another argument is"):
         matrix.infer(epsilon=1.0)
@@ -438,7 +438,7 @@ def test_a_file_keeps_degrees_of_freedom_and_equations_that_are_not_usable():
     endless = replace(found, estimate=replace(found.estimate, freedom=np.inf))
     assert from_json(endless.to_json()).estimate.freedom == np.inf
     for name in ("rows", "constants"):
-        with pytest.raises(ValueError, match="the inference must hold finite numbers"):
+        with pytest.raises(ValueError, match="the inference must contain only finite numbers"):
             replace(found, **{name: np.nan * getattr(found, name)}).to_json()
 
 

@@ -130,7 +130,7 @@ def test_bad_cells_and_targets_cost_nothing_where_columns_are_scaled(bad):
     spoilt_X, spoilt_y = X.copy(), y.copy()
     spoilt_X[3, 1], spoilt_y[3] = bad, bad
     for pair, text in (
-        ((spoilt_X, y), "column 1 must hold finite"),
+        ((spoilt_X, y), "column 1 must contain only finite"),
         ((X, spoilt_y), "target must"),
     ):
         ledger = Ledger(1.0)

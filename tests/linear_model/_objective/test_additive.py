@@ -264,7 +264,7 @@ def test_estimated_bounds_are_at_least_so_far_apart_as_the_check_of_the_room_ass
 @pytest.mark.parametrize(
     ("additive", "domain", "words"),
     [
-        (0, Domain(COLUMNS, target=[0, 1]), "additive must be a whole number >= 1"),
+        (0, Domain(COLUMNS, target=[0, 1]), "additive must be an integer >= 1"),
         ("yes", Domain(COLUMNS, target=[0, 1]), "additive must be"),
         (True, Domain(COLUMNS, target=[0, 1]), "additive must be"),
         (500, Domain(COLUMNS, target=[0, 1]), "knots must be at most 100"),

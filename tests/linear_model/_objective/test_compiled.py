@@ -171,10 +171,10 @@ def test_encoded_rows_have_the_same_bits(monkeypatch: Any, dtype: Any, order: An
 def test_a_cell_that_is_no_number_is_named_as_before(use: bool, cell: float) -> None:
     X = np.zeros((5, 3))
     X[3, 1] = cell
-    with pytest.raises(ValueError, match="column 1 must hold finite numbers"):
+    with pytest.raises(ValueError, match="column 1 must contain only finite numbers"):
         encode_compactly(Domain.box([-1] * 3, [2] * 3), X)
     frame = pd.DataFrame(X, columns=list("abc"))
-    with pytest.raises(ValueError, match="'b' must hold finite numbers"):
+    with pytest.raises(ValueError, match="'b' must contain only finite numbers"):
         encode_compactly(Domain(dict.fromkeys("abc", (-1, 2))), frame)
 
 

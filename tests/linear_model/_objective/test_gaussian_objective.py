@@ -321,7 +321,7 @@ def test_noise_without_a_bound_needs_delta(mechanism):
     X, y = data(20)
     ledger = Ledger(1.0)
     model = DPLogisticRegression(classes=[0, 1], mechanism=mechanism, ledger=ledger)
-    with pytest.raises(ValueError, match=r"delta must be > 0 for mechanism=.*Give 1e-6"):
+    with pytest.raises(ValueError, match=r"delta must be > 0 for mechanism=.*Pass 1e-6"):
         model.fit(X, y)
     assert ledger.entries == ()
 

@@ -336,7 +336,7 @@ def test_rows_anywhere_have_the_same_weights(kind, source, groups, tmp_path):
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ("balanced", "class_weight must be None or a dict .*, got 'balanced'.*publicly known"),
+        ("balanced", "class_weight must be None or a dict .*, got 'balanced'.*frequencies"),
         ("auto", "class_weight must be None or a dict"),
         ([1, 2], "class_weight must be None or a dict .*got <class 'list'>"),
         (2.0, "class_weight must be None or a dict"),
@@ -348,9 +348,9 @@ def test_rows_anywhere_have_the_same_weights(kind, source, groups, tmp_path):
         ({"yes": "2"}, "a finite number > 0"),
         ({"yes": None}, "a finite number > 0"),
         ({"yes": True}, "a finite number > 0"),
-        ({"maybe": 1.0}, r"class_weight must have no keys but labels, got \['maybe'\]"),
-        ({1: 1.0}, r"no keys but labels, got \[1\]"),
-        ({None: 1.0, "yes": 2.0}, r"no keys but labels, got \[None\]"),
+        ({"maybe": 1.0}, r"class_weight must have only labels as keys, got \['maybe'\]"),
+        ({1: 1.0}, r"only labels as keys, got \[1\]"),
+        ({None: 1.0, "yes": 2.0}, r"only labels as keys, got \[None\]"),
     ],
     ids=str,
 )
@@ -385,7 +385,7 @@ def test_weights_are_candidates_of_a_search():
     grid["class_weight"].append({"maybe": 2.0})
     ledger = Ledger(5.0)
     search = PrivateSearchCV(made(DPLogisticRegression), grid, epsilon=3.0, ledger=ledger)
-    with pytest.raises(ValueError, match="no keys but labels"):
+    with pytest.raises(ValueError, match="only labels as keys"):
         search.fit(X, y)
     assert ledger.spent.epsilon == 0
 

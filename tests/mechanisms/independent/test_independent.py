@@ -352,7 +352,7 @@ BAD = [
     (lambda: Independent("truncated_laplace").calibrate(ONE, epsilon=1.0), "delta must be > 0"),
     (lambda: Independent("laplace").calibrate(BOX, epsilon=0.0), "epsilon must be a finite"),
     (lambda: Independent("laplace").calibrate(BOX, epsilon=1.0, delta=1.0), "delta must be"),
-    (lambda: IndependentNoise(Laplace(), [0.0], Guarantee(1.0)), "scale must hold"),
+    (lambda: IndependentNoise(Laplace(), [0.0], Guarantee(1.0)), "scale must contain"),
 ]
 
 

@@ -102,7 +102,7 @@ def test_pure_privacy_is_for_bounded_losses():
 
 @pytest.mark.parametrize("law", [*LAWS[5:], Bare(Laplace())], ids=repr)
 def test_an_unbounded_loss_is_refused_at_delta_zero(law):
-    message = r"delta must be > 0 .*not known to be pure DP.*Give 1e-6, say, or take"
+    message = r"delta must be > 0 .*not known to be pure DP.*Pass 1e-6, say, or take"
     with pytest.raises(ValueError, match=message):
         least_scale(law, 1.0, epsilon=1.0)
 

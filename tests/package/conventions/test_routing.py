@@ -132,7 +132,7 @@ def test_parameters_of_persons_make_a_fit_without_identifiers_fail(model, rows, 
     """A remedy for the trap: such a model fits persons, or nothing."""
     ledger = Ledger(100.0)
     model.set_params(rows_per_person=2, ledger=ledger)
-    with pytest.raises(ValueError, match="Give the identifiers of persons"):
+    with pytest.raises(ValueError, match="Pass the identifiers of persons"):
         search(model).set_params(error_score="raise").fit(rows, answers, groups=ids)
     assert ledger.entries == ()
 

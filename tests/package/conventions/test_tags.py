@@ -157,7 +157,7 @@ def test_more_than_two_labels_are_taken_as_the_tag_says(settings, multi_class):
     if multi_class:
         assert len(model.fit(X, y).classes_) == 3
     else:
-        with pytest.raises(ValueError, match="declared labels only"):
+        with pytest.raises(ValueError, match="only declared labels"):
             model.fit(X, y)
 
 

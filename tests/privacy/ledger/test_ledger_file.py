@@ -378,7 +378,7 @@ def test_who_may_only_read_sees_what_is_spent(shared):
 
 @pytest.mark.parametrize("path", [3, 1.5, b"ledger", "led\0ger", "led\ud800ger", ["ledger"]])
 def test_a_path_that_is_none_is_refused(path):
-    rule = r"path must be a string without NUL characters or a pathlib.Path.*Give for example"
+    rule = r"path must be a string without NUL characters or a pathlib.Path.*Pass for example"
     with pytest.raises(ValueError, match=rule):
         Ledger(1.0, path=path)
 

@@ -197,7 +197,7 @@ def test_delta_at_many_epsilons():
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: RadialLoss(0, 1.0), "dim must be a whole number >= 1"),
+        (lambda: RadialLoss(0, 1.0), "dim must be an integer >= 1"),
         (lambda: RadialLoss(2, 0.0), "shift must be a finite number > 0"),
         (lambda: RadialLoss(2, math.nan), "shift must"),
         (lambda: RadialLoss(2, 2e5), "100000.*an upper bound"),

@@ -167,7 +167,7 @@ BAD = [
         lambda: GaussianNoise(3, np.ones(2), Guarantee(1.0, 0.1)),
         "factor must be a number or have 3",
     ),
-    (lambda: GaussianNoise(1, math.inf, Guarantee(1.0, 0.1)), "factor must hold finite numbers"),
+    (lambda: GaussianNoise(1, math.inf, Guarantee(1.0, 0.1)), "factor must contain finite numbers"),
     (
         lambda: calibrate("gauss", UNIT, epsilon=1.0),
         "mechanism must be one of .*'elliptic', .*'gaussian', 'hull', 'l1', 'l2', 'laplace'",

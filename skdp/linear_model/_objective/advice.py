@@ -322,7 +322,6 @@ class GaussianFamily:
         return leverage_apart(task.of_record(choice.loss), choice.q, task.epsilon)
 
     def noise(self, task: ModelTask, choice: Candidate, leverage: float, reach: float) -> Noise:
-        """Return noise that is calibrated by the joint profile."""
         record, budget = task.of_record(choice.loss), (task.epsilon * task.n_models, task.delta)
         shift = float(greatest_shift(record, leverage, *budget, task.neighbors, task.n_models))
         if shift == 0:

@@ -324,21 +324,17 @@ def _whole(design: Design, exact: Sums, grid: float) -> FloatArray:
         found[:, :1] = _halves(exact.total) * grid
     facts = design.blocks, design.tables, design.sizes, exact.levels
     for block, table, size, own in zip(*facts, strict=True):
-        unit, counts = (1, own[1:]) if table is None else (2**20, _spline_sums(table, own))
+        unit, counts = 1, own[1:]
+        if table is not None:  # the sums of each B-spline, in units of 2^-20
+            at, column = np.nonzero(table)  # few of the entries
+            unit, counts = 2**20, np.zeros(table.shape[1], dtype=object)
+            units = units_of(table[at, column]).astype(object)
+            np.add.at(counts, column, own[at].astype(object) * units)
         if not design.intercept:
             found[:, block] = _halves(counts) * (grid / unit)
         else:  # a quotient of integers is rounded once
             shift = total * unit
             found[0, block] = [(int(c) * size - shift) / (size * unit) * grid for c in counts]
-    return found
-
-
-def _spline_sums(table: FloatArray, own: NDArray[np.int64]) -> NDArray[Any]:
-    """Return the exact sums of each B-spline, in units of 2^-20 of those of positions."""
-    at, column = np.nonzero(table)  # few of the entries
-    units = units_of(table[at, column]).astype(object)
-    found = np.zeros(table.shape[1], dtype=object)
-    np.add.at(found, column, own[at].astype(object) * units)
     return found
 
 

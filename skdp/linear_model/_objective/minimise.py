@@ -130,7 +130,6 @@ class _Metric:
         self.factors = [_factor(matrix) for matrix in matrices]
 
     def learn(self, step: FloatArray, change: FloatArray) -> None:
-        """Store a step and the change of the gradient."""
         curvature = float(step @ change)
         if curvature > 0:
             self.pairs.append((step, change, curvature))

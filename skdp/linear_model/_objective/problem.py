@@ -93,13 +93,12 @@ class DesignRows:
 
 def joined(parts: Sequence[DesignRows]) -> KeptBlocks:
     """Return the same rows in blocks that fit in the cache."""
+    weights = [rows.weight for rows in parts if rows.weight is not None]
     whole = DesignRows(
         np.concatenate([rows.numbers for rows in parts], axis=1),
         np.concatenate([rows.levels for rows in parts], axis=1),
         np.concatenate([rows.target for rows in parts]),
-        None
-        if parts[0].weight is None
-        else np.concatenate([rows.weight for rows in parts if rows.weight is not None]),
+        np.concatenate(weights) if weights else None,
     )
     step = block_rows(len(whole.numbers) + len(whole.levels) + 1)
     return KeptBlocks([whole.chosen(slice(at, at + step)) for at in range(0, len(whole), step)])
@@ -131,7 +130,6 @@ def sums_over(rows: DesignRows, numbers: NDArray[Any], values: FloatArray, desig
 
 
 def predictor(terms: Terms, numbers: FloatArray, levels: NDArray[Any]) -> FloatArray:
-    """Return the linear predictor of rows, (n,)."""
     found: FloatArray = terms.slopes @ numbers
     found += terms.constant
     for table, codes in zip(terms.tables, levels, strict=True):
@@ -542,7 +540,6 @@ class CompiledSums:
         return (rows.numbers, rows.levels), y, weight, self.formula(compiled), self.parts
 
     def formula(self, compiled: Any) -> tuple[int, float, float]:
-        """Return the kind of the loss and its parameters."""
         loss = self.loss
         if isinstance(loss, PseudoHuber):
             return compiled.PSEUDO_HUBER, loss.threshold, 0.0

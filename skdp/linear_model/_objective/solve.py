@@ -183,7 +183,6 @@ class ClippingStage:
 
     @cached_property
     def noisy_sum(self) -> NoisySum:
-        """The release of the sums."""
         change = self.sums.change("add_remove" if self.sums.is_counted else "replace_one")
         return NoisySum("scaling", change, self.noise, "objective_perturbation.md, Theorem 5")
 
@@ -206,7 +205,6 @@ class ClippingStage:
         return self.sums.exact(placed[0], placed[1], count[0])
 
     def bounds(self, exact: NDArray[Any], rng: Generator) -> ClippingBounds:
-        """Release the sums and return clipping bounds."""
         seen = self.sums.estimates(release_exact(self.noisy_sum, exact, rng))
         # The standard deviations of the noise in the means.
         first = int(self.sums.is_counted)
@@ -417,8 +415,17 @@ class ObjectivePerturbation:
             raise fail("mechanism", rule, mechanism, remedy)
 
     def plan(self, task: Task) -> ObjectivePlan:
-        """Return the chosen and calibrated objective, from public information only."""
-        curves, clipping, share = self._plan_curves(task), None, self.asked.scaling_share
+        knots, domain, curves = self.asked.additive, task.design.domain, None
+        if knots is not None and domain.n_numbers:
+            if domain.is_ball:
+                rule = "be None where the domain bounds the length of rows"
+                raise fail("additive", rule, knots, "Declare a bound for each column: Domain.box.")
+            if is_auto(knots):
+                knots = usual_knots(self._model_task(task, task.epsilon))
+            if knots:
+                curves = Curves(task.design, int(knots), DEGREE)
+                curves.check_room(LEAST_WIDTH)
+        clipping, share = None, self.asked.scaling_share
         has_bounds = self.scales_target or self.reference.target == "labels"
         if share != 0 and (not is_auto(share) or (is_auto(self.asked.mechanism) and has_bounds)):
             size = self._model_task(task, task.epsilon).size
@@ -483,40 +490,24 @@ class ObjectivePerturbation:
         undone = scaler.undo(coef, intercept)
         return Solution(*undone, attributes, bounds, domain, is_estimated)
 
-    def _plan_curves(self, task: Task) -> Curves | None:
-        """Return the curves that the user or the rules choose; None for a linear model."""
-        knots, domain = self.asked.additive, task.design.domain
-        if knots is None or domain.n_numbers == 0:
-            return None
-        if domain.is_ball:
-            rule = "be None where the domain bounds the length of rows"
-            raise fail("additive", rule, knots, "Declare a bound for each column: Domain.box.")
-        if is_auto(knots):
-            knots = usual_knots(self._model_task(task, task.epsilon))
-        if not knots:
-            return None
-        curves = Curves(task.design, int(knots), DEGREE)
-        curves.check_room(LEAST_WIDTH)
-        return curves
-
     def _plan_objective(self, task: Task, epsilon: float, is_part: bool) -> NoisyMinimiser:
+        n_classes = self._joint_classes(task)
+        n_models = 1 if n_classes > 1 else task.n_models
+        task = replace(task, n_models=n_models)
         # The models share epsilon; the factor keeps the sum from rounding up.
-        if n_classes := self._joint_classes(task):
-            task = replace(task, n_models=1)
-        n_models = task.n_models
         epsilon = epsilon / n_models * (1 - 1e-15 * (n_models > 1 or is_part))
         hidden = output_epsilon(epsilon, n_models)
         # Hiding the solver's inexactness spends epsilon and multiplies delta (Theorem 4).
         delta = task.delta * math.exp(-n_models * hidden / 2) * (1 - 1e-12)
-        share = {"hidden": hidden, "delta": delta, "scaled": is_part}
-        model = self._model_task(task, epsilon - hidden, n_classes=max(1, n_classes), **share)
+        share = {"hidden": hidden, "delta": delta, "scaled": is_part, "n_classes": n_classes}
+        model = self._model_task(task, epsilon - hidden, **share)
         calibrate_all = self._apart if self._has_calibration else self._jointly
         loss, q, ridge, leverage, noise = calibrate_all(model)
         facts = _records_bound(task), task.design, n_models
         return NoisyMinimiser(loss, epsilon, q, ridge, leverage, noise, *facts)
 
     def _joint_classes(self, task: Task) -> int:
-        """Return the number of classes of a joint model; 0 for separate models."""
+        """Return the number of classes of a joint model; 1 for separate models."""
         loss = self.asked.loss
         if isinstance(loss, Softmax):
             if self._has_calibration:
@@ -527,7 +518,7 @@ class ObjectivePerturbation:
                 raise fail("loss", rule, loss, 'Or give loss="auto".')
             return loss.n_classes
         is_joint = isinstance(loss, str) and loss in JOINT and not self._has_calibration
-        return task.n_models if is_joint and task.n_models > 1 else 0
+        return task.n_models if is_joint else 1
 
     def _model_task(self, task: Task, epsilon: float, **share: Any) -> ModelTask:
         """Return the task of one model, with its ``share`` of epsilon and all of delta."""
@@ -615,7 +606,6 @@ class ObjectivePerturbation:
 
 
 def _records_bound(task: Task) -> int:
-    """Return the number of records for which the solver's tolerance is set."""
     if task.n is not None:
         return task.n
     return ASSUMED_RECORDS if task.n_public is None else HEADROOM * task.n_public

@@ -121,7 +121,6 @@ class NoisyMinimiser:
 
     @property
     def theorem(self) -> str:
-        """The page and the theorem of the proof."""
         if isinstance(self.noise, GaussianNoise):
             return "gaussian_objective.md, Theorems 1 to 3"
         kind = 1 if isinstance(self.noise, KNormNoise) else 2

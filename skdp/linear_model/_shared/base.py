@@ -88,6 +88,8 @@ from skdp.trusted.randomness import RandomStateLike, as_generator, is_cryptograp
 from skdp.trusted.statement import NEIGHBORS, Public
 
 T = TypeVar("T")
+# The position of the label that each model predicts; one None for a regression.
+Models = tuple[int | None, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -402,7 +404,7 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             if len(records.models) > 1:
                 raise fail("classes", "be the two labels of the fit", len(records.models))
             task = own._task(design, records.n, 1, records.unit)
-            plan = plan_inference(task, with_residuals=not records.labels)
+            plan = plan_inference(task, with_residuals=records.models == (None,))
             public = own._public(records, PUBLIC_MODEL)
             void = dict.fromkeys((*public.void_because, *self.guarantee_.void_because))
             public = replace(public, void_because=(*void,))
@@ -451,7 +453,6 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             raise fail("infer", "be called for two labels", len(self._encoded_coef), remedy)
 
     def _charged(self, guarantee: Guarantee, name: str, spent: list[Guarantee]) -> Generator:
-        """Charge the ledger, and return the generator of the noise."""
         rng = as_generator(self.random_state)
         if self.ledger is not None:
             self.ledger.spend(guarantee, note=f"{type(self).__name__}.{name}")
@@ -476,7 +477,7 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             return self._distant(X, target, groups, design)
         X, y, groups = split_frame(X, y, target, groups)
         X = check_table(self, X, self.domain, reset=design is None, neighbors=self.neighbors)
-        encoded, labels, attributes = self._target(y, len(X))
+        encoded, models, attributes = self._target(y, len(X))
         design, weights = design or self._public_design(), self._label_weights(attributes)
         n, members, unit = len(encoded), None, "row"
         if groups is not None:
@@ -485,16 +486,15 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             members = Shares(persons, int(self.rows_per_person)).members(groups)
             n, unit = len(persons), "person"
         rows = MemoryRows(design.domain, X, encoded, members)
-        return Records(design, rows, labels, weights, n, unit, attributes)
+        return Records(design, rows, models, weights, n, unit, attributes)
 
     def _distant(
         self, data: Stream | Collection, target: str | None, groups: Any, design: Design | None
     ) -> Records:
-        """Return records that are not in memory."""
         target = data.target if isinstance(data, Collection) else target
         header = header_of(data, self.domain, target, groups)
         check_table(self, header, self.domain, reset=design is None)
-        coder, labels, attributes = self._coder()
+        coder, models, attributes = self._coder()
         if isinstance(data, CsvStream):
             spell_levels(data, self.domain, target, attributes.get("classes_"))
         if isinstance(data, Collection):
@@ -511,7 +511,7 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             rows = ClusterRows(design.domain, data, coder, weight, known)
         else:
             rows = StreamedRows(design.domain, data, target, coder, weight, known)
-        return Records(design, rows, labels, weights, n, unit, attributes)
+        return Records(design, rows, models, weights, n, unit, attributes)
 
     def _public_design(self) -> Design:
         return Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
@@ -526,7 +526,6 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         return SimpleNamespace(**{name: getattr(self, name) for name in names})
 
     def _plan(self, design: Design, n: int, n_models: int, unit: str = "row") -> Any:
-        """Return the plan for n rows or persons, from public information only."""
         return self._algorithm().plan(self._task(design, n, n_models, unit))
 
     def _task(self, design: Design, n: int, n_models: int, unit: str) -> Task:
@@ -562,7 +561,6 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
             raise fail(f"{type(self).__name__}.__init__", rule)
 
     def _check_call(self, groups: Any) -> None:
-        """Raise an error unless the parameters that ``fit`` and ``infer`` share are valid."""
         self._check_parameters()
         # Weights are multiples of 2^-30.
         check_count("rows_per_person", self.rows_per_person, most=10**9)
@@ -582,7 +580,6 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
         return domain
 
     def _public(self, records: Records, *assumptions: str) -> Public:
-        """Return the public facts of a fit, with further assumptions."""
         seeded = "the noise came from random_state and not from the operating system"
         return Public(
             float(self.epsilon),
@@ -605,7 +602,6 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
     def _store(
         self, plan: Any, solution: Solution, attributes: dict[str, Any], design: Design
     ) -> None:
-        """Set the fitted attributes."""
         self._design = design
         if solution.domain is not None:
             domain, whole = solution.domain, self.guarantee_
@@ -687,12 +683,12 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
             raise fail("domain", "declare the target's bounds", domain.target, remedy)
         return domain
 
-    def _target(self, y: Any, n: int) -> tuple[FloatArray, tuple[int, ...], dict[str, Any]]:
+    def _target(self, y: Any, n: int) -> tuple[FloatArray, Models, dict[str, Any]]:
         domain = self._public_domain(self.n_features_in_)
-        return domain.encode_target(check_target(self, y, n)), (), {}
+        return domain.encode_target(check_target(self, y, n)), (None,), {}
 
-    def _coder(self) -> tuple[NumberCoder, tuple[int, ...], dict[str, Any]]:
-        return NumberCoder(self._public_domain(self.n_features_in_)), (), {}
+    def _coder(self) -> tuple[NumberCoder, Models, dict[str, Any]]:
+        return NumberCoder(self._public_domain(self.n_features_in_)), (None,), {}
 
     def _set_coefficients(self) -> None:
         encoded = self._encoded_coef, self._encoded_intercept
@@ -774,12 +770,12 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             return (*found, _INFERRED)
         return found + numbered(declared, records.attributes["classes_"])
 
-    def _target(self, y: Any, n: int) -> tuple[NDArray[Any], tuple[int, ...], dict[str, Any]]:
+    def _target(self, y: Any, n: int) -> tuple[NDArray[Any], Models, dict[str, Any]]:
         labels, found = check_labels(check_target(self, y, n), self._declared_labels())
         found = found.astype(np.min_scalar_type(len(labels)))
         return found, _predicted(labels), {"classes_": labels}
 
-    def _coder(self) -> tuple[LabelCoder, tuple[int, ...], dict[str, Any]]:
+    def _coder(self) -> tuple[LabelCoder, Models, dict[str, Any]]:
         # Of a target that is not in memory, whose labels are declared.
         labels = sorted_labels(self._declared_labels())
         return LabelCoder(labels), _predicted(labels), {"classes_": labels}
@@ -849,13 +845,12 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         return tags
 
     def _log_shares(self, z: FloatArray) -> FloatArray:
-        """Return the logarithms of the probabilities of more than two classes."""
         if hasattr(self, "normalizer_"):  # a joint model
             return Softmax(z.shape[1], self.normalizer_).log_probabilities(z)
         log_p = log_expit(z)
         return log_p - np.logaddexp.reduce(log_p, axis=1, keepdims=True)
 
 
-def _predicted(labels: NDArray[Any]) -> tuple[int, ...]:
+def _predicted(labels: NDArray[Any]) -> Models:
     """Return the positions of the labels that models predict: one of two, or all."""
     return (1,) if len(labels) == 2 else tuple(range(len(labels)))

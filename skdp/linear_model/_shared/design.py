@@ -67,7 +67,6 @@ class Group:
 
     @property
     def size(self) -> int:
-        """Number of coordinates."""
         return len(self.index)
 
     @property
@@ -158,7 +157,6 @@ class Design(RowLayout):
 
     @property
     def dim(self) -> int:
-        """Number of columns of the matrix."""
         return self.domain.n_encoded + self.intercept
 
     @cached_property

@@ -164,7 +164,6 @@ def on_grid(rows: FloatArray) -> None:
 
 
 def in_units(sums: FloatArray) -> NDArray[np.int64]:
-    """Return exact sums in units of 2^-40."""
     return np.ldexp(sums, GRAM_BITS).astype(np.int64)
 
 
@@ -319,7 +318,6 @@ class ColumnSums:
 
     @property
     def n_levels(self) -> int:
-        """Number of counts of levels."""
         return sum(block.stop - block.start + 1 for block in self.blocks)
 
     def require(self, neighbors: str) -> None:

@@ -157,7 +157,6 @@ def score_by(metric: Callable[..., float], name: str) -> Any:
 
 
 def _gathered(entries: Any) -> Any:
-    """Return predictions, or a target, as one array in memory."""
     if is_collection(entries):
         return computed(entries.compute)
     if isinstance(entries, Iterator):
@@ -172,7 +171,6 @@ def _checked_header(model: Any, data: Stream | Collection) -> Any:
 
 
 def _names(model: Any, data: Stream | Collection) -> list[str] | None:
-    """Return the columns to read, or None for all."""
     names = model._design.domain.names
     return None if names is None or data.names is None else list(names)
 

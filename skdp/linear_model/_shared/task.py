@@ -72,16 +72,11 @@ class Records:
 
     design: Design
     rows: Rows  # the private rows with their targets
-    labels: tuple[int, ...] = ()  # positions of those that models predict; none in a regression
+    models: tuple[int | None, ...] = (None,)  # position of the label of each; None: a regression
     label_weights: FloatArray | None = None  # in [0, 1], of rows with each label; None if all are 1
     n: int = 0  # of units, rows or persons; it may be private
     unit: str = "row"  # of privacy; or "person"
     attributes: dict[str, Any] = field(default_factory=dict)  # public, of the fitted estimator
-
-    @property
-    def models(self) -> tuple[int | None, ...]:
-        """The label of each model; one None for a regression."""
-        return self.labels or (None,)
 
 
 def target_of(target: NDArray, label: int | None) -> FloatArray:

@@ -157,18 +157,18 @@ class ModelTask(Task):
 
     def _population(self, filled: float) -> Population:
         """Rows have weight 1 up to this share of the greatest sum of their squared numbers."""
-        own, groups = self.reference, self.design.groups
+        prior, groups = self.reference, self.design.groups
         curves = sum(g.roughness is not None for g in groups)
         count = curves + sum(g.size for g in groups if g.kind in ("numbers", "vector"))
-        most = own.most_signal * math.sqrt(max(1.0, self.weight / PLENTY) / max(count, 1))
-        signal, moments = min(own.signal, most), []
+        most = prior.most_signal * math.sqrt(max(1.0, self.weight / PLENTY) / max(count, 1))
+        signal, moments = min(prior.signal, most), []
         for group in groups:
             if group.kind == "intercept":
-                moments.append((1.0, own.intercept, 1.0, 1.0, 1.0))
+                moments.append((1.0, prior.intercept, 1.0, 1.0, 1.0))
             elif group.kind == "levels":
-                prior = own.level_signal if group.roughness is None else CURVE * signal
+                of_level = prior.level_signal if group.roughness is None else CURVE * signal
                 share = 1 / (group.size + 1)
-                moments.append((share, prior, group.size, group.leverage, group.stiffness))
+                moments.append((share, of_level, group.size, group.leverage, group.stiffness))
             else:  # a vector of norm R is treated as numbers whose squares sum to R^2
                 moment = SPREAD * group.square / group.size
                 moments.append((moment, signal / SPREAD, group.size, filled * group.square, 1.0))
@@ -281,11 +281,8 @@ class GaussianFamily:
         return self.elliptic
 
     def handicap(self, task: ModelTask) -> float:
-        """Return the factor on the expected error in comparisons with the other family.
-
-        Rows that are longer than those of the reference population lose weight. Without estimated
-        clipping bounds there are more of them.
-        """
+        # Rows that are longer than those of the reference population lose weight. Without estimated
+        # clipping bounds there are more of them.
         if task.n_classes > 1:
             return 1.0
         return 1.25 if task.scaled else 2.0
@@ -299,7 +296,6 @@ class GaussianFamily:
     def reach(
         self, design: Design, variance: FloatArray, ridge: FloatArray, leverage: FloatArray
     ) -> FloatArray:
-        """Return the greatest length of a weighted row, of the shape of ``leverage``."""
         return weighted_length(design, variance, ridge, leverage)
 
     def scales(
@@ -308,11 +304,11 @@ class GaussianFamily:
         """Return c / mu, and the leverages; mu is approximate for more than one q."""
         # The curvature of several models is treated as that of one model: an approximation.
         record, epsilon = task.of_record(loss), task.epsilon * task.n_models
-        whole, asked = leverages_apart(record, grid, epsilon), (task.delta, task.neighbors)
-        if len(whole) > 1:
-            shift = rough_shifts(record, whole, epsilon, *asked)
+        leverages, budget = leverages_apart(record, grid, epsilon), (epsilon, task.delta)
+        if len(leverages) > 1:
+            shift = rough_shifts(record, leverages, *budget, task.neighbors)
         else:
-            shift = np.array([greatest_shift(record, whole[0], epsilon, *asked)])
+            shift = np.array([greatest_shift(record, leverages[0], *budget, task.neighbors)])
         with np.errstate(divide="ignore"):
             scale = loss.slope_bound * math.sqrt(task.n_models) / shift
         return scale, np.array(leverages_apart(record, grid, task.epsilon))

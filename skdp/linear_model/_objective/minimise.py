@@ -68,23 +68,23 @@ def minimise(objective: Objective, tolerance: float) -> CertifiedPoint:
         theta = _descend(objective, theta, metric, tolerance / 2)
         best, at, value, alpha, local = math.inf, theta, theta, 1.0, False
         for _ in range(MAX_POLISH):  # Newton steps on the certified gradient
-            found = certified_gradient(objective, theta, local=local)
-            if found.norm <= tolerance:
-                return CertifiedPoint(theta, found.norm)
-            size = euclidean(found.value)
+            gradient = certified_gradient(objective, theta, local=local)
+            if gradient.norm <= tolerance:
+                return CertifiedPoint(theta, gradient.norm)
+            size = euclidean(gradient.value)
             # Whether the bound is too wide.
-            if found.error > tolerance + 2 * UNIT * size or size <= tolerance / 2:
+            if gradient.error > tolerance + 2 * UNIT * size or size <= tolerance / 2:
                 if local:
                     break
                 local = True
                 continue
             better = size < best
             if best < math.inf and size < 0.5 * best:
-                metric.learn(theta - at, found.value - value)
+                metric.learn(theta - at, gradient.value - value)
             elif not size < 0.5 * best:
                 metric.use(objective.hessian(theta if better else at))
             if better:
-                at, value, best, alpha = theta, found.value, size, 1.0
+                at, value, best, alpha = theta, gradient.value, size, 1.0
             theta = at - alpha * metric.solve(value)
             alpha *= 0.25
     raise NotCertified(
@@ -119,11 +119,11 @@ class _Metric:
         self.is_whole = n_models == 1 or len(pairs_of(objective.design, n_models)) > n_models
         self.use(objective.hessian(theta))
 
-    def use(self, found: Hessian) -> None:
+    def use(self, hessian: Hessian) -> None:
         """Take a new Hessian and delete the steps."""
         self.pairs.clear()
         self.unit = 1.0
-        self.core, matrices, self.diagonal = found
+        self.core, matrices, self.diagonal = hessian
         # A unit diagonal allows ridges of 1e-6 and of 1e12 in one matrix.
         self.scale = 1 / np.sqrt(np.diagonal(matrices, axis1=1, axis2=2))
         matrices *= self.scale[:, :, None] * self.scale[:, None]

@@ -232,14 +232,14 @@ class ClippingStage:
 
 def plan_clipping(
     task: Task,
-    known: float,
+    size: float,
     share: float | None,
     with_target: bool = False,
     curves: str | None = None,
 ) -> ClippingStage | None:
     """Return a calibrated stage, or None if its means would be too noisy or there is no number.
 
-    ``known`` is the number of records or a public guess of it, and ``share`` the share of epsilon.
+    ``size`` is the number of records or a public guess of it, and ``share`` the share of epsilon.
     If ``share`` is None, the rules choose it. ``curves`` is "chosen" or "given" if numbers have
     curves with a number of knots that the rules or the user chose.
     """
@@ -259,7 +259,7 @@ def plan_clipping(
 
     def noise_of(columns: tuple[int, ...]) -> float:
         """Return the noise of the means if all of epsilon is spent on them."""
-        return sums_deviation(sums_of_columns(columns), task.moved) / (epsilon * known)
+        return sums_deviation(sums_of_columns(columns), task.moved) / (epsilon * size)
 
     apart = 0.0
     if share is None:
@@ -275,7 +275,7 @@ def plan_clipping(
         apart, with_target = apart / share, target > 0
     sums, spent = sums_of_columns(columns), share * epsilon
     law = sums_noise(sums, task.moved, task.neighbors, spent, apart)
-    weight = known * (epsilon - spent) / design.dim
+    weight = size * (epsilon - spent) / design.dim
     radius = max(1.0, weight / FARTHER_FROM) ** FARTHER
     is_farther = with_target and curves == "chosen"
     curve_radius = CURVE_RADIUS * (radius**CURVE_FARTHER if is_farther else 1.0) if curves else 0.0

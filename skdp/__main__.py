@@ -20,7 +20,6 @@ from skdp.inspection.report import digest, report
 from skdp.linear_model import check_proof, load_model
 from skdp.model_selection import EpsilonCurve, epsilon_curve
 from skdp.trusted import NotPrivate
-from skdp.trusted.arrays import Array, FloatArray
 
 # Declared in the package, with a reason for each bound, and not computed from the rows.
 DOMAIN = domain_of("breast_cancer")
@@ -67,13 +66,16 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def show_accuracy(arguments: argparse.Namespace) -> None:
-    """Measure, print and draw."""
-    X, y = load()
-    curve = measure(X, y, arguments.repeats)
+    """Print scores on a fifth of the rows after fits to the others, a card, and draw the curve."""
+    X, y, _ = load_breast_cancer(as_frame=False)
+    rows, seeds = np.arange(len(y)), range(arguments.repeats)
+    splits = [train_test_split(rows, test_size=0.2, random_state=seed) for seed in seeds]
+    model = private_model(CARD_EPSILON)
+    curve = epsilon_curve(model, X, y, EPSILONS, repeats=1, cv=splits, verbose=1)
     print(table(curve))
     print(f"\nGuarantee of one fit at epsilon = {CARD_EPSILON:g} for each of the {len(y)} patients")
     print("(budgets of fits to the same patients add up, so draw such curves of public data):\n")
-    print(private_model(CARD_EPSILON).fit(X, y).guarantee_)
+    print(model.fit(X, y).guarantee_)
     draw(curve, arguments.output)
 
 
@@ -94,23 +96,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     return arguments
 
 
-def load() -> tuple[FloatArray, Array]:
-    """Return the 569 rows, with columns in the order of the domain, and their labels."""
-    X, y, _ = load_breast_cancer(as_frame=False)
-    return X, y
-
-
 def private_model(epsilon: float) -> DPLogisticRegression:
     """Return an estimator that uses epsilon and the public domain only."""
     return DPLogisticRegression(epsilon=epsilon, domain=DOMAIN)
-
-
-def measure(X: FloatArray, y: Array, repeats: int) -> EpsilonCurve:
-    """Return scores on a fifth of the rows after fits to the others, for random splits."""
-    rows = np.arange(len(y))
-    splits = [train_test_split(rows, test_size=0.2, random_state=seed) for seed in range(repeats)]
-    model = private_model(CARD_EPSILON)
-    return epsilon_curve(model, X, y, EPSILONS, repeats=1, cv=splits, verbose=1)
 
 
 def table(curve: EpsilonCurve) -> str:

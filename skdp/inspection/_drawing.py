@@ -8,6 +8,7 @@ from skdp.trusted.checks import optional_module
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 # Colours of Okabe & Ito, which readers with any kind of colour vision can distinguish. The dashes
 # distinguish lines in grey print, and lines that overlap.
@@ -25,7 +26,7 @@ class Display:
     """Base of the displays: where they draw."""
 
     ax_: Axes
-    figure_: Any
+    figure_: Figure | SubFigure
 
     def _axes(
         self, ax: Axes | None, size: tuple[float, float], layout: str = "constrained"

@@ -7,12 +7,11 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from skdp.inspection._drawing import COLORS, Display
 from skdp.model_selection.curve import EpsilonCurve, epsilon_curve
-from skdp.trusted.arrays import Array, FloatArray
+from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_choice, check_count, check_interval, fail
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ class CoefficientDisplay(Display):
         inference : Inference or None, default=None
             What ``infer`` of the model returned: its estimates and intervals are drawn.
         ax : matplotlib Axes or None, default=None
-            Axes to draw on. None creates a figure.
+            Axes to draw on. None creates a figure whose height suits the number of coefficients.
 
         Returns
         -------
@@ -122,19 +121,26 @@ class CoefficientDisplay(Display):
         level = check_interval("level", level, 0, 1, closed="neither")
         model = last_step(estimator)
         coef, intervals = coefficients_of(model, label), None
+        deviations = deviations_of(model, label)[0]
         if inference is not None:
             coef, intervals = combined(model, inference, label, np.eye(len(coef)), level)
-        found = _names(model, names, len(coef))
+        if names is None:
+            domain = domain_of(model)
+            columns = getattr(model, "feature_names_in_", [f"x{j}" for j in range(len(coef))])
+            names = columns if domain is None else domain.encoded_names()
+        if len(names) != len(coef):
+            rule = f"have {len(coef)} entries, one for each coefficient"
+            raise fail("names", rule, len(names))
         factor = np.ones(len(coef)) if unit == "column" else _ranges(model, len(coef))
         n_kept = len(coef) if most is None else check_count("most", most, 1)
         kept = np.sort(np.argsort(-np.abs(coef * factor), kind="stable")[:n_kept])
-        bands = {"deviations": deviations_of(model, label), "intervals": intervals}
         return cls(
             (coef * factor)[kept],
-            [found[i] for i in kept],
+            [str(names[i]) for i in kept],
+            deviations=None if deviations is None else (deviations * factor)[kept],
             level=level,
             unit=f"coefficient, for {'one unit' if unit == 'column' else 'the declared range'}",
-            **{name: (own.T * factor).T[kept] for name, own in bands.items() if own is not None},
+            intervals=None if intervals is None else (intervals * factor[:, None])[kept],
         ).plot(ax=ax)
 
     def plot(self, ax: Axes | None = None) -> CoefficientDisplay:
@@ -142,53 +148,48 @@ class CoefficientDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib Axes or None, default=None
-            Axes to draw on. None creates a figure whose height suits the number of coefficients.
+        ax
+            As in :meth:`from_estimator`.
 
         Returns
         -------
         CoefficientDisplay
-            This display.
         """
         places = np.arange(len(self.coef))
         ax = self._axes(ax, (6.4, 1.2 + 0.3 * len(places)))
         ax.axvline(0, color="0.6", lw=1, zorder=1)
         self.points_: Line2D = ax.plot(self.coef, places, "o", color=COLORS[0], ms=6, zorder=3)[0]
-        self.bands_: LineCollection | None = self._bands(ax, places)
+        self.bands_: LineCollection | None = None
         ax.set_yticks(places, self.names)
-        label = self.unit
-        if self.bands_ is not None:
-            band = words_of(self.level, self.intervals is not None)
+        label, ends = self.unit, ends_of(self.coef, self.intervals, self.deviations, self.level)
+        if ends is not None:
+            finite = np.where(np.isinf(ends), self.coef, ends)
+            drawn = ax.hlines(places, *finite, color=COLORS[0], alpha=0.35, lw=7, zorder=2)
+            if np.isinf(ends).any():  # up to the edges of the axes, which finite ends give
+                edges = ax.get_xlim()
+                ax.set_xlim(edges)
+                cut = zip(*np.clip(ends, *edges), places, strict=True)
+                drawn.set_segments([[(a, y), (b, y)] for a, b, y in cut])
+                for end, edge, marker in zip(ends, edges, "<>", strict=True):
+                    at = places[np.isinf(end)]
+                    x = np.full(len(at), edge)
+                    ax.plot(x, at, marker, color=COLORS[0], clip_on=False, zorder=3)
+            self.bands_, band = drawn, words_of(self.level, self.intervals is not None)
             label = f"{label}\n({band})" if label else band
         ax.set(xlabel=label, ylim=(len(places) - 0.4, -0.6))
         return self
 
-    def _bands(self, ax: Axes, places: NDArray[np.intp]) -> LineCollection | None:
-        """Draw the bands, or return None if there are none."""
-        if self.intervals is not None:
-            low, high = self.intervals.T
-        elif self.deviations is not None:
-            half = -ndtri((1 - self.level) / 2) * self.deviations
-            low, high = self.coef - half, self.coef + half
-        else:
-            return None
-        ends = np.stack([low, high])
-        known = np.where(np.isinf(ends), self.coef, ends)
-        drawn = ax.hlines(places, *known, color=COLORS[0], alpha=0.35, lw=7, zorder=2)
-        if np.isinf(ends).any():
-            _draw_unbounded(ax, drawn, places, ends)
-        return drawn
 
-
-def _draw_unbounded(ax: Axes, bands: LineCollection, places: Array, ends: FloatArray) -> None:
-    """Draw bands to the edges of the axes, which points and finite ends give."""
-    edges = ax.get_xlim()
-    ax.set_xlim(edges)
-    low, high = np.clip(ends, *edges)
-    bands.set_segments([[(a, y), (b, y)] for a, b, y in zip(low, high, places, strict=True)])
-    for own, edge, marker in zip(ends, edges, "<>", strict=True):
-        at = places[np.isinf(own)]
-        ax.plot(np.full(len(at), edge), at, marker, color=COLORS[0], clip_on=False, zorder=3)
+def ends_of(
+    values: FloatArray, intervals: FloatArray | None, deviations: FloatArray | None, level: float
+) -> FloatArray | None:
+    """Return the lower and upper ends of bands, (2, n), or None if there are none."""
+    if intervals is not None:
+        return np.asarray(intervals.T)
+    if deviations is None:
+        return None
+    half = -float(ndtri((1 - level) / 2)) * deviations
+    return np.stack([values - half, values + half])
 
 
 def words_of(level: float, is_interval: bool) -> str:
@@ -215,7 +216,7 @@ def combined(
 def last_step(estimator: BaseEstimator) -> BaseEstimator:
     """Return the fitted model, which is the last step of a Pipeline."""
     steps = getattr(estimator, "steps", None)
-    model = steps[-1][1] if steps else estimator
+    model: BaseEstimator = steps[-1][1] if steps else estimator
     if getattr(model, "coef_", None) is None:
         raise fail("estimator", "have coef_", type(model), "Fit it first.")
     return model
@@ -238,21 +239,18 @@ def coefficients_of(model: BaseEstimator, label: object) -> FloatArray:
     return np.asarray(sign * np.atleast_2d(model.coef_)[row], dtype=float)
 
 
-def deviations_of(model: BaseEstimator, label: object) -> FloatArray | None:
-    """Return the standard deviations of these coefficients, or None if they are unknown."""
+def deviations_of(
+    model: BaseEstimator, label: object
+) -> tuple[FloatArray | None, FloatArray | None]:
+    """Return the standard deviations of these coefficients and their correlations, if known."""
+    row, size = _row_of(model, label)[0], np.shape(model.coef_)[-1]
     deviations = getattr(model, "coef_std_", None)
-    if deviations is None:
-        return None
-    return np.asarray(np.atleast_2d(deviations)[_row_of(model, label)[0]], dtype=float)
-
-
-def correlations_of(model: BaseEstimator, label: object) -> FloatArray | None:
-    """Return the correlations of these coefficients, or None if they are unknown."""
     correlations = getattr(model, "coef_corr_", None)
-    if correlations is None:
-        return None
-    size = np.shape(model.coef_)[-1]
-    return np.asarray(np.reshape(correlations, (-1, size, size))[_row_of(model, label)[0]])
+    if deviations is not None:
+        deviations = np.asarray(np.atleast_2d(deviations)[row], dtype=float)
+    if correlations is not None:
+        correlations = np.asarray(np.reshape(correlations, (-1, size, size))[row])
+    return deviations, correlations
 
 
 def _row_of(model: BaseEstimator, label: object) -> tuple[int, int]:
@@ -265,17 +263,6 @@ def _row_of(model: BaseEstimator, label: object) -> tuple[int, int]:
         raise fail("label", f"be one of {labels}", label)
     place = labels.index(label)
     return (0, 1 if place else -1) if n_rows == 1 else (place, 1)
-
-
-def _names(model: BaseEstimator, names: Sequence[str] | None, count: int) -> list[str]:
-    """Return a name for each coefficient."""
-    if names is None:
-        domain = domain_of(model)
-        columns = getattr(model, "feature_names_in_", [f"x{j}" for j in range(count)])
-        names = columns if domain is None else domain.encoded_names()
-    if len(names) != count:
-        raise fail("names", f"have {count} entries, one for each coefficient", len(names))
-    return [str(name) for name in names]
 
 
 def _ranges(model: BaseEstimator, count: int) -> FloatArray:

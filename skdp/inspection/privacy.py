@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -22,11 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
-_SPACE = "#B9C4D0"
 Kind = Literal["profile", "tradeoff"]
-# Limits of the axes, relative to the greatest epsilon and to the least delta.
-_WIDER, _DEEPER = 1.75, 1e-4
-_LONGEST_LABEL = 48
 
 
 @dataclass(eq=False, repr=False)
@@ -109,12 +107,20 @@ class NormBallDisplay(Display):
         scaled = scaled_balls(balls, sensitivity)
         plane, labels = _plane(section, next(iter(scaled.values())).dim)
         n_points = check_count("n_points", n_points, 8)
-        display = cls(
-            {name: _outline(ball, plane, n_points) for name, ball in scaled.items()},
-            space=_space(sensitivity_space, plane, n_points),
-            space_is_outline=isinstance(sensitivity_space, NormBall),
-            axis_labels=labels,
-        )
+        outlines = {name: _outline(ball, plane, n_points) for name, ball in scaled.items()}
+        space: FloatArray | None = None
+        is_outline = isinstance(sensitivity_space, NormBall)
+        if isinstance(sensitivity_space, NormBall):
+            dim = plane.shape[1]
+            if sensitivity_space.dim != dim:
+                raise fail("sensitivity_space", f"have dimension {dim}", sensitivity_space.dim)
+            space = _outline(sensitivity_space, plane, n_points)
+        elif sensitivity_space is not None:
+            space = np.asarray(sensitivity_space, dtype=float)
+            if space.ndim != 2 or space.shape[1] != 2:
+                rule = "be a norm ball or points of the plane, (n, 2)"
+                raise fail("sensitivity_space", rule, space.shape)
+        display = cls(outlines, space=space, space_is_outline=is_outline, axis_labels=labels)
         return display.plot(ax=ax, aspect=aspect)
 
     def plot(
@@ -130,16 +136,12 @@ class NormBallDisplay(Display):
         Returns
         -------
         NormBallDisplay
-            This display.
         """
         check_choice("aspect", aspect, ("equal", "auto"))
         ax = self._axes(ax, (6.8, 4.8), "compressed")
-        looks: dict[str, Any] = {"color": _SPACE, "label": "sensitivity space", "zorder": 1}
-        if self.space is not None and self.space_is_outline:
-            ax.fill(*self.space.T, lw=0, **looks)
-        elif self.space is not None:
-            x, y = self.space.T
-            ax.scatter(x, y, s=4, lw=0, **looks)
+        if self.space is not None:
+            draw = ax.fill if self.space_is_outline else partial(ax.scatter, s=4)
+            draw(*self.space.T, lw=0, color="#B9C4D0", label="sensitivity space", zorder=1)
         self.lines_: list[Line2D] = [
             ax.plot(*outline.T, label=name, lw=2, zorder=3, **style(i))[0]
             for i, (name, outline) in enumerate(self.outlines.items())
@@ -175,39 +177,15 @@ def _outline(ball: NormBall, plane: FloatArray, n_points: int) -> FloatArray:
     # long thin body is drawn as precisely as a round one.
     lengths = 1 / ball.gauge(plane)
     turns = np.arange(n_points) * (2 * np.pi / n_points)
-    turns = np.sort(np.concatenate([turns, _corner_turns(ball, plane * lengths[:, None])]))
+    if ball.dim == 2:
+        with suppress(AttributeError, ValueError):  # without corners
+            corners = np.asarray(ball.extreme_points())  # type: ignore[attr-defined]
+            x, y = np.linalg.solve((plane * lengths[:, None]).T, corners.T)
+            turns = np.concatenate([turns, np.arctan2(y, x) % (2 * np.pi)])
+    turns = np.sort(turns)
     ring = lengths * np.column_stack([np.cos(turns), np.sin(turns)])
     outline = ring / ball.gauge(ring @ plane)[:, None]
     return np.asarray(np.concatenate([outline, outline[:1]]))
-
-
-def _corner_turns(ball: NormBall, axes: FloatArray) -> FloatArray:
-    """Return the angles of the corners of a two-dimensional ball; ``axes`` has axes as rows."""
-    if ball.dim != 2:
-        return np.zeros(0)
-    try:
-        corners = ball.extreme_points()  # type: ignore[attr-defined]
-    except (AttributeError, ValueError):
-        return np.zeros(0)
-    x, y = np.linalg.solve(axes.T, np.asarray(corners).T)
-    return np.asarray(np.arctan2(y, x) % (2 * np.pi))
-
-
-def _space(
-    space: ArrayLike | NormBall | None, plane: FloatArray, n_points: int
-) -> FloatArray | None:
-    if space is None:
-        return None
-    dim = plane.shape[1]
-    if isinstance(space, NormBall):
-        if space.dim != dim:
-            raise fail("sensitivity_space", f"have dimension {dim}", space.dim)
-        return _outline(space, plane, n_points)
-    points = np.asarray(space, dtype=float)
-    if points.ndim != 2 or points.shape[1] != 2:
-        rule = "be a norm ball or points of the plane, (n, 2)"
-        raise fail("sensitivity_space", rule, points.shape)
-    return points
 
 
 @dataclass(eq=False, repr=False)
@@ -292,7 +270,7 @@ class PrivacyProfileDisplay(Display):
         n_points = check_count("n_points", n_points, 8)
         found, names = _guarantees(guarantee, labels)
         if kind == "profile":
-            greatest = _WIDER * (max(one.epsilon for one in found) or 1.0)
+            greatest = 1.75 * (max(one.epsilon for one in found) or 1.0)
             if max_epsilon is not None:
                 greatest = check_positive("max_epsilon", max_epsilon)
             curves = [_profile(one, greatest, n_points) for one in found]
@@ -330,13 +308,12 @@ class PrivacyProfileDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib Axes or None, default=None
-            Axes to draw on. None creates a figure.
+        ax
+            As in :meth:`from_guarantee`.
 
         Returns
         -------
         PrivacyProfileDisplay
-            This display.
         """
         ax = self._axes(ax, (6.4, 4.6))
         # Limits are set before the lines: if all deltas are 0, a log axis has none.
@@ -344,7 +321,7 @@ class PrivacyProfileDisplay(Display):
             least = min((delta for _, delta in self.claims if delta > 0), default=1e-8)
             ax.set(xlabel="epsilon", ylabel="delta", yscale="log")
             most = max(x[-1] for x, _ in self.curves)
-            ax.set(xlim=(0, most), ylim=(max(least * _DEEPER, 1e-300), 1.0))
+            ax.set(xlim=(0, most), ylim=(max(least * 1e-4, 1e-300), 1.0))
         else:
             ax.set(xlabel="type I error (false alarms)", ylabel="type II error (misses)")
             ax.set(xlim=(0, 1), ylim=(0, 1))
@@ -355,23 +332,20 @@ class PrivacyProfileDisplay(Display):
         ]
         self.line_: Line2D | list[Line2D] = lines[0] if len(lines) == 1 else lines
         if self.kind == "profile":
-            self._mark_claims(ax)
+            for k, (epsilon, delta) in enumerate(self.claims):
+                label = "claimed" if k == 0 else None
+                mark = "o" if delta > 0 else "v"
+                (point,) = ax.plot(epsilon, delta, mark, color="black", ms=8, label=label)
+                point.set(zorder=4, clip_on=False)
+                if delta == 0:  # on the lower edge
+                    point.set_transform(ax.get_xaxis_transform())
         else:
             ax.plot([0, 1], [1, 0], color="0.6", lw=1, zorder=1, label="blind guessing")
         ax.legend(frameon=False)
         return self
 
-    def _mark_claims(self, ax: Axes) -> None:
-        """Mark the claimed pairs; a delta of 0 is marked on the lower edge."""
-        looks: dict[str, Any] = {"color": "black", "ms": 8, "zorder": 4, "clip_on": False}
-        for k, (epsilon, delta) in enumerate(self.claims):
-            where: dict[str, Any] = {} if delta > 0 else {"transform": ax.get_xaxis_transform()}
-            label = "claimed" if k == 0 else None
-            ax.plot(epsilon, delta, "o" if delta > 0 else "v", label=label, **looks, **where)
-
 
 def _guarantees(given: object, labels: Sequence[str] | None) -> tuple[list[Guarantee], list[str]]:
-    """Return the guarantees and their labels."""
     if isinstance(given, Mapping):
         given, labels = list(given.values()), list(given) if labels is None else labels
     several = list(given) if isinstance(given, Sequence) else [given]
@@ -389,7 +363,6 @@ def _guarantees(given: object, labels: Sequence[str] | None) -> tuple[list[Guara
 
 
 def _guarantee_of(thing: object) -> Guarantee:
-    """Return a guarantee, or the guarantee of noise or of a fitted estimator."""
     found = thing
     if not isinstance(thing, Guarantee):
         found = getattr(thing, "guarantee_", getattr(thing, "guarantee", None))
@@ -402,7 +375,7 @@ def _guarantee_of(thing: object) -> Guarantee:
 
 def _label(guarantee: Guarantee) -> str:
     name = guarantee.mechanism or f"({guarantee.epsilon:g}, {guarantee.delta:g})"
-    return textwrap.shorten(name, _LONGEST_LABEL, placeholder=" ...")
+    return textwrap.shorten(name, 48, placeholder=" ...")
 
 
 def _profile(guarantee: Guarantee, greatest: float, n: int) -> tuple[FloatArray, FloatArray]:

@@ -16,6 +16,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp.domain import Domain
+from skdp.domain.columns import Levels, Number
+from skdp.domain.splines import Spline
 from skdp.inspection.shapes import Shape, shapes_of
 from skdp.linear_model.proof import Proof
 from skdp.trusted.certify import Line
@@ -35,7 +37,7 @@ WORDS = {
     "squares": "Sums of squared influences of records, for the standard errors.",
 }
 _STYLE = """
-:root { color-scheme: light dark; --line: #8886; --soft: #8882; --band: #4477aa33; }
+:root { color-scheme: light dark; --line: #8886; --soft: #8882; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 58rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: .2rem } h2 { font-size: 1.2rem; margin-top: 2.2rem }
 table { border-collapse: collapse; width: 100%; font-size: .92rem }
@@ -48,11 +50,6 @@ figure { display: inline-block; margin: 0 1rem 1rem 0 } figcaption { font-size: 
 .scroll { overflow-x: auto } .skdp-guarantee { max-width: none !important }
 svg text { font: 11px system-ui, sans-serif; fill: currentColor }
 """
-_VERDICT = {
-    True: "Every release was checked again by its theorem when this page was made, and the"
-    " guarantee follows from them.",
-    False: "THE GUARANTEE DOES NOT HOLD for this model: see the reason below.",
-}
 # The size of a picture, and its margins: left, right, top, bottom.
 _SIZE, _MARGINS = (300, 190), (48, 8, 8, 24)
 
@@ -75,28 +72,35 @@ def report(model: Any, proof: Proof, path: Path) -> str:
         The model's file.
     """
     name, hashed = html.escape(path.name), digest(path)
-    verify = (
-        f"pip install skdp\npython -m skdp certify {quote(path.name)}\nsha256sum {quote(path.name)}"
-    )
-    extra = [own for own in proof.assumptions if own not in proof.guarantee.assumptions]
-    is_model = hasattr(model, "coef_")
-    domain = model._records.domain if is_model else model.records
-    what = f"{type(model).__name__}: report on a private model"
-    if not is_model:
-        what = f"{model.model}: report on a private regression table"
-    beside = "Nothing else of the records was used."
-    if (fit := getattr(model, "fit", None)) is not None and not is_model:
-        beside = (
-            f"The table also depends on the model, whose fit has a guarantee of its own, epsilon ="
-            f" {fit.epsilon:g} and delta = {fit.delta:g}: it adds to this one, and is not proved by"
-            " this file. Nothing else of the records was used."
+    file = quote(path.name)
+    verify = f"pip install skdp\npython -m skdp certify {file}\nsha256sum {file}"
+    guarantee, beside = proof.guarantee, "Nothing else of the records was used."
+    if hasattr(model, "coef_"):
+        domain, shown = model._records.domain, "".join(_model(model))
+        what, kind = f"{type(model).__name__}: report on a private model", "model"
+    else:
+        domain, shown = model.records, model.summary()._repr_html_()
+        what, kind = f"{model.model}: report on a private regression table", "table"
+        if model.fit is not None:
+            beside = (
+                "The table also depends on the model, whose fit has a guarantee of its own,"
+                f" epsilon = {model.fit.epsilon:g} and delta = {model.fit.delta:g}: it adds to this"
+                f" one, and is not proved by this file. {beside}"
+            )
+    verdict = "THE GUARANTEE DOES NOT HOLD for this model: see the reason below."
+    if guarantee.holds:
+        verdict = (
+            "Every release was checked again by its theorem when this page was made, and the"
+            " guarantee follows from them."
         )
+    sentences = dict.fromkeys([*guarantee.assumptions, *proof.assumptions])
+    items = (f"<li>{html.escape(one[:1].upper() + one[1:])}</li>" for one in sentences)
     parts = [
         f"<h1>{html.escape(what)}</h1>",
         f'<p class="small">File <code>{name}</code>, SHA-256 <code>{hashed}</code></p>',
-        f"<p><strong>{_VERDICT[proof.guarantee.holds]}</strong></p>",
+        f"<p><strong>{verdict}</strong></p>",
         "<h2>The guarantee</h2>",
-        proof.guarantee.to_html(),
+        guarantee.to_html(),
         "<h2>What was released</h2>",
         f"<p>{beside} A part of epsilon is a bound on what one release tells about one record; the"
         " parts add up."
@@ -104,11 +108,11 @@ def report(model: Any, proof: Proof, path: Path) -> str:
         _releases(proof.lines),
         "<h2>What was declared, and not learned from the records</h2>",
         _table(("column", "declared"), _declared(domain)),
-        f"<h2>The {'model' if is_model else 'table'}</h2>",
-        *(_model(model) if is_model else [model.summary()._repr_html_()]),
+        f"<h2>The {kind}</h2>",
+        shown,
         "<h2>What has to be trusted</h2>",
         "<p>No computation can check these statements:</p>",
-        _list([*proof.guarantee.assumptions, *extra]),
+        f"<ul>{''.join(items)}</ul>",
         "<h2>How to verify</h2>",
         "<p>This needs the file and no access to the records. The second command proves"
         " every release again and fails if the noise is too small. The third one shows whether the"
@@ -124,71 +128,54 @@ def report(model: Any, proof: Proof, path: Path) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """Return a table of escaped text; the columns ``numbers`` are aligned to the right."""
+    """Return a table of text; the columns ``numbers`` are aligned to the right."""
+    return _table_of_html(head, (map(html.escape, row) for row in rows), numbers)
 
-    def line(tag: str, cells: Sequence[str]) -> str:
-        kinds = (' class="n"' if k in numbers else "" for k in range(len(cells)))
-        return "".join(
-            f"<{tag}{kind}>{html.escape(cell)}</{tag}>"
-            for kind, cell in zip(kinds, cells, strict=True)
-        )
+
+def _table_of_html(
+    head: Sequence[str], rows: Iterable[Iterable[str]], numbers: Sequence[int]
+) -> str:
+    def line(tag: str, cells: Iterable[str]) -> str:
+        kinds = (' class="n"' if k in numbers else "" for k in range(len(head)))
+        return "".join(f"<{tag}{k}>{cell}</{tag}>" for k, cell in zip(kinds, cells, strict=True))
 
     body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
-    return f'<div class="scroll"><table><tr>{line("th", head)}</tr>{body}</table></div>'
-
-
-def _list(sentences: Iterable[str]) -> str:
-    items = (f"<li>{html.escape(own[:1].upper() + own[1:])}</li>" for own in sentences)
-    return f"<ul>{''.join(items)}</ul>"
+    heads = line("th", map(html.escape, head))
+    return f'<div class="scroll"><table><tr>{heads}</tr>{body}</table></div>'
 
 
 def _releases(lines: Sequence[Line]) -> str:
-    head = "release", "times", "deviation of the noise", "epsilon"
     rows = []
-    for own in lines:
-        words = html.escape(WORDS.get(own.name, ""))
-        below = html.escape(f"{own.law}; proof: {own.theorem}")
-        epsilon = "composed" if own.epsilon is None else f"{own.epsilon:.4g}"
-        numbers = (html.escape(x) for x in (str(own.times), f"{own.deviation:.4g}", epsilon))
-        cells = "".join(f'<td class="n">{number}</td>' for number in numbers)
-        first = f"<strong>{html.escape(own.name)}</strong>. {words}"
-        rows.append(f'<tr><td>{first}<br><span class="small">{below}</span></td>{cells}</tr>')
-    kinds = ("", *[' class="n"'] * 3)
-    heads = "".join(f"<th{kind}>{word}</th>" for kind, word in zip(kinds, head, strict=True))
-    return f'<div class="scroll"><table><tr>{heads}</tr>{"".join(rows)}</table></div>'
+    for line in lines:
+        name, words = html.escape(line.name), html.escape(WORDS.get(line.name, ""))
+        below = html.escape(f"{line.law}; proof: {line.theorem}")
+        first = f'<strong>{name}</strong>. {words}<br><span class="small">{below}</span>'
+        epsilon = "composed" if line.epsilon is None else f"{line.epsilon:.4g}"
+        rows.append((first, str(line.times), f"{line.deviation:.4g}", epsilon))
+    head = "release", "times", "deviation of the noise", "epsilon"
+    return _table_of_html(head, rows, (1, 2, 3))
 
 
 def _declared(domain: Domain) -> Iterator[tuple[str, str]]:
-    """Yield the columns of the domain with their bounds or levels, and the target."""
     if domain.is_ball:
         yield "all columns", f"length of a row at most {domain.radius:g}"
     else:
         for column, read, _ in domain._layout.placed:
-            yield " x ".join(domain._labels[read]), _words(column)
-    target = domain.target
-    if target is not None:
-        yield (
-            "target",
-            _numbers(domain.target_bounds) if domain.target_bounds else ", ".join(map(str, target)),
-        )
-
-
-def _words(column: Any) -> str:
-    if hasattr(column, "levels"):
-        return "levels " + ", ".join(map(str, column.levels))
-    if hasattr(column, "lower"):
-        return _numbers((column.lower, column.upper))
-    return repr(column)
-
-
-def _numbers(ends: Sequence[float]) -> str:
-    low, high = ends
-    return f"{low:g} to {high:g}"
+            words = repr(column)
+            if isinstance(column, Levels):
+                words = "levels " + ", ".join(map(str, column.levels))
+            elif isinstance(column, Number | Spline):
+                words = f"{column.lower:g} to {column.upper:g}"
+            yield " x ".join(domain._labels[read]), words
+    if domain.target_bounds:
+        yield "target", "{:g} to {:g}".format(*domain.target_bounds)
+    elif domain.target is not None:
+        yield "target", ", ".join(map(str, domain.target))
 
 
 def _model(model: BaseEstimator) -> Iterator[str]:
-    """Yield a table of coefficients, or the curves."""
-    if _has_curves(model):
+    """Yield a table of coefficients, or the curves if a column has one."""
+    if any(table is not None for table in model._design.domain.block_tables):
         yield (
             "<p>Effects of the columns on the prediction, less their means over the declared"
             " ranges.</p>"
@@ -203,78 +190,54 @@ def _model(model: BaseEstimator) -> Iterator[str]:
         )
 
 
-def _has_curves(model: BaseEstimator) -> bool:
-    """Return whether a column has a curve."""
-    return any(table is not None for table in model._design.domain.block_tables)
-
-
 def _coefficients(model: BaseEstimator) -> str:
-    """Return the table of coefficients in the user's units, with a column for each model."""
     coef = np.atleast_2d(model.coef_)
-    intercept = np.atleast_1d(model.intercept_)
-    labels = [str(label) for label in getattr(model, "classes_", ())]
-    head = (
-        labels if len(coef) > 1 else ["coefficient" if not labels else f"log-odds of {labels[1]}"]
-    )
+    head = [str(label) for label in getattr(model, "classes_", ())]
+    if len(coef) == 1:
+        head = [f"log-odds of {head[1]}" if head else "coefficient"]
     names = ["intercept", *model._design.domain.encoded_names()]
-    values = np.column_stack([intercept, coef]).T
-    rows = [(name, *(f"{x:.5g}" for x in own)) for name, own in zip(names, values, strict=True)]
+    values = np.column_stack([np.atleast_1d(model.intercept_), coef]).T
+    rows = [(name, *(f"{x:.5g}" for x in row)) for name, row in zip(names, values, strict=True)]
     return _table(("column", *head), rows, numbers=range(1, 1 + len(head)))
 
 
 def _curves(model: BaseEstimator) -> Iterator[str]:
     """Yield a figure for each curve and a table for each column of levels."""
     shapes, unit = shapes_of(model)
-    shown = [own for own in shapes if not own.is_surface]
-    ends = [own.effects for own in shown] + [
-        own.interval[np.isfinite(own.interval)] for own in shown if own.interval is not None
-    ]
-    every = np.concatenate([np.ravel(own) for own in ends])
-    low, high = float(every.min()), float(every.max())
+    shown = [shape for shape in shapes if not shape.is_surface]
+    effects = np.concatenate([shape.effects for shape in shown])
+    low, high = float(effects.min()), float(effects.max())
     if not high > low:
         low, high = low - 1.0, high + 1.0
     yield f'<p class="small">Vertical axis: {html.escape(unit)}.</p>'
     for shape in shown:
         label = "" if shape.label is None else f" ({shape.label})"
         caption = html.escape(f"{shape.name}{label}")
-        picture = _curve(shape, low, high) if shape.is_curve else _levels(shape)
+        if shape.is_curve:
+            picture = _curve(shape, low, high)
+        else:
+            pairs = zip(shape.values, shape.effects, strict=True)
+            rows = [(str(level), f"{effect:.4g}") for level, effect in pairs]
+            picture = _table(("level", "effect"), rows, numbers=(1,))
         yield f"<figure><figcaption>{caption}</figcaption>{picture}</figure>"
 
 
-def _levels(shape: Shape) -> str:
-    pairs = zip(shape.values, shape.effects, strict=True)
-    return _table(("level", "effect"), [(str(v), f"{e:.4g}") for v, e in pairs], numbers=(1,))
-
-
 def _curve(shape: Shape, low: float, high: float) -> str:
-    """Return a line with its band as SVG; effects from ``low`` to ``high`` fill the height."""
+    """Return a line as SVG; effects from ``low`` to ``high`` fill the height."""
     values, effects = np.asarray(shape.values, float), np.asarray(shape.effects, float)
     is_number = np.isfinite(values)
     values, effects = values[is_number], effects[is_number]
     left, right, top, bottom = _MARGINS
     width, height = _SIZE[0] - left - right, _SIZE[1] - top - bottom
-
-    def x(value: Any) -> Any:
-        return left + width * (value - values[0]) / max(values[-1] - values[0], 1e-300)
-
-    def y(effect: Any) -> Any:
-        return top + height * (high - np.clip(effect, low, high)) / (high - low)
-
-    def path(xs: Iterable[float], ys: Iterable[float]) -> str:
-        return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(xs, ys, strict=True))
-
+    xs = left + width * (values - values[0]) / max(values[-1] - values[0], 1e-300)
+    *ys, y_of_zero = top + height * (high - np.clip([*effects, 0.0], low, high)) / (high - low)
     marks = []
-    if shape.interval is not None:
-        ends = np.asarray(shape.interval)[is_number]
-        around = np.concatenate([values, values[::-1]]), np.concatenate([ends[:, 0], ends[::-1, 1]])
-        points = path(x(around[0]), y(around[1]))
-        marks.append(f'<polygon points="{points}" fill="var(--band)"/>')
     if low < 0 < high:
         marks.append(
-            f'<path d="M{left} {y(0.0):.1f}h{width}" stroke="currentColor" stroke-opacity=".4"'
+            f'<path d="M{left} {y_of_zero:.1f}h{width}" stroke="currentColor" stroke-opacity=".4"'
             ' stroke-dasharray="3 3"/>'
         )
-    line = path(x(values), y(effects))
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(xs, ys, strict=True))
     marks.append(f'<polyline points="{line}" fill="none" stroke="#4477aa" stroke-width="2"/>')
     marks.append(
         f'<path d="M{left} {top}v{height}h{width}" fill="none" stroke="currentColor"'
@@ -282,9 +245,9 @@ def _curve(shape: Shape, low: float, high: float) -> str:
     )
     for value, at in ((high, top + 8), (low, top + height)):
         marks.append(f'<text x="{left - 4}" y="{at}" text-anchor="end">{value:.3g}</text>')
-    for value, anchor in ((values[0], "start"), (values[-1], "end")):
-        place = f'x="{x(value):.1f}" y="{_SIZE[1] - 8}" text-anchor="{anchor}"'
-        marks.append(f"<text {place}>{value:g}</text>")
+    for k, anchor in ((0, "start"), (-1, "end")):
+        place = f'x="{xs[k]:.1f}" y="{_SIZE[1] - 8}" text-anchor="{anchor}"'
+        marks.append(f"<text {place}>{values[k]:g}</text>")
     name = html.escape(f"effect of {shape.name}", quote=True)
     size = f'width="{_SIZE[0]}" height="{_SIZE[1]}" viewBox="0 0 {_SIZE[0]} {_SIZE[1]}"'
     return f'<svg {size} role="img" aria-label="{name}">{"".join(marks)}</svg>'

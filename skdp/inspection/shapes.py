@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from skdp.domain import Domain
 from skdp.domain.columns import Levels, Number
@@ -18,9 +16,9 @@ from skdp.inspection._drawing import Display, style
 from skdp.inspection.models import (
     coefficients_of,
     combined,
-    correlations_of,
     deviations_of,
     domain_of,
+    ends_of,
     last_step,
     words_of,
 )
@@ -33,11 +31,6 @@ if TYPE_CHECKING:
 
     from skdp.linear_model import Inference
 
-# Up to so many levels have names on the axis. Names of more than WIDEST characters in total are
-# vertical, and longer ones than LONGEST_NAME are cut.
-MOST_NAMES, WIDEST, LONGEST_NAME = 30, 24, 18
-# Room beyond the finite ends of bands if some are infinite, as a part of their range.
-ROOM = 0.1
 Edges = tuple[float, float]
 Values = FloatArray | list[object]  # numbers or levels
 
@@ -193,7 +186,6 @@ class ShapeDisplay(Display):
         Returns
         -------
         ShapeDisplay
-            This display.
         """
         plt = optional_module("matplotlib.pyplot", "to draw", "plot")
         panels: dict[object, list[Shape]] = {}
@@ -203,44 +195,31 @@ class ShapeDisplay(Display):
             panels.setdefault(key, []).append(shape)
         n_cols = min(check_count("n_cols", n_cols), max(1, len(panels)))
         n_rows = max(1, math.ceil(len(panels) / n_cols))
-        most = max(map(len, panels.values()), default=1)
-        lines = math.ceil(most / (2 * n_cols)) if most > 1 else 0  # of the legend
+        longest = max(panels.values(), key=len, default=[])
+        lines = math.ceil(len(longest) / (2 * n_cols)) if len(longest) > 1 else 0  # of the legend
         size = 3.2 * n_cols + 0.6, 2.4 * n_rows + 0.4 + 0.22 * lines
         self.figure_, self.axes_ = plt.subplots(
             n_rows, n_cols, figsize=size, sharey=True, squeeze=False, layout="constrained"
         )
-        shown = [shape for shape in self.shapes if not shape.is_surface]
-        edges = _common_edges([shape.effects for shape in shown], [*map(self._band, shown)])
+        edges = _common_edges(self.shapes, self.level)
         for ax, panel in zip(self.axes_.ravel(), panels.values(), strict=False):
-            _draw_panel(ax, panel, [self._band(shape) for shape in panel], edges)
+            _draw_panel(ax, panel, self.level, edges)
         if edges is not None:
             self.axes_[0, 0].set_ylim(edges)
         for ax in self.axes_.ravel()[len(panels) :]:
             ax.set_axis_off()
         self.figure_.supylabel(self.unit)
-        panel = max(panels.values(), key=len, default=[])
-        if len(panel) > 1:
+        if lines:
             from matplotlib.lines import Line2D
 
-            legend = [
-                Line2D([], [], lw=2, label=str(own.label), **style(k))
-                for k, own in enumerate(panel)
-            ]
+            names = [str(shape.label) for shape in longest]
+            legend = [Line2D([], [], lw=2, label=name, **style(k)) for k, name in enumerate(names)]
             columns = min(len(legend), 2 * n_cols)
             self.figure_.legend(handles=legend, loc="outside upper center", ncols=columns)
-        is_interval = any(own.interval is not None for own in self.shapes)
-        if is_interval or any(own.deviations is not None for own in self.shapes):
+        is_interval = any(shape.interval is not None for shape in self.shapes)
+        if is_interval or any(shape.deviations is not None for shape in self.shapes):
             self.figure_.supxlabel(words_of(self.level, is_interval), fontsize="small")
         return self
-
-    def _band(self, shape: Shape) -> FloatArray | None:
-        """Return the lower and upper ends of a band, (2, n), or None."""
-        if shape.interval is not None:
-            return np.asarray(shape.interval.T)
-        if shape.deviations is None:
-            return None
-        half = -float(ndtri((1 - self.level) / 2)) * shape.deviations
-        return np.stack([shape.effects - half, shape.effects + half])
 
 
 def shapes_of(
@@ -254,96 +233,90 @@ def shapes_of(
     level = check_interval("level", level, 0, 1, closed="neither")
     model = last_step(estimator)
     terms = _terms(estimator, model)
-    known = [term.name for term in terms]
-    chosen = known if columns is None else list(columns)
-    if strangers := [name for name in chosen if name not in known]:
-        raise fail("columns", f"be names of columns, {known}", strangers)
+    names = [term.name for term in terms]
+    chosen = names if columns is None else list(columns)
+    if strangers := [name for name in chosen if name not in names]:
+        raise fail("columns", f"be names of columns, {names}", strangers)
+    classes = np.asarray(getattr(model, "classes_", [])).tolist()
     several = label is None and len(np.atleast_2d(model.coef_)) > 1
-    labels = np.asarray(model.classes_).tolist() if several else [label]
-    shapes = [
-        terms[known.index(name)].shape(model, own, level, inference)
-        for name in chosen
-        for own in labels
-    ]
+    labels = classes if several else [label]
+    drawn = [terms[names.index(name)] for name in chosen]
+    shapes = [term.shape(model, one, level, inference) for term in drawn for one in labels]
     unit = "effect (target)"
-    if hasattr(model, "classes_"):
-        one = np.asarray(model.classes_).tolist()[-1] if label is None else label
+    if classes:
+        one = classes[-1] if label is None else label
         unit = "effect (log-odds)" if several else f"effect (log-odds of {one})"
     return shapes, unit
 
 
 @dataclass(frozen=True, eq=False)
 class _Term:
-    """The encoded values of a column, less their mean: its effects are ``rows @ coef[own]``."""
+    """The encoded values of a column, less their mean: its effects are ``rows @ coef[place]``."""
 
     name: str
-    values: Any
+    values: Values | dict[str, Values]
     rows: FloatArray
-    own: slice
+    place: slice
     is_curve: bool
 
-    def shape(self, model: Any, label: object, level: float, inference: Inference | None) -> Shape:
+    def shape(
+        self, model: BaseEstimator, label: object, level: float, inference: Inference | None
+    ) -> Shape:
         """Return the effects of the column in a model; deviations may be upper bounds on them."""
-        coef = coefficients_of(model, label)
-        effects = self.rows @ coef[self.own]
-        if not isinstance(self.values, dict) and inference is not None:
+        coef, spread, interval = coefficients_of(model, label), None, None
+        effects, is_surface = self.rows @ coef[self.place], isinstance(self.values, dict)
+        if inference is not None and not is_surface:
             rows = np.zeros((len(self.rows), len(coef)))
-            rows[:, self.own] = self.rows
+            rows[:, self.place] = self.rows
             interval = combined(model, inference, label, rows, level)[1]
-            return Shape(
-                self.name, self.values, effects, self.is_curve, label=label, interval=interval
-            )
-        deviations, correlations = deviations_of(model, label), correlations_of(model, label)
-        spread: FloatArray | None = None
-        if deviations is not None:
-            parts = self.rows * deviations[self.own]
+        deviations, correlations = deviations_of(model, label)
+        if deviations is not None and interval is None:
+            parts = self.rows * deviations[self.place]
             spread = np.abs(parts).sum(axis=1)
             if correlations is not None:
-                variances = (parts @ correlations[self.own, self.own] * parts).sum(axis=1)
+                variances = (parts @ correlations[self.place, self.place] * parts).sum(axis=1)
                 spread = np.sqrt(variances.clip(min=0))
         if isinstance(self.values, dict):
             size = tuple(map(len, self.values.values()))
             effects = effects.reshape(size)
             spread = None if spread is None else spread.reshape(size)
-        return Shape(self.name, self.values, effects, self.is_curve, spread, label)
-
-
-def _raw_domain(estimator: BaseEstimator, domain: object) -> tuple[Domain, bool]:
-    """Return the domain in the user's units, and whether that of the model is the encoded one."""
-    for _, step in getattr(estimator, "steps", [])[:-1]:
-        raw = getattr(step, "domain", None)
-        if isinstance(raw, Domain) and raw.encoded == domain:
-            return raw, True
-    kinds = Number, Levels, Spline, Interaction
-    if not isinstance(domain, Domain) or domain.is_ball:
-        raise fail("estimator", "have a domain that declares each column", type(domain))
-    if not all(isinstance(column, kinds) for column, *_ in domain._layout.placed):
-        rule, remedy = "have a domain of columns that are not encoded", "Pass the whole Pipeline."
-        raise fail("estimator", rule, None, remedy)
-    return domain, False
+        return Shape(self.name, self.values, effects, self.is_curve, spread, label, interval)
 
 
 def _terms(estimator: BaseEstimator, model: BaseEstimator) -> list[_Term]:
-    """Return the term of each column."""
-    domain, is_encoded = _raw_domain(estimator, domain_of(model))
+    domain, is_encoded = domain_of(model), False
+    for _, step in getattr(estimator, "steps", [])[:-1]:
+        raw = getattr(step, "domain", None)
+        if isinstance(raw, Domain) and raw.encoded == domain:  # the domain in the user's units
+            domain, is_encoded = raw, True
+            break
+    if not isinstance(domain, Domain) or (domain.is_ball and not is_encoded):
+        raise fail("estimator", "have a domain that declares each column", type(domain))
+    kinds = Number, Levels, Spline, Interaction
+    if not is_encoded and not all(
+        isinstance(column, kinds) for column, *_ in domain._layout.placed
+    ):
+        rule, remedy = "have a domain of columns that are not encoded", "Pass the whole Pipeline."
+        raise fail("estimator", rule, None, remedy)
     names = domain._labels
     if domain.names is None and not is_encoded:
         names = tuple(map(str, getattr(model, "feature_names_in_", names)))
     units = domain.decode_coef(np.ones(domain.n_encoded))[0]
     clipping = getattr(model, "_clipping", None)
     bounds = iter([] if clipping is None else clipping.in_units(domain).tolist())
-    found = []
-    for column, read, own in domain._layout.placed:
+    terms = []
+    for column, read, place in domain._layout.placed:
         name, is_curve = " x ".join(names[read]), isinstance(column, Number | Spline)
+        values: Values | dict[str, Values]
         if isinstance(column, Interaction):
             pair, rows = _rows_of_pair(column)
-            values: Any = dict(zip(names[read], pair, strict=True))
+            values = dict(zip(names[read], pair, strict=True))
         else:
             limits = next(bounds, None) if isinstance(column, Number) else None
             values, rows = _rows_of(column, limits)
-        rows = rows * units[own] if is_encoded else rows
-        found.append(_Term(name, values, rows, own, is_curve))
-    return found
+        rows = rows * units[place] if is_encoded else rows
+        terms.append(_Term(name, values, rows, place, is_curve))
+    return terms
 
 
 def _rows_of(column: Column, bounds: Sequence[float] | None) -> tuple[Values, FloatArray]:
@@ -365,7 +338,7 @@ def _rows_of(column: Column, bounds: Sequence[float] | None) -> tuple[Values, Fl
         rows = np.zeros((len(values), column.n_out))
         missing = np.ones((column.n_out - 1, column.n_out))
         rows[:, 0], missing[:, 0] = values.clip(lower, upper), np.clip(column.centre, lower, upper)
-    mean = _lengths(values) @ rows
+    mean = _weights(values) @ rows
     return np.append(values, [np.nan] * len(missing)), np.vstack([rows, missing]) - mean
 
 
@@ -376,25 +349,19 @@ def _rows_of_pair(kind: Interaction) -> tuple[tuple[Values, Values], FloatArray]
     """
     size = kind.n_out
     table = np.eye(size + 1, size, k=-1) if kind.table is None else kind.table
-    (first, a), (second, b) = map(_axis, (kind.first, kind.second), kind.values)
-    rows = table.reshape(*kind.counts, size)[np.ix_(a, b)].reshape(-1, size)
+    values, places = list(kind.values), [np.arange(len(own)) for own in kind.values]
+    for k, column in enumerate((kind.first, kind.second)):
+        if isinstance(column, Spline) and column.degree == 0:  # both ends of each step
+            values[k], places[k] = np.repeat(column.breaks, 2)[1:-1], np.repeat(places[k], 2)
+    rows = table.reshape(*kind.counts, size)[np.ix_(*places)].reshape(-1, size)
+    first, second = values
     return (first, second), rows - np.outer(_weights(first), _weights(second)).ravel() @ rows
 
 
-def _axis(column: object, values: Values) -> tuple[Values, NDArray[np.intp]]:
-    """Return the values to draw, and the position of each."""
-    places = np.arange(len(values))
-    if isinstance(column, Spline) and column.degree == 0:  # both ends of each step
-        return np.repeat(column.breaks, 2)[1:-1], np.repeat(places, 2)
-    return values, places
-
-
 def _weights(values: Values) -> FloatArray:
-    return np.full(len(values), 1 / len(values)) if isinstance(values, list) else _lengths(values)
-
-
-def _lengths(values: FloatArray) -> FloatArray:
-    """Return the weights of numbers in the mean of a piecewise linear function over their range."""
+    """Return the weights in the mean over levels, or of a piecewise linear function of numbers."""
+    if isinstance(values, list):
+        return np.full(len(values), 1 / len(values))
     # Halves, since the difference of bounds may overflow.
     half = values[-1] / 2 - values[0] / 2
     gaps = np.diff(values / 2 / half) / 2
@@ -404,32 +371,32 @@ def _lengths(values: FloatArray) -> FloatArray:
 # Panels
 
 
-def _common_edges(
-    effects: Sequence[FloatArray], bands: Sequence[FloatArray | None]
-) -> Edges | None:
+def _band(shape: Shape, level: float) -> FloatArray | None:
+    return ends_of(shape.effects, shape.interval, shape.deviations, level)
+
+
+def _common_edges(shapes: Sequence[Shape], level: float) -> Edges | None:
     """Return the limits of the axis of effects if a band is not bounded, and None otherwise."""
-    known = [np.ravel(band) for band in bands if band is not None]
-    values = np.concatenate([*effects, *known, np.zeros(1)])
+    shown = [shape for shape in shapes if not shape.is_surface]
+    bands = [band for shape in shown if (band := _band(shape, level)) is not None]
+    values = np.concatenate([*(shape.effects for shape in shown), *map(np.ravel, bands), [0.0]])
     if np.isfinite(values).all():
         return None
     values = values[np.isfinite(values)]
     low, high = float(values.min()), float(values.max())
-    room = ROOM * (high - low) or 1.0
+    room = 0.1 * (high - low) or 1.0
     return low - room, high + room
 
 
-def _draw_panel(
-    ax: Axes, panel: Sequence[Shape], bands: Sequence[FloatArray | None], edges: Edges | None
-) -> None:
-    """Draw one panel. Bands, (2, n) each, are cut at the edges."""
+def _draw_panel(ax: Axes, panel: Sequence[Shape], level: float, edges: Edges | None) -> None:
     first = panel[0]
     if first.is_surface:
-        title = first.name if first.label is None else f"{first.name} ({first.label})"
-        _draw_surface(ax, title, first.values, first.effects)
+        _draw_surface(ax, first)
         return
     ax.axhline(0, color="0.6", lw=1, zorder=1)
     ax.set_title(first.name)
-    for k, (shape, band) in enumerate(zip(panel, bands, strict=True)):
+    for k, shape in enumerate(panel):
+        band = _band(shape, level)
         cut = band if band is None or edges is None else np.clip(band, *edges)
         if shape.is_curve:
             _draw_curve(ax, shape, cut, k, len(panel))
@@ -444,7 +411,6 @@ def _draw_panel(
 
 
 def _draw_curve(ax: Axes, shape: Shape, band: FloatArray | None, k: int, n: int) -> None:
-    """Draw the k-th curve of n, and the point of missing cells."""
     values, effects, looks = shape.values, shape.effects, style(k)
     ax.locator_params("x", nbins=4)
     ax.plot(values, effects, lw=2, zorder=3, **looks)
@@ -468,29 +434,29 @@ def _draw_errors(ax: Axes, places: FloatArray, band: FloatArray | None, color: s
 
 def _name_levels(ax: Axes, names: list[str]) -> None:
     """Write the names of levels below their bars, or their number if there are too many."""
-    if len(names) > MOST_NAMES:
+    if len(names) > 30:
         ax.set_xticks([])
         ax.set_xlabel(f"{len(names)} levels")
         return
-    short = [
-        name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…" for name in names
-    ]
+    short = [name if len(name) <= 18 else f"{name[:17]}…" for name in names]
     ax.set_xticks(range(len(names)), short)
-    if sum(map(len, short)) > WIDEST:
+    if sum(map(len, short)) > 24:
         ax.tick_params("x", rotation=90, labelsize="x-small")
 
 
-def _draw_surface(ax: Axes, title: str, values: dict[str, Values], effects: FloatArray) -> None:
+def _draw_surface(ax: Axes, shape: Shape) -> None:
     """Draw a heat map in the place of a panel, whose axes may be shared with others."""
     ax.set_axis_off()
     inner, bar = ax.inset_axes((0, 0, 0.86, 1)), ax.inset_axes((0.9, 0, 0.05, 1))
-    places = [np.arange(len(v)) if isinstance(v, list) else v for v in values.values()]
-    most = float(np.abs(effects).max()) or 1.0
-    colors: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -most, "vmax": most, "rasterized": True}
-    mesh = inner.pcolormesh(*places, effects.T, shading="nearest", **colors)
+    columns: dict[str, Values] = shape.values
+    places = [np.arange(len(v)) if isinstance(v, list) else v for v in columns.values()]
+    most = float(np.abs(shape.effects).max()) or 1.0
+    cells = *places, shape.effects.T
+    mesh = inner.pcolormesh(*cells, shading="nearest", cmap="RdBu_r", vmin=-most, vmax=most)
+    mesh.set_rasterized(True)
     ax.figure.colorbar(mesh, cax=bar)
-    inner.set_title(title)
-    for axis, (name, own) in zip((inner.xaxis, inner.yaxis), values.items(), strict=True):
+    inner.set_title(shape.name if shape.label is None else f"{shape.name} ({shape.label})")
+    for axis, (name, values) in zip((inner.xaxis, inner.yaxis), columns.items(), strict=True):
         axis.set_label_text(name)
-        if isinstance(own, list):
-            axis.set_ticks(range(len(own)), [str(level) for level in own])
+        if isinstance(values, list):
+            axis.set_ticks(range(len(values)), [str(level) for level in values])

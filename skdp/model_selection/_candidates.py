@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ class Candidates:
     """The models to choose from: one dict of settings and one unfitted model per candidate."""
 
     estimator: BaseEstimator
-    settings: tuple[dict[str, Any], ...]
+    settings: tuple[dict[str, object], ...]
     models: tuple[BaseEstimator, ...]
     labels: Array | None = None  # of classifiers, checked
     classes: list[object] | None = None  # the labels again, if they are not declared but found in y
@@ -60,21 +60,25 @@ class Candidates:
         private = private_step(estimator)
         _check_private(private)
         check_ledger("the estimator's ledger", getattr(private, "ledger", None))
-        settings = tuple(dict(one) for one in ParameterGrid(grid))
-        if not settings:
+        candidates = cls(estimator, tuple(dict(one) for one in ParameterGrid(grid)), ())
+        if not len(candidates):
             raise fail("param_grid", "contain at least one candidate")
         prefix = _prefix_of(estimator)
-        names = sorted({name for one in settings for name in one})
-        if refused := [name for name in names if name.removeprefix(prefix) in OWNED]:
+        if refused := [name for name in candidates.names if name.removeprefix(prefix) in OWNED]:
             remedy = "Set them on the estimator or on the search, for all candidates."
             raise fail("param_grid", f"leave out {list(OWNED)}", refused, remedy)
-        models = tuple(_built(estimator, one) for one in settings)
+        models = tuple(_built(estimator, one) for one in candidates.settings)
         for model in models:
-            check_candidate(model)
-        return cls(estimator, settings, models)
+            _check_candidate(model)
+        return replace(candidates, models=models)
 
     def __len__(self) -> int:
         return len(self.settings)
+
+    @property
+    def names(self) -> list[str]:
+        """The parameters in the grid."""
+        return sorted({name for one in self.settings for name in one})
 
     @property
     def private(self) -> BaseEstimator:
@@ -103,15 +107,14 @@ class Candidates:
         if (n := getattr(self.private, "n_public", None)) is not None:
             settings["n_public"] = max(1, round(share * n))
         private = private_step(model)
-        known = private.get_params(deep=False)
-        private.set_params(**{name: value for name, value in settings.items() if name in known})
+        names = private.get_params(deep=False)
+        private.set_params(**{name: value for name, value in settings.items() if name in names})
         return model
 
-    def cv_results(self, chosen: int) -> dict[str, Any]:
+    def cv_results(self, chosen: int) -> dict[str, object]:
         """Return the candidates in the columns of scikit-learn, without scores."""
-        names = sorted({name for one in self.settings for name in one})
         columns: dict[str, object] = {}
-        for name in names:
+        for name in self.names:
             values = np.empty(len(self), dtype=object)
             values[:] = [one.get(name) for one in self.settings]
             is_unset = [name not in one for one in self.settings]
@@ -128,13 +131,13 @@ def private_step(estimator: BaseEstimator) -> BaseEstimator:
 
 def fit_to(model: BaseEstimator, X: object, y: object, groups: object = None) -> BaseEstimator:
     """Fit a private model, or a pipeline that ends in one, to rows or to persons."""
-    given = {} if groups is None else {f"{_prefix_of(model)}groups": groups}
+    options = {} if groups is None else {f"{_prefix_of(model)}groups": groups}
     # The search routes the identifiers itself.
     with config_context(enable_metadata_routing=False):
-        return model.fit(X, y, **given)
+        return model.fit(X, y, **options)
 
 
-def declared_labels(model: BaseEstimator) -> Any:
+def declared_labels(model: BaseEstimator) -> Sequence[object] | None:
     """Return the labels that a private model or its domain declares, or None."""
     labels = getattr(model, "classes", None)
     domain = getattr(model, "domain", None)
@@ -155,38 +158,34 @@ def _built(estimator: BaseEstimator, settings: Mapping[str, object]) -> BaseEsti
     A private model from the settings must have the estimator's values of all owned parameters.
     """
     model = clone(estimator)
-    replaced = private_step(model)
+    before = private_step(model)
     model.set_params(**{name: clone(value, safe=False) for name, value in settings.items()})
-    private, given = private_step(model), private_step(estimator)
-    if private is replaced:
+    private, usual = private_step(model), private_step(estimator)
+    if private is before:
         return model
     _check_private(private)
     remedy = "The search owns it: set it on the estimator or on the search, for all candidates."
     for name in OWNED:
         value: Any = getattr(private, name, None)
-        usual: Any = getattr(given, name, None)
-        if not (value is usual or np.array_equal(value, usual)):
+        other: Any = getattr(usual, name, None)
+        if not (value is other or np.array_equal(value, other)):
             raise fail("param_grid", f"leave {name} as it is in the estimator", value, remedy)
-    if is_classifier(private) != is_classifier(given):
+    if is_classifier(private) != is_classifier(usual):
         raise fail("param_grid", "contain classifiers only, or regressors only", type(private))
     return model
 
 
 def _check_private(model: BaseEstimator) -> None:
-    """Raise unless a model has the parameters that a search sets."""
-    known = model.get_params(deep=False) if hasattr(model, "get_params") else {}
-    missing = [name for name in ("epsilon", "delta", "random_state") if name not in known]
-    if missing:
+    names = model.get_params(deep=False) if hasattr(model, "get_params") else {}
+    if missing := [name for name in ("epsilon", "delta", "random_state") if name not in names]:
         rule = f"be a private estimator with parameters {missing}"
         raise fail("estimator", rule, type(model), "Use an estimator of skdp.linear_model.")
 
 
-def check_candidate(model: BaseEstimator) -> None:
-    """Raise for a candidate with steps that the guarantee would not cover.
-
-    These are steps that learn from data, caches on disk, and searches.
-    """
-    for step in _learners(model, private_step(model)):
+def _check_candidate(model: BaseEstimator) -> None:
+    """Raise for steps that learn from data, caches on disk, and searches."""
+    private = private_step(model)
+    for step in _learners(model, private):
         remedy = (
             "Use domain.encoder(), a FunctionTransformer that treats rows one by one, or"
             " FrozenEstimator(step) of a step that was fitted to public data, in scikit-learn's"
@@ -196,9 +195,9 @@ def check_candidate(model: BaseEstimator) -> None:
     for name, value in model.get_params(deep=True).items():
         if name.rpartition("__")[2] == "memory" and value is not None:
             raise fail(name, "be None in a search: a cache writes private rows to disk", value)
-    if "param_grid" in private_step(model).get_params(deep=False):
+    if "param_grid" in private.get_params(deep=False):
         remedy = "Add its candidates to the grid of this search."
-        raise fail("estimator", "not be a search", type(private_step(model)), remedy)
+        raise fail("estimator", "not be a search", type(private), remedy)
 
 
 def _learners(step: BaseEstimator, private: BaseEstimator) -> Iterator[object]:
@@ -268,7 +267,7 @@ class SearchTask:
     rng: np.random.Generator  # of the choice, and of the seeds of the fits
     is_seeded: bool  # whether the fits have seeds, as the search has a random_state
     n_jobs: int | None
-    persons: NDArray[np.intp] | None = None  # the position of each row's person
+    persons: Persons = None
 
     @property
     def unit(self) -> str:
@@ -302,7 +301,9 @@ class SearchTask:
         yield from Parallel(n_jobs=self.n_jobs, return_as="generator")(calls)
 
 
-def _fit_and_score(model: Any, train: Data, score: SearchScore, held_out: Data) -> tuple[Any, int]:
+def _fit_and_score(
+    model: BaseEstimator, train: Data, score: SearchScore, held_out: Data
+) -> tuple[BaseEstimator, int]:
     fit_to(model, *train)
     # An empty part, which may occur under "add_remove", has the score 0.
     return model, score.total(model, *held_out) if len(held_out[1]) else 0
@@ -313,17 +314,16 @@ def parts(
     shares: Sequence[float],
     neighbors: str,
     rng: np.random.Generator,
-    persons: NDArray[np.intp] | None = None,
+    persons: Persons = None,
 ) -> list[Rows]:
     """Return the positions of the rows of each part; the shares are positive and sum to 1.
 
-    There are n rows or, if ``persons`` has the position of each row's person, n persons. All rows
-    of a person are in one part.
+    There are n records. All rows of a person are in one part.
     """
     if persons is not None:
         part_of = np.empty(n, dtype=np.intp)
-        for number, own in enumerate(parts(n, shares, neighbors, rng)):
-            part_of[own] = number
+        for number, records in enumerate(parts(n, shares, neighbors, rng)):
+            part_of[records] = number
         return [np.flatnonzero(part_of[persons] == number) for number in range(len(shares))]
     if neighbors == "add_remove":
         drawn = rng.choice(len(shares), size=n, p=np.asarray(shares) / np.sum(shares))

@@ -24,11 +24,9 @@ from skdp.domain.tables import Frame
 from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import check_choice, check_interval, fail, is_ours
 
+# The position of each row's person, or None if rows are records.
 Persons = NDArray[np.intp] | None
 Function = Callable[[Any, Any, Any], ArrayLike]
-
-# The least probability of a label in the log loss is this divided by the number of labels.
-_LEAST_SHARE = 0.04
 
 
 def accuracy(estimator: BaseEstimator, X: Frame, y: ArrayLike) -> FloatArray:
@@ -65,17 +63,16 @@ class NegativeLogLoss:
     @property
     def least(self) -> float:
         """The least probability that counts."""
-        return _LEAST_SHARE / self.n_labels
+        return 0.04 / self.n_labels
 
     def __call__(self, estimator: BaseEstimator, X: Frame, y: ArrayLike) -> FloatArray:
         """Return one number per record, at least log(least)."""
-        found, y = np.asarray(estimator.predict_proba(X), dtype=float), np.asarray(y)
+        probabilities, y = np.asarray(estimator.predict_proba(X), dtype=float), np.asarray(y)
         of_label = np.zeros(len(y))
         for column, label in enumerate(estimator.classes_):
-            of_label[y == label] = found[y == label, column]
-        of_label = np.maximum(of_label, self.least)
+            of_label[y == label] = probabilities[y == label, column]
         # Not numpy's logarithm, which may treat the last entries of an array differently.
-        return np.array([math.log(p) for p in of_label.tolist()])
+        return np.array([math.log(p) for p in np.maximum(of_label, self.least).tolist()])
 
 
 def log_odds(estimator: BaseEstimator, X: Frame, y: ArrayLike) -> FloatArray:
@@ -104,7 +101,7 @@ def is_built_in(function: Function) -> bool:
 
 def numbers_of(function: Function, estimator: BaseEstimator, X: Frame, y: Array) -> FloatArray:
     """Return the number of each record, which does not depend on the other records."""
-    if is_rowwise(estimator) and is_built_in(function):
+    if is_built_in(function) and rowwise_steps(estimator):
         return np.asarray(function(estimator, X, y))
     numbers = np.empty(len(y))
     for k, (model, row) in enumerate(one_by_one(estimator, X)):
@@ -115,20 +112,17 @@ def numbers_of(function: Function, estimator: BaseEstimator, X: Frame, y: Array)
     return numbers
 
 
-def is_rowwise(model: BaseEstimator) -> bool:
-    """Return whether a model predicts each row separately, to the last bit.
+def rowwise_steps(model: BaseEstimator) -> list[BaseEstimator]:
+    """Return the steps of a model that predicts each row separately, to the last bit, else [].
 
     This holds for models of this package, alone or in a pipeline behind its encoders.
     """
-    *before, last = _steps(model)
-    return is_ours(last) and all(type(step) is DomainEncoder for step in before)
-
-
-def _steps(model: BaseEstimator) -> list[BaseEstimator]:
-    """Return the steps of a pipeline that do something, or the model."""
-    if type(model) is not Pipeline:
-        return [model]
-    return [step for _, step in model.steps if step not in (None, "passthrough")]
+    steps = [model]
+    if type(model) is Pipeline:
+        steps = [step for _, step in model.steps if step not in (None, "passthrough")]
+    *before, last = steps
+    rowwise = is_ours(last) and all(type(step) is DomainEncoder for step in before)
+    return steps if rowwise else []
 
 
 def one_by_one(model: BaseEstimator, X: Frame) -> Iterator[tuple[BaseEstimator, Frame]]:
@@ -137,28 +131,27 @@ def one_by_one(model: BaseEstimator, X: Frame) -> Iterator[tuple[BaseEstimator, 
     The model is the given one, or a copy that returns the same predictions without computing them
     again.
     """
-    if not is_rowwise(model):
+    if not (steps := rowwise_steps(model)):
         yield from ((model, row) for row in _rows(X))
         return
-    *encoders, last = _steps(model)
 
     def predictors_of(X: Frame) -> FloatArray:
-        for encoder in encoders:
+        for encoder in steps[:-1]:
             X = encoder.transform(X)
-        return np.asarray(last._predictor(X))
+        return np.asarray(steps[-1]._predictor(X))
 
-    predictors, one = predictors_of(X), copy.copy(last)
-    asked = one
+    predictors, last = predictors_of(X), copy.copy(steps[-1])
+    copied = last
     if type(model) is Pipeline:
-        asked = Pipeline([(name, "passthrough") for name, _ in model.steps])
-        asked.steps[-1] = (model.steps[-1][0], one)
+        copied = Pipeline([(name, "passthrough") for name, _ in model.steps])
+        copied.steps[-1] = (model.steps[-1][0], last)
     for k, row in enumerate(_rows(X)):
 
         def predictor(X: Frame, k: int = k, row: Frame = row) -> FloatArray:
             return predictors[k : k + 1] if X is row else predictors_of(X)
 
-        one._predictor = predictor
-        yield asked, row
+        last._predictor = predictor
+        yield copied, row
 
 
 def _rows(X: Frame) -> Iterator[Frame]:
@@ -169,7 +162,7 @@ def _rows(X: Frame) -> Iterator[Frame]:
     columns = [X.iloc[:, j].array for j in range(X.shape[1])]
     for k in range(len(X)):
         # By position: names may repeat.
-        cells = {j: own[k : k + 1] for j, own in enumerate(columns)}
+        cells = {j: column[k : k + 1] for j, column in enumerate(columns)}
         yield type(X)(cells, index=X.index[k : k + 1]).set_axis(X.columns, axis=1)
 
 
@@ -179,11 +172,6 @@ UNITS = 2**20
 
 class SearchScore(ABC):
     """An integer function of the held-out records with a known sensitivity."""
-
-    @property
-    def is_built_in(self) -> bool:
-        """Whether functions of this package compute the score. They need no dry run."""
-        return True
 
     @abstractmethod
     def total(self, estimator: BaseEstimator, X: Frame, y: Array, persons: Persons = None) -> int:
@@ -242,11 +230,6 @@ class RecordScore(SearchScore):
         if not self.lower < self.upper:
             raise fail("lower", f"be below upper, {self.upper:g}", self.lower)
 
-    @property
-    def is_built_in(self) -> bool:
-        """Whether the function is one of this package, which scores each record separately."""
-        return is_built_in(self.function)
-
     def total(self, estimator: BaseEstimator, X: Frame, y: Array, persons: Persons = None) -> int:
         """Return the sum over the records, in units of (upper - lower) / UNITS.
 
@@ -268,9 +251,6 @@ class RecordScore(SearchScore):
 # Scores of classifiers that do not depend on how frequent the labels are. Their usual forms are
 # quotients by private numbers of records. The scores here are multiplied by numbers that all
 # candidates share, so that one record changes them by a bounded amount: Theorems 4 and 5.
-
-# The weight of a person, which its rows share in whole numbers.
-_WHOLE = 2**20
 
 
 @dataclass(frozen=True)
@@ -295,9 +275,9 @@ class AreaScore(SearchScore):
         ordered = _ordered_pairs(ranks, is_positive, weights)
         if persons is not None:
             _, counts = np.unique(persons, return_counts=True)
-            each = np.split(np.argsort(persons, kind="stable"), np.cumsum(counts)[:-1])
-            for own in (rows for rows in each if len(rows) > 1):
-                ordered -= _ordered_pairs(ranks[own], is_positive[own], weights[own])
+            for rows in np.split(np.argsort(persons, kind="stable"), np.cumsum(counts)[:-1]):
+                if len(rows) > 1:
+                    ordered -= _ordered_pairs(ranks[rows], is_positive[rows], weights[rows])
         return UNITS * ordered // (2 * whole**2 * max(n - 1, 1))
 
 
@@ -334,11 +314,11 @@ class RecallScore(SearchScore):
 
 
 def _weights(n: int, persons: Persons) -> tuple[NDArray[np.int64], int, int]:
-    """Return the weights of rows, the greatest weight of a person, and the number of persons."""
+    """Return the weights of rows, that of a person, which its rows share, and their number."""
     if persons is None:
         return np.ones(n, dtype=np.int64), 1, n
     _, codes, counts = np.unique(persons, return_inverse=True, return_counts=True)
-    return (_WHOLE // counts)[codes], _WHOLE, len(counts)
+    return (UNITS // counts)[codes], UNITS, len(counts)
 
 
 def _ordered_pairs(

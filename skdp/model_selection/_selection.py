@@ -24,6 +24,7 @@ from skdp.model_selection._candidates import (
     fit_to,
     private_step,
 )
+from skdp.model_selection._scores import RecordScore, is_built_in
 from skdp.model_selection._theorem import PrivateFits, SearchChoice
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger
 from skdp.privacy.conversions import gaussian_epsilon, gaussian_mu, pure_of_mu
@@ -56,11 +57,9 @@ _SEEDED = "the noise came from random_state and not from the operating system"
 
 def split(whole: Budget, share: float) -> tuple[Budget, Budget]:
     """Return the rest and the share of a budget; as decimals they sum to at most the whole."""
-    amounts = whole.epsilon, whole.delta
-    first = [(1 - share) * value for value in amounts]
-    pairs = zip(amounts, first, strict=True)
-    rest = [float_below(subtract(value, as_decimal(part))) for value, part in pairs]
-    return Budget(*first), Budget(*rest)
+    first = Budget((1 - share) * whole.epsilon, (1 - share) * whole.delta)
+    epsilon = float_below(subtract(whole.epsilon, as_decimal(first.epsilon)))
+    return first, Budget(epsilon, float_below(subtract(whole.delta, as_decimal(first.delta))))
 
 
 # The budgets, and a dry run
@@ -77,22 +76,19 @@ def gaussian_parts(
     """
     mu = gaussian_mu(whole.epsilon, whole.delta) * (1 - 1e-9)
     goals = np.array([math.sqrt(1 - share), math.sqrt(share)]) * mu
-    asked = goals
+    mus = goals
     for _ in range(_TRIES):
-        own, last = (
-            Budget(gaussian_epsilon(float(one), whole.delta), whole.delta) for one in asked
-        )
-        if not min(own.epsilon, last.epsilon) > 0:
+        trial, last = (Budget(gaussian_epsilon(x, whole.delta), whole.delta) for x in mus.tolist())
+        if not min(trial.epsilon, last.epsilon) > 0:
             return None
-        fits = tuple(replace(fit, budget=own) for fit in task.fits)
-        planned = replace(task, fits=fits)
-        found = np.array(dry_run(planned, last))
-        if (found <= goals).all():
+        planned = replace(task, fits=tuple(replace(fit, budget=trial) for fit in task.fits))
+        needed = np.array(dry_run(planned, last))
+        if (needed <= goals).all():
             width = 2 * pure_of_mu(float(goals[0]))
             return planned, SearchChoice(width, (float(goals[0]), float(goals[1]))), last
-        if not (found <= _MOST_EXCESS * goals).all():
+        if not (needed <= _MOST_EXCESS * goals).all():
             return None
-        asked = asked * np.minimum(1.0, goals / found * (1 - 1e-3))
+        mus = mus * np.minimum(1.0, goals / needed * (1 - 1e-3))
     return None
 
 
@@ -105,27 +101,26 @@ def dry_run(task: SearchTask, last: Budget) -> tuple[float, float]:
     the last fit. A candidate without a ledger is not fitted; the guarantee lists its privacy as an
     assumption.
     """
-    rows, found = np.arange(len(task.y)), []
-    for planned in task.fits:
-        for fit in (planned, PlannedFit(planned.candidate, last, rows, 1.0)):
-            model, mu = task.model(fit), math.inf
-            if _has_ledger(model):
-                private_step(model).set_params(ledger=Ledger(_NOTHING))
-                mu = _try_fit(task, fit, model)
-            found.append(mu)
+    rows = np.arange(len(task.y))
+    lasts = [PlannedFit(fit.candidate, last, rows, 1.0) for fit in task.fits]
+    mus = [_try_fit(task, fit) for both in zip(task.fits, lasts, strict=True) for fit in both]
     _try_score(task, last)
-    return max(found[::2]), max(found[1::2])
+    return max(mus[::2]), max(mus[1::2])
 
 
 def _has_ledger(model: BaseEstimator) -> bool:
     return "ledger" in private_step(model).get_params()
 
 
-def _try_fit(task: SearchTask, fit: PlannedFit, model: BaseEstimator) -> float:
+def _try_fit(task: SearchTask, fit: PlannedFit) -> float:
     """Fit a model with an empty ledger, which stops it after its checks and before any noise.
 
     Returns the mu of the guarantee that it asks for, inf if none is known.
     """
+    model = task.model(fit)
+    if not _has_ledger(model):
+        return math.inf
+    private_step(model).set_params(ledger=Ledger(_NOTHING))
     try:
         fit_to(model, *task.records(fit.rows))
     except BudgetExceeded as error:
@@ -134,15 +129,15 @@ def _try_fit(task: SearchTask, fit: PlannedFit, model: BaseEstimator) -> float:
         raise fail("estimator", "charge its ledger before it draws noise", type(model))
     if asked is None:
         return math.inf
-    neighbors, given = task.candidates.neighbors, fit.budget
-    is_within = asked.epsilon <= given.epsilon and asked.delta <= given.delta
+    neighbors, budget = task.candidates.neighbors, fit.budget
+    is_within = asked.epsilon <= budget.epsilon and asked.delta <= budget.delta
     is_alike = (asked.neighbors, asked.unit) == (neighbors, task.unit)
     if not (is_within and is_alike and (task.is_seeded or asked.holds)):
-        rule = f"ask for a guarantee that holds, of at most {given}, for one {task.unit}"
+        rule = f"ask for a guarantee that holds, of at most {budget}, for one {task.unit}"
         raise fail("every candidate", f"{rule} under {neighbors!r}", str(asked))
     # What other estimators claim beyond epsilon and delta is not used.
-    known = equivalents(asked.epsilon, asked.delta, asked.losses).square
-    return math.sqrt(known) if is_ours(private_step(model)) else math.inf
+    square = equivalents(asked.epsilon, asked.delta, asked.losses).square
+    return math.sqrt(square) if is_ours(private_step(model)) else math.inf
 
 
 def _try_score(task: SearchTask, budget: Budget) -> None:
@@ -157,8 +152,9 @@ def _try_score(task: SearchTask, budget: Budget) -> None:
     first = model
     while isinstance(first, Pipeline):
         first = first.steps[0][1]
-    domain = getattr(first, "domain", None)
-    if task.score.is_built_in or domain is None or not _has_ledger(model):
+    domain, score = getattr(first, "domain", None), task.score
+    is_users = isinstance(score, RecordScore) and not is_built_in(score.function)
+    if not is_users or domain is None or not _has_ledger(model):
         return
     y = np.linspace(*(candidates.target_bounds or (-1.0, 1.0)), _N_RECORDS)
     if candidates.labels is not None:
@@ -175,7 +171,7 @@ def _try_score(task: SearchTask, budget: Budget) -> None:
     except Exception:
         return
     try:
-        task.score.total(model, X, y)
+        score.total(model, X, y)
     except Exception as error:
         error.add_note("The score was tried on artificial records, drawn from the domain.")
         raise
@@ -204,35 +200,27 @@ def guarantee_of_search(
     assumptions += [
         f"the fits of {name} are private at the budget they are given" for name in others
     ]
-    names = " or ".join(sorted({type(one).__name__ for one in tried}))
-    mechanism = f"private search over {len(candidates)} candidates of {names}"
+    about, mus = (candidates.neighbors, task.unit), choice.mus or (None, None)
+    releases = [PrivateFits("fits and choice", task.fits[0].budget, *about, mus[0], choice)]
+    if last is not None:
+        releases.append(PrivateFits("last fit", last, *about, mus[1]))
+    void = (_SEEDED,) if task.is_seeded else ()
     public = Public(
-        whole.epsilon,
-        whole.delta,
-        candidates.neighbors,
-        task.unit,
-        assumptions=tuple(assumptions),
-        void_because=(_SEEDED,) if task.is_seeded else (),
+        whole.epsilon, whole.delta, *about, assumptions=tuple(assumptions), void_because=void
     )
-    mechanism += f": fits to disjoint parts of the records, {choice.name}"
-    return guarantee_of(releases_of(task, choice, last), public, mechanism)
-
-
-def releases_of(task: SearchTask, choice: SearchChoice, last: Budget | None) -> list[PrivateFits]:
-    """Return the releases of a search: the fits with the choice, and the last fit."""
-    about = task.candidates.neighbors, task.unit
-    mus = choice.mus or (None, None)
-    fits = PrivateFits("fits and choice", task.fits[0].budget, *about, mus[0], choice)
-    if last is None:
-        return [fits]
-    return [fits, PrivateFits("last fit", last, *about, mus[1])]
+    names = " or ".join(sorted({type(one).__name__ for one in tried}))
+    mechanism = (
+        f"private search over {len(candidates)} candidates of {names}: fits to disjoint parts of"
+        f" the records, {choice.name}"
+    )
+    return guarantee_of(releases, public, mechanism)
 
 
 def _domain_of(model: BaseEstimator) -> Domain | None:
     """Return the domain of a candidate, or that of an encoder before it if it was estimated."""
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else []
     domains = [getattr(step, "domain", None) for step in (private_step(model), *steps)]
-    estimated = (own for own in domains if getattr(own, "estimated", None) is not None)
+    estimated = (one for one in domains if getattr(one, "estimated", None) is not None)
     return next(estimated, domains[0])
 
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -45,11 +46,8 @@ class SearchChoice:
         # One score may increase and another one decrease.
         rate = Fraction(as_decimal(self.amount)) / (2 * sensitivity)
         choose = permute_and_flip if self.mus is None else exponential_mechanism
-
-        def draw(generator: np.random.Generator) -> int:
-            return choose(scores, rate, generator)
-
         release = PrivateChoice(self.name, self.amount, theorem="private_selection.md")
+        draw = partial(choose, scores, rate)
         return publish(release, list(scores), draw, rng, scale=1 / rate)
 
 
@@ -148,6 +146,6 @@ def uniform_below(n: int, rng: np.random.Generator) -> int:
     bits = (n - 1).bit_length()
     spare = -bits % 8
     while True:
-        found = int.from_bytes(rng.bytes((bits + spare) // 8), "big") >> spare
-        if found < n:
-            return found
+        drawn = int.from_bytes(rng.bytes((bits + spare) // 8), "big") >> spare
+        if drawn < n:
+            return drawn

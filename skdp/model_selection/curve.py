@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -25,19 +23,14 @@ from skdp.domain import Domain
 from skdp.domain.columns import has_foreign, kinds_of
 from skdp.domain.tables import Frame, as_cells, in_memory, read_target
 from skdp.linear_model.validation import check_labels, units_of
-from skdp.model_selection._candidates import declared_labels, fit_to, parts, private_step
-from skdp.model_selection._scores import Persons
+from skdp.model_selection._candidates import Data, declared_labels, fit_to, parts, private_step
 from skdp.privacy import BudgetExceeded, Ledger
 from skdp.trusted.arrays import Array, FloatArray, add, as_decimal
 from skdp.trusted.checks import check_count, check_jobs, check_positives, fail
 from skdp.trusted.randomness import as_generator
 
 _Split = tuple[NDArray[np.intp], NDArray[np.intp]]
-_Score = Callable[[object, Frame, Array], float]
-# The table, the target, and the position of each row's person or None.
-_Data = tuple[Frame, Array, Persons]
-
-_FOLDS = 5
+_Score = Callable[[object, Frame, object], float]
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth value to compare by
@@ -187,10 +180,25 @@ def epsilon_curve(
     data = table, target, units_of(groups, len(target))[1]
     splits = list(_splits(estimator, data, repeats, cv, random_state))
     check_jobs(n_jobs)
-    _check_ledger(estimator, grid, len(splits))
+    ledger = getattr(private, "ledger", None)
+    if isinstance(ledger, Ledger) and ledger.delta == 0:  # with a delta this is not known before
+        _check_left(ledger, len(splits), grid)
     references = _references(estimator, table, target)
-    models = (_models(estimator, grid, random_state, k) for k in range(len(splits)))
-    calls = map(delayed(partial(_scores, references, data, score)), models, splits)
+
+    def models(run: int) -> Iterator[BaseEstimator]:
+        for epsilon in grid:
+            model = clone(estimator)
+            private_step(model).set_params(epsilon=float(epsilon))
+            if random_state is not None:
+                # All epsilons of a run have the same random bits, so that differences vary less.
+                seed = np.random.default_rng([random_state, 1, run]).integers(2**31)
+                private_step(model).set_params(random_state=int(seed))
+            yield model
+
+    calls = (
+        delayed(_scores)(references, data, score, [*models(run)], split)
+        for run, split in enumerate(splits)
+    )
     runs = Parallel(n_jobs=n_jobs, return_as="generator")(calls)
     trivial, free, *scores = np.array([*with_bar(runs, len(splits), "split", verbose)]).T
     name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
@@ -203,11 +211,10 @@ def _checked_score(estimator: BaseEstimator, scoring: object) -> _Score:
     """Return the scorer; raise if a named one cannot score the declared labels at all."""
     score: _Score = check_scoring(estimator, scoring)
     private = private_step(estimator)
-    classifier = is_classifier(private)
-    labels = declared_labels(private) if classifier else np.array([0.0, 1.0])
+    labels = declared_labels(private) if is_classifier(private) else [0.0, 1.0]
+    model: BaseEstimator = DummyClassifier() if is_classifier(private) else DummyRegressor()
     if labels is None or not isinstance(scoring, str):
         return score
-    model: BaseEstimator = DummyClassifier() if classifier else DummyRegressor()
     try:
         rows = np.zeros((len(labels), 1))
         model.fit(rows, labels)
@@ -220,9 +227,8 @@ def _checked_score(estimator: BaseEstimator, scoring: object) -> _Score:
 
 
 def _splits(
-    estimator: BaseEstimator, data: _Data, repeats: int, cv: object, seed: int | None
+    estimator: BaseEstimator, data: Data, repeats: int, cv: object, seed: int | None
 ) -> Iterator[_Split]:
-    """Yield training and test positions, all folds of all repeats."""
     X, y, persons = data
     repeats = check_count("repeats", repeats, most=10**4)
     if len(X) != len(y):
@@ -231,35 +237,22 @@ def _splits(
         for _ in range(repeats):
             yield from check_cv(cv).split(X, y, persons)
         return
-    n_folds, rng = check_count("cv", _FOLDS if cv is None else cv, least=2), as_generator(seed)
-    for _ in range(repeats):
-        yield from _folds(private_step(estimator), n_folds, len(y), persons, rng)
-
-
-def _folds(
-    private: object, n_folds: int, n: int, persons: Persons, rng: np.random.Generator
-) -> Iterator[_Split]:
-    """Yield the splits of random folds, which no cell and no label changes.
-
-    Folds that look at labels move other records if one label changes. Then a sum over the fits
-    would not bound what the fits tell of this record. See docs/guide/inside_scikit_learn.md.
-    """
+    # Folds that look at labels move other records if one label changes. Then a sum over the fits
+    # would not bound what the fits tell of this record. See docs/guide/inside_scikit_learn.md.
+    n_folds, rng = check_count("cv", 5 if cv is None else cv, least=2), as_generator(seed)
+    n, neighbors = len(y), getattr(private_step(estimator), "neighbors", "replace_one")
     units = n if persons is None else int(persons.max()) + 1
     if units < n_folds:
         raise fail("cv", "be at most the number of records, or of persons", n_folds)
-    neighbors = getattr(private, "neighbors", "replace_one")
-    tests = parts(units, [1.0] * n_folds, neighbors, rng, persons)
-    if not all(map(len, tests)):
-        raise fail("cv", "leave records in every fold", n_folds, "Pass a smaller number.")
-    for test in tests:
-        yield np.setdiff1d(np.arange(n), test), np.sort(test)
+    for _ in range(repeats):
+        tests = parts(units, [1.0] * n_folds, neighbors, rng, persons)
+        if not all(map(len, tests)):
+            raise fail("cv", "leave records in every fold", n_folds, "Pass a smaller number.")
+        for test in tests:
+            yield np.setdiff1d(np.arange(n), test), np.sort(test)
 
 
-def _check_ledger(estimator: BaseEstimator, epsilons: FloatArray, runs: int) -> None:
-    """Raise if the ledger has too little for all fits; with a delta this is not known before."""
-    ledger = getattr(private_step(estimator), "ledger", None)
-    if not isinstance(ledger, Ledger) or ledger.delta > 0:
-        return
+def _check_left(ledger: Ledger, runs: int, epsilons: FloatArray) -> None:
     total = runs * add(map(float, epsilons))
     if total > as_decimal(ledger.remaining.epsilon):
         raise BudgetExceeded(
@@ -269,40 +262,34 @@ def _check_ledger(estimator: BaseEstimator, epsilons: FloatArray, runs: int) -> 
         )
 
 
-def _references(estimator: object, X: Frame, y: Array) -> tuple[object, object]:
+def _references(
+    estimator: BaseEstimator, X: Frame, y: Array
+) -> tuple[BaseEstimator, BaseEstimator]:
     """Return a trivial model, and one without privacy on the columns that the private one has."""
     private = private_step(estimator)
-    classifier = is_classifier(private)
+    classifier, domain = is_classifier(private), getattr(private, "domain", None)
     free = LogisticRegression(max_iter=1000) if classifier else LinearRegression()
-    before = estimator.steps[:-1] if isinstance(estimator, Pipeline) else []
-    domain = getattr(private, "domain", None)
-    if domain is None and not before:
+    steps = [step for _, step in estimator.steps[:-1]] if isinstance(estimator, Pipeline) else []
+    if domain is None and not steps:
         domain = Domain.unit_box(np.shape(X)[1])
-    steps = [step for _, step in before] + ([domain.encoder()] if domain is not None else [])
+    if domain is not None:
+        steps.append(domain.encoder())
     reference = clone(make_pipeline(*steps, free))
     # Errors of any record are raised here, and not in a later split, after fits were charged.
     reference[:-1].fit_transform(X, y)
     if not classifier:
         read_target(y, "target")
-    else:
-        check_labels(y, declared_labels(private))
-    return DummyClassifier() if classifier else DummyRegressor(), reference
-
-
-def _models(estimator: object, epsilons: FloatArray, seed: int | None, run: int) -> list[object]:
-    """Return the unfitted private models of one run, one for each epsilon."""
-    models = [clone(estimator) for _ in epsilons]
-    for model, epsilon in zip(models, epsilons, strict=True):
-        private_step(model).set_params(epsilon=float(epsilon))
-        if seed is not None:
-            # All epsilons of a run have the same random bits, so that differences vary less.
-            number = np.random.default_rng([seed, 1, run]).integers(2**31)
-            private_step(model).set_params(random_state=int(number))
-    return models
+        return DummyRegressor(), reference
+    check_labels(y, declared_labels(private))
+    return DummyClassifier(), reference
 
 
 def _scores(
-    references: tuple[object, object], data: _Data, score: _Score, models: list[Any], split: _Split
+    references: tuple[BaseEstimator, BaseEstimator],
+    data: Data,
+    score: _Score,
+    models: list[BaseEstimator],
+    split: _Split,
 ) -> list[float]:
     X, y, persons = data
     train, test = split
@@ -312,14 +299,13 @@ def _scores(
         free = trivial  # scikit-learn's error would tell the label
     # The runs share the reference models, and threads must not share their fits.
     fitted = [clone(model).fit(X_train, y[train]) for model in (trivial, free)]
-    own = None if persons is None else persons[train]
-    fitted += [fit_to(model, X_train, y[train], own) for model in models]
+    groups = None if persons is None else persons[train]
+    fitted += [fit_to(model, X_train, y[train], groups) for model in models]
     return [_score(score, model, X_test, y[test]) for model in fitted]
 
 
-def _score(score: _Score, model: object, X: Frame, y: Array) -> float:
+def _score(score: _Score, model: object, X: Frame, y: object) -> float:
     """Return a score, or nan. The errors of scikit-learn's scores name labels."""
-    kind: type | None = None
     try:
         return float(score(model, X, y))
     except ValueError:

@@ -51,8 +51,6 @@ from skdp.trusted.arrays import Array
 from skdp.trusted.checks import check_epsilon, check_interval, check_jobs, fail
 from skdp.trusted.randomness import RandomStateLike, as_generator, is_cryptographic
 
-# Share of the budget for the last fit, if "auto".
-_REFIT_SHARE = 0.75
 Method = TypeVar("Method", bound=Callable[..., object])
 
 
@@ -221,7 +219,7 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
             candidates, X, y = self._read(X, y)
             warn_of_steps(candidates.models)
             n, persons = units_of(groups, len(y))
-            share = _REFIT_SHARE if is_auto(self.refit_share) else float(self.refit_share)
+            share = 0.75 if is_auto(self.refit_share) else float(self.refit_share)
             budget, last = (whole, None) if share == 0 else split(whole, share)
             task = self._task(budget, candidates, (X, y, persons), n)
             # Squares of mu add up, or else epsilons do.
@@ -233,7 +231,12 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
             else:
                 task, choice, last = squared
             guarantee = guarantee_of_search(task, choice, last, whole)
-            if (ledger := self._ledger(candidates)) is not None:
+            ledger = getattr(candidates.private, "ledger", None)
+            if ledger is not None and self.ledger not in (None, ledger):
+                remedy = "A search is charged once: give the ledger to the search only."
+                raise fail("ledger", "be the estimator's if both have one", None, remedy)
+            ledger = ledger if self.ledger is None else self.ledger
+            if ledger is not None:
                 ledger.spend(guarantee, note=f"{type(self).__name__}.fit")
             spent.append(guarantee)
             fitted = with_bar(task.fit_and_score(), len(task.fits), "candidate", self.verbose)
@@ -281,32 +284,16 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
         return replace(candidates, labels=labels, classes=classes), X, labels[places]
 
     def _task(self, budget: Budget, candidates: Candidates, data: Data, n: int) -> SearchTask:
-        """Cut the data into parts, and plan one fit for each candidate."""
         held_out, n_parts = float(self.held_out), len(candidates)
         share, rng = (1 - held_out) / n_parts, as_generator(self.random_state)
         shares, (X, y, persons) = [share] * n_parts + [held_out], data
         *rows, kept = parts(n, shares, candidates.neighbors, rng, persons)
-        return SearchTask(
-            X,
-            y,
-            candidates,
-            as_score(self.scoring, candidates.labels, candidates.target_bounds, candidates.models),
-            # The whole budget for each, because no record is in two parts.
-            tuple(PlannedFit(k, budget, own, share) for k, own in enumerate(rows)),
-            kept,
-            rng,
-            not is_cryptographic(self.random_state),
-            self.n_jobs,
-            persons,
-        )
-
-    def _ledger(self, candidates: Candidates) -> Ledger | None:
-        """Return the ledger to charge, which is that of the search or of its estimator."""
-        own, other = self.ledger, getattr(candidates.private, "ledger", None)
-        if own is not None and other is not None and own != other:
-            remedy = "A search is charged once: give the ledger to the search only."
-            raise fail("ledger", "be the estimator's if both have one", None, remedy)
-        return other if own is None else own
+        labels, bounds = candidates.labels, candidates.target_bounds
+        score = as_score(self.scoring, labels, bounds, candidates.models)
+        # The whole budget for each, because no record is in two parts.
+        fits = tuple(PlannedFit(k, budget, part, share) for k, part in enumerate(rows))
+        seeded = not is_cryptographic(self.random_state)
+        return SearchTask(X, y, candidates, score, fits, kept, rng, seeded, self.n_jobs, persons)
 
     # The chosen model
 

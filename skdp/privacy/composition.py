@@ -61,10 +61,6 @@ _FARTHEST = 1e9
 class Bounds(NamedTuple):
     """Two numbers with the truth between them.
 
-    Attributes
-    ----------
-    lower, upper : float
-
     Examples
     --------
     >>> from skdp.privacy import Composition, GaussianLoss
@@ -124,11 +120,6 @@ class Composition:
         Returns
         -------
         Bounds
-
-        Raises
-        ------
-        ValueError
-            If ``epsilon`` is out of range.
         """
         epsilon = check_interval("epsilon", epsilon, 0.0, math.inf, closed="left")
         merged = gaussians_merged(self.parts)
@@ -155,11 +146,6 @@ class Composition:
         Bounds
             inf if no epsilon has this delta. For several releases without a closed form the
             upper bound is also inf for delta < 1e-300.
-
-        Raises
-        ------
-        ValueError
-            If ``delta`` is out of range.
         """
         delta = check_interval("delta", delta, 0.0, 1.0)
         return epsilon_bounds(gaussians_merged(self.parts), delta)
@@ -173,9 +159,14 @@ class Composition:
 
 def log_delta_bounds(parts: Losses, epsilon: float) -> Bounds:
     """Return bounds on the log of the least delta, without merging Gaussian parts."""
+
+    def below(side: Losses) -> float:
+        if epsilon >= end(side):
+            return log_infinite(side) - ACCURACY
+        return min(_curve_below(side, epsilon=epsilon).at(epsilon), 0.0)
+
     found = sides(parts)
-    low = max(_log_delta_below(side, epsilon) for side in found)
-    return Bounds(low, max(log_delta_above(side, epsilon) for side in found))
+    return Bounds(max(map(below, found)), max(log_delta_above(side, epsilon) for side in found))
 
 
 def epsilon_bounds(parts: Losses, delta: float) -> Bounds:
@@ -185,30 +176,34 @@ def epsilon_bounds(parts: Losses, delta: float) -> Bounds:
     return Bounds(low, max(_epsilon_above(side, delta) for side in found))
 
 
-def _log_delta_below(parts: Losses, epsilon: float) -> float:
-    """Return a lower bound on log delta at epsilon, for one order of the pair."""
-    if epsilon >= end(parts):
-        return log_infinite(parts) - ACCURACY
-    return min(_curve_below(parts, epsilon=epsilon).at(epsilon), 0.0)
-
-
 def _epsilon_above(parts: Losses, delta: float) -> float:
-    """Return an upper bound on epsilon at delta, for one order of the pair."""
+    """Return an upper bound for one order of the pair."""
     if not parts or delta == 1:
         return 0.0
     if delta == 0:
         return greatest_above(parts)
     target = math.log(delta)
     most = end(parts) if log_infinite(parts) + ACCURACY <= target else math.inf
-    return min(_crossing(_curve_above(parts, target), target, above=True), most)
+    if len(parts) == 1 and parts[0][1] == 1:
+        curve = BoundCurve(lambda epsilon: float(moved_log_delta(parts[0][0], epsilon, 1)))
+    else:
+        outline = plan(parts, log_delta=target)
+        total = folded(parts, outline).sum()
+        start = min(outline.epsilon, total.greatest)
+        curve = BoundCurve(total.log_upper, start, 1 / outline.theta)
+    return min(_crossing(curve, target, above=True), most)
 
 
 def _epsilon_below(parts: Losses, delta: float) -> float:
-    """Return a lower bound on epsilon at delta, for one order of the pair."""
+    """Return a lower bound for one order of the pair."""
     if not parts or delta == 1:
         return 0.0
     if delta == 0:
-        return _greatest_below(parts)
+        if log_infinite(parts) + ACCURACY > -math.inf:
+            return math.inf
+        known = ((loss, n) for loss, n in parts if hasattr(loss, "log_tails"))
+        ends = (n * extent(loss, -700.0, -700.0)[1] * (1 + ACCURACY) for loss, n in known)
+        return sum(ends) * (1 - 4 * ACCURACY)
     target = math.log(delta)
     return _crossing(_curve_below(parts, log_delta=target), target, above=False)
 
@@ -231,15 +226,6 @@ class BoundCurve(NamedTuple):
     at: Callable[[float], float]
     start: float = 0.0
     step: float = 1.0
-
-
-def _curve_above(parts: Losses, log_delta: float) -> BoundCurve:
-    """Return an upper bound that is close near a log delta."""
-    if len(parts) == 1 and parts[0][1] == 1:
-        return BoundCurve(lambda epsilon: float(moved_log_delta(parts[0][0], epsilon, 1)))
-    outline = plan(parts, log_delta=log_delta)
-    total = folded(parts, outline).sum()
-    return BoundCurve(total.log_upper, min(outline.epsilon, total.greatest), 1 / outline.theta)
 
 
 def _curve_below(
@@ -283,15 +269,6 @@ def _crossing(curve: BoundCurve, target: float, *, above: bool) -> float:
     return passing_below_root(lambda x: -excess(x), low, high, xtol=1e-14)
 
 
-def _greatest_below(parts: Losses) -> float:
-    """Return a lower bound on epsilon at delta = 0."""
-    if log_infinite(parts) + ACCURACY > -math.inf:
-        return math.inf
-    known = ((loss, n) for loss, n in parts if hasattr(loss, "log_tails"))
-    ends = (n * extent(loss, -700.0, -700.0)[1] * (1 + ACCURACY) for loss, n in known)
-    return sum(ends) * (1 - 4 * ACCURACY)
-
-
 class Running:
     """Upper bounds on delta at one epsilon, for a growing list of losses.
 
@@ -306,9 +283,19 @@ class Running:
         self.epsilon, self.count, self._sides = epsilon, count, sides
 
     def after(self, parts: Losses) -> Running:
-        """Return the composition with further losses."""
+        """Return the composition with further losses, without sums if their grid is too fine."""
         count = self.count + sum(n for _, n in parts)
-        return Running(self.epsilon, count, self._extended(parts, count))
+        if self._sides is None or len(further := sides(parts)) > len(self._sides):
+            return Running(self.epsilon, count)
+        found = []
+        for k, side in enumerate(self._sides):
+            for loss, n in further[min(k, len(further) - 1)]:
+                first, last = ends_on(loss, side.step, count)
+                if last - first > side.spectrum.size:
+                    return Running(self.epsilon, count)
+                side = side.plus(upper(loss, side.step, first, last), n)
+            found.append(side)
+        return Running(self.epsilon, count, found)
 
     def bounds(self, parts: Callable[[], Losses]) -> Iterator[float]:
         """Yield upper bounds on delta, the last one from a new plan and as close as is known."""
@@ -326,23 +313,6 @@ class Running:
     def _bound(self, sides: Sequence[Folded], parts: Callable[[], Losses]) -> float:
         log = min(max(side.sum().log_upper(self.epsilon) for side in sides), 0.0)
         return delta_of(parts() if math.isinf(log) else (), log)
-
-    def _extended(self, parts: Losses, count: int) -> Sequence[Folded] | None:
-        """Return the sums with further losses, or None without a sum or if its grid is too fine."""
-        if self._sides is None:
-            return None
-        further = sides(parts)
-        if len(further) > len(self._sides):
-            return None
-        found = []
-        for k, side in enumerate(self._sides):
-            for loss, n in further[min(k, len(further) - 1)]:
-                first, last = ends_on(loss, side.step, count)
-                if last - first > side.spectrum.size:
-                    return None
-                side = side.plus(upper(loss, side.step, first, last), n)
-            found.append(side)
-        return found
 
 
 # Lower bounds: a law that a loss dominates
@@ -379,8 +349,8 @@ def _delta(loss: PrivacyLoss, epsilon: FloatArray) -> FloatArray:
 def _lines_above(loss: PrivacyLoss, step: float, last: int, nudge: float) -> FloatArray:
     """Return the values at both ends of lines that support H in the cells above 0, (2, last)."""
 
+    # H, and gamma times its slope downwards.
     def at(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return H, and gamma times its slope downwards."""
         return _delta(loss, points), np.exp(loss.log_tails(points)[1] + points)
 
     value, slope = at(multiples(step, 0, last) + step / 2)
@@ -397,8 +367,8 @@ def _lines_below(loss: PrivacyLoss, step: float, first: int, nudge: float) -> Fl
     """Return the values for H - (1 - gamma) in the cells below 0, (2, -first)."""
     back = loss.reversed()
 
+    # H - (1 - gamma), and gamma times its slope upwards.
     def at(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return H - (1 - gamma), and gamma times its slope upwards."""
         value = _delta(back, -points) * np.exp(points)
         return value, np.exp(loss.log_tails(points)[3] + points)
 

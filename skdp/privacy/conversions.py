@@ -180,7 +180,6 @@ def rho_of_mu(mu: float) -> float:
 
     Examples
     --------
-    >>> from skdp.privacy.conversions import rho_of_mu
     >>> round(rho_of_mu(1.0), 9)
     0.5
     """
@@ -283,10 +282,7 @@ def renyi_epsilon(orders: ArrayLike, divergences: ArrayLike, delta: float) -> fl
 def _least_epsilon(
     log_delta: Callable[[float], float], delta: float, bounded: bool = False
 ) -> float:
-    """Return the least epsilon >= 0 with log_delta at most log delta, rounded up.
-
-    ``bounded`` says whether some epsilon has delta = 0.
-    """
+    """Return the least epsilon >= 0, rounded up; if ``bounded``, some epsilon has delta = 0."""
     delta = check_interval("delta", delta, 0, 1)
     if delta == 0 and not bounded:
         return math.inf
@@ -304,7 +300,7 @@ def _least_epsilon(
 
 
 def _greatest(log_delta: Callable[[float], float], delta: float) -> float:
-    """Return the greatest amount > 0 with log_delta at most log delta, rounded down."""
+    """Return the greatest amount > 0, rounded down."""
     if delta in (0, 1):
         return math.inf if delta else 0.0
     low, target = 1.0, math.log(delta)
@@ -340,12 +336,11 @@ def _gaussian_log_delta(mu: float, epsilon: float) -> float:
     """Return log delta of mu-Gaussian-DP; epsilon may be negative."""
     if mu == 0:
         return -math.inf if epsilon >= 0 else math.log(-math.expm1(epsilon))
-    found = float(np.asarray(GaussianLoss(mu).log_delta(epsilon)))
-    off = _MARGIN + float(error_of_arguments(mu, epsilon))
-    if off == math.inf:  # delta is 1, or no float is so small
+    error = _MARGIN + float(error_of_arguments(mu, epsilon))
+    if error == math.inf:  # delta is 1, or no float is so small
         size = abs(epsilon) / mu + mu / 2
         return 0.0 if epsilon / mu - mu / 2 < size / 2 else LEAST_LOG / 2
-    return min(0.0, found + off)
+    return min(0.0, float(np.asarray(GaussianLoss(mu).log_delta(epsilon))) + error)
 
 
 def _mixed_log_delta(mu: float, pure: float, epsilon: float) -> float:
@@ -370,15 +365,15 @@ def _renyi_log_delta(a: ArrayLike, divergence: ArrayLike, epsilon: float) -> np.
 
 
 def _zcdp_log_delta(rho: float, epsilon: float) -> float:
-    """Return the least log delta over all orders."""
+    """Return the least log delta over all orders; every order is valid."""
     if rho == 0:
         return -math.inf
 
-    # The derivative with respect to a = 1 + t grows with t.
-    def slope(t: float) -> float:
-        return (2 * t + 1) * rho - epsilon - math.log1p(1 / t)
+    # The derivative with respect to the order 1 + t grows with t.
+    def rises(log_t: float) -> bool:
+        t = math.exp(log_t)
+        return (2 * t + 1) * rho - epsilon - math.log1p(1 / t) >= 0
 
-    # Every order is valid.
-    t = math.exp(narrowed(lambda x: slope(math.exp(x)) >= 0, -690.0, 690.0)[1])
-    found = float(_renyi_log_delta(1 + t, (1 + t) * rho, epsilon))
-    return min(0.0, max(found, LEAST_LOG))
+    t = math.exp(narrowed(rises, -690.0, 690.0)[1])
+    least = float(_renyi_log_delta(1 + t, (1 + t) * rho, epsilon))
+    return min(0.0, max(least, LEAST_LOG))

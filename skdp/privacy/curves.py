@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
@@ -49,8 +49,9 @@ class Curve:
 
     Subclasses have the members ``_miss``, ``_power`` and ``_slope``. Each takes a log. For a
     closed curve each also takes a number of steps k, a number or an array. Further members, if
-    known: ``log_fixed``, the log of the fixed point; ``central_mass``; ``loss()``, the privacy
-    loss; ``log_delta(epsilon)``, the profile.
+    known: ``log_fixed``, the log of the fixed point; ``central_mass``, which is 1 - 2 c in full
+    relative precision; ``loss()``, the privacy loss; ``log_delta(epsilon)``, the profile, rounded
+    up.
     """
 
     _miss: Callable[..., FloatArray]
@@ -65,7 +66,7 @@ class Curve:
     @property
     def symmetric(self) -> bool:
         """Whether f is its own inverse."""
-        return True
+        return self.inverse() == self
 
     def inverse(self) -> Curve:
         """Return the trade-off function of the pair in the other order."""
@@ -96,10 +97,10 @@ class Curve:
         if self.closed:
             return self._slope(log_s, k)
         s, k = np.broadcast_arrays(np.asarray(log_s, dtype=float), np.asarray(k))
-        total, most = np.zeros(s.shape), int(k.max(initial=0))
-        for i in range(most):
+        total = np.zeros(s.shape)
+        for i in range(int(k.max(initial=0))):
+            s = self._miss(s) if i else s
             total = total + np.where(k > i, self._slope(s), 0.0)
-            s = self._miss(s) if i + 1 < most else s
         return total
 
     def _steps(self, step: Callable[..., FloatArray], log_x: ArrayLike, k: ArrayLike) -> FloatArray:
@@ -133,12 +134,12 @@ class NormalShift(Curve):
 
     @property
     def log_fixed(self) -> float:
-        """Log of the fixed point, Phi(-mu / 2)."""
+        """Log of Phi(-mu / 2)."""
         return float(log_ndtr(-self.mu / 2))
 
     @property
     def central_mass(self) -> float:
-        """1 - 2 c, in full relative precision."""
+        """1 - 2 c."""
         return math.erf(self.mu / math.sqrt(8))
 
     def times(self, k: float) -> NormalShift:
@@ -146,21 +147,19 @@ class NormalShift(Curve):
         return NormalShift(self.mu * k)
 
     def chained(self, other: Curve) -> Curve | None:
-        """Return the function of the sum, for another NormalShift one."""
+        """Return the function of the sum of both mu."""
         return NormalShift(self.mu + other.mu) if isinstance(other, NormalShift) else None
 
     def tensor(self, other: Curve) -> Curve | None:
-        """Return the function of the root of the sum of squares, for another NormalShift one."""
-        return (
-            NormalShift(math.hypot(self.mu, other.mu)) if isinstance(other, NormalShift) else None
-        )
+        """Return the function of the root of the sum of squares."""
+        return NormalShift(math.hypot(self.mu, other.mu)) if type(other) is NormalShift else None
 
     def loss(self) -> PrivacyLoss:
         """Return the privacy loss."""
         return GaussianLoss(self.mu)
 
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
-        """Return the profile, rounded up."""
+        """Return the profile."""
         return gaussian_log_delta(self.mu, epsilon) + error_of_arguments(self.mu, epsilon)
 
 
@@ -193,12 +192,12 @@ class Shifted(Curve):
 
     @property
     def log_fixed(self) -> float:
-        """Log of the fixed point, the tail beyond half the shift."""
+        """Log of the tail beyond half the shift."""
         return float(self.law.logsf(self.shift / 2))
 
     @property
     def central_mass(self) -> float:
-        """1 - 2 c, in full relative precision."""
+        """1 - 2 c."""
         mass = -math.expm1(math.log(2) + self.log_fixed)
         if mass > 0.1:
             return mass
@@ -210,17 +209,17 @@ class Shifted(Curve):
         return Shifted(self.law, self.shift * k)
 
     def chained(self, other: Curve) -> Curve | None:
-        """Return the function of the sum of shifts, for a shift of the same law."""
-        if not isinstance(other, Shifted) or other.law != self.law:
-            return None
-        return Shifted(self.law, self.shift + other.shift)
+        """Return the function of the sum of shifts of one law."""
+        if isinstance(other, Shifted) and other.law == self.law:
+            return Shifted(self.law, self.shift + other.shift)
+        return None
 
     def loss(self) -> PrivacyLoss:
         """Return the privacy loss."""
         return ShiftLoss(self.law, self.shift)
 
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
-        """Return the profile, rounded up."""
+        """Return the profile."""
         return moved_log_delta(self.loss(), epsilon, 1)
 
     def _moved(self, log_s: ArrayLike, by: ArrayLike) -> FloatArray:
@@ -279,9 +278,8 @@ class Approximate(Curve):
 
     @property
     def log_fixed(self) -> float:
-        """Log of the fixed point, (1 - delta) / (1 + e^epsilon)."""
-        log_rest = math.log1p(-self.delta) if self.delta < 1 else -math.inf
-        return log_rest - float(np.logaddexp(0.0, self.epsilon))
+        """Log of (1 - delta) / (1 + e^epsilon)."""
+        return log_rest(self.delta) - float(np.logaddexp(0.0, self.epsilon))
 
     def _miss(self, log_s: ArrayLike, k: ArrayLike) -> FloatArray:
         """Return log f(1 - s): a = 1 - s grows by e^epsilon, beyond the centre s shrinks by it."""
@@ -307,30 +305,36 @@ class Approximate(Curve):
 
     @property
     def central_mass(self) -> float:
-        """1 - 2 c, in full relative precision."""
-        known = math.tanh(self.epsilon / 2)
-        return known + self.delta * (1 - known)
+        """1 - 2 c."""
+        pure = math.tanh(self.epsilon / 2)
+        return pure + self.delta * (1 - pure)
 
     def times(self, k: float) -> Curve | None:
-        """Return (0, k delta) for (0, delta), else None."""
+        """Return (0, k delta) for (0, delta)."""
         return None if self.epsilon > 0 else Approximate(0.0, min(1.0, self.delta * k))
 
     def chained(self, other: Curve) -> Curve | None:
-        """Return the sum of deltas for two functions of epsilon = 0, else None."""
+        """Return the sum of deltas for two functions of epsilon = 0."""
         if not isinstance(other, Approximate) or max(self.epsilon, other.epsilon) > 0:
             return None
         return Approximate(0.0, min(1.0, self.delta + other.delta))
 
     def tensor(self, other: Curve) -> Curve | None:
-        """Return the product if one of the two has epsilon = 0, else None."""
+        """Return the product if one of the two has epsilon = 0."""
         if not isinstance(other, Approximate) or min(self.epsilon, other.epsilon) > 0:
             return None
-        delta = -math.expm1(math.log1p(-self.delta) + math.log1p(-other.delta))
+        delta = -math.expm1(log_rest(self.delta) + log_rest(other.delta))
         return Approximate(max(self.epsilon, other.epsilon), delta)
 
     def loss(self) -> PrivacyLoss:
         """Return the privacy loss."""
         return PairLoss(self.epsilon, self.delta)
+
+    def log_delta(self, epsilon: ArrayLike) -> FloatArray:
+        """Return the profile, which is 1 for delta = 1, where no loss is finite."""
+        if self.delta == 1:
+            return np.zeros(np.shape(epsilon))
+        return np.asarray(self.loss().log_delta(epsilon))
 
     def _steps_to_centre(self, log_a: FloatArray) -> FloatArray:
         """Return the number of steps from a below the fixed point to it or beyond."""
@@ -347,27 +351,28 @@ class Approximate(Curve):
     def _log_lost(self, k: FloatArray) -> FloatArray:
         """Return log(delta (1 + e^epsilon + ... + e^((k - 1) epsilon)))."""
         with np.errstate(divide="ignore"):
+            log_delta = np.log(self.delta)
             if self.epsilon == 0:
-                return np.asarray(np.log(self.delta) + np.log(k))
-            return np.asarray(np.log(self.delta) + _log_expm1(k * self.epsilon)) - _log_expm1(
-                self.epsilon
-            )
+                return np.asarray(log_delta + np.log(k))
+            lost = log_delta + _log_expm1(k * self.epsilon) - _log_expm1(self.epsilon)
+            return np.asarray(lost)
 
     def _grown(self, log_a: FloatArray, k: FloatArray) -> FloatArray:
         """Return a -> delta + e^epsilon a, applied k times."""
-        finite = np.where(np.isfinite(k), k, 0.0)
-        return np.where(
-            k > 0, np.logaddexp(log_a + finite * self.epsilon, self._log_lost(k)), log_a
-        )
+        raised = log_a + np.where(np.isfinite(k), k, 0.0) * self.epsilon
+        return np.where(k > 0, np.logaddexp(raised, self._log_lost(k)), log_a)
 
     def _shrunk(self, log_s: FloatArray, k: FloatArray) -> FloatArray:
         """Return s -> e^-epsilon (s - delta), applied k times, and 0 instead of negative values."""
         with np.errstate(invalid="ignore"):
             share = self._log_lost(k) - log_s
-        left = log1mexp(np.minimum(share, 0.0))
-        return np.where(
-            k > 0, np.where(np.isneginf(log_s), log_s, log_s + left) - k * self.epsilon, log_s
-        )
+        left = np.where(np.isneginf(log_s), log_s, log_s + log1mexp(np.minimum(share, 0.0)))
+        return np.where(k > 0, left - k * self.epsilon, log_s)
+
+
+def log_rest(delta: float) -> float:
+    """Return log(1 - delta), delta in [0, 1]."""
+    return math.log1p(-delta) if delta < 1 else -math.inf
 
 
 def _normal_quantile(log_p: ArrayLike) -> FloatArray:
@@ -397,11 +402,6 @@ class Repeated(Curve):
         """Whether the repeated function is closed."""
         return self.curve.closed
 
-    @property
-    def symmetric(self) -> bool:
-        """Whether the repeated function is symmetric."""
-        return self.curve.symmetric
-
     def _miss(self, log_s: ArrayLike, k: ArrayLike = 1) -> FloatArray:
         return self.curve.log_miss(log_s, self.k * np.asarray(k))
 
@@ -425,11 +425,6 @@ class Chained(Curve):
     """Several trade-off functions chained: f(1 - g(...)), the last part innermost."""
 
     parts: tuple[Curve, ...]
-
-    @property
-    def symmetric(self) -> bool:
-        """Whether the reversed chain of inverses is the same chain."""
-        return self.inverse() == self
 
     def _miss(self, log_s: ArrayLike) -> FloatArray:
         for part in reversed(self.parts):
@@ -460,8 +455,8 @@ class Greatest(Curve):
 
     @property
     def symmetric(self) -> bool:
-        """Whether all parts are symmetric."""
-        return all(part.symmetric for part in self.parts)
+        """Whether the inverses are the same functions, in any order."""
+        return all(part.inverse() in self.parts for part in self.parts)
 
     def _miss(self, log_s: ArrayLike) -> FloatArray:
         return np.asarray(np.max([part.log_miss(log_s) for part in self.parts], axis=0))
@@ -517,10 +512,12 @@ class AlongProfile(Curve):
     """The supremum of the (epsilon, delta) functions along a profile, epsilon >= 0.
 
     The supremum is found by golden section search. Every value belongs to a valid (epsilon,
-    delta) function, so an inexact search errs towards less privacy.
+    delta) function, so an inexact search errs towards less privacy. ``infinity_mass`` is that of
+    a further (0, infinity_mass) release.
     """
 
     log_profile: Callable[[FloatArray], ArrayLike]
+    infinity_mass: float = field(default=0.0, repr=False)
 
     def _miss(self, log_s: ArrayLike) -> FloatArray:
         return self._best(log_s)[0]
@@ -562,7 +559,11 @@ class AlongProfile(Curve):
         return _peak(lambda e: -np.logaddexp(self._log_delta(e), e + log_a), log_a.shape)
 
     def _log_delta(self, epsilon: FloatArray) -> FloatArray:
-        return np.asarray(np.minimum(np.asarray(self.log_profile(epsilon), dtype=float), 0.0))
+        logs = np.asarray(self.log_profile(epsilon), dtype=float)
+        if self.infinity_mass > 0:
+            rest = log_rest(self.infinity_mass) + logs
+            logs = np.logaddexp(math.log(self.infinity_mass), rest) + _ROUND_UP
+        return np.asarray(np.minimum(logs, 0.0))
 
 
 @dataclass(frozen=True)
@@ -594,21 +595,6 @@ class Tensor(Curve):
 
     def _slope(self, log_s: ArrayLike) -> FloatArray:
         return self.points.log_slope(log_s)
-
-
-@dataclass(frozen=True)
-class ProfileWithInfinityMass:
-    """The profile of a release together with a (0, infinity_mass) release."""
-
-    log_profile: Callable[[ArrayLike], ArrayLike]
-    infinity_mass: float
-
-    def __call__(self, epsilon: ArrayLike) -> FloatArray:
-        """Return log delta at epsilon."""
-        mass = self.infinity_mass
-        rest = math.log1p(-mass) if mass < 1 else -math.inf
-        logs = np.logaddexp(math.log(mass), rest + np.asarray(self.log_profile(epsilon)))
-        return np.asarray(np.minimum(logs + _ROUND_UP, 0.0))
 
 
 def _steep(lost: FloatArray, log_s: FloatArray) -> FloatArray:

@@ -12,9 +12,8 @@ import html
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -47,16 +46,8 @@ _ODDS = {
 }
 _TITLE = "Differential privacy guarantee"
 _VOID = "VOID"
-_WIDTH, _INDENT = 78, 12
+_INDENT = 12
 _DELTAS = (1e-3, 1e-6, 1e-9)
-_EDGE, _EDGE_VOID = "#2f7d4f", "#c62828"
-_FRAME = (
-    "border-radius:4px;max-width:46em;margin:0.5em 0;padding:0.6em 1em;display:grid;"
-    "grid-template-columns:6.5em 1fr;gap:0.15em 0.8em;text-align:left;line-height:1.4"
-)
-_WHOLE = "grid-column:1 / -1;font-weight:bold;margin-bottom:0.2em"
-_HEAD, _BODY, _BOLD = "opacity:0.75", "margin:0", "font-weight:bold"
-_EQUIVALENTS = {"equivalents": {"mu": float | None, "rho": float | None}}
 PLANNED = "the guarantee of each part was fixed before the first part was released"
 # Every conversion has fewer than ten roundings of half this size.
 _ROUNDING = 16 * np.finfo(float).eps
@@ -89,11 +80,6 @@ class Guarantee(Statement):
         delta. Conversions use both bounds.
     unit : {"row", "person"}
         What a record is: one row, or all rows of one person.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
 
     Examples
     --------
@@ -147,17 +133,12 @@ class Guarantee(Statement):
             The lesser of two bounds. The first is
             ``delta + (1-delta) (e^self.epsilon - e^epsilon) / (1 + e^self.epsilon)`` if
             ``epsilon < self.epsilon``, and ``delta`` otherwise. The second follows from the losses.
-
-        Raises
-        ------
-        ValueError
-            If ``epsilon`` is out of range.
         """
         epsilon = check_interval("epsilon", epsilon, 0, math.inf)
-        known = self._delta_of_pair(epsilon)
-        if not self.losses or known == 0 or math.isinf(epsilon):
-            return known
-        return min(known, composed_delta(self.losses, epsilon))
+        delta = self._delta_of_pair(epsilon)
+        if not self.losses or delta == 0 or math.isinf(epsilon):
+            return delta
+        return min(delta, composed_delta(self.losses, epsilon))
 
     def epsilon_at(self, delta: float) -> float:
         """Return the least known epsilon at another delta, rounded up.
@@ -171,26 +152,19 @@ class Guarantee(Statement):
         float in [0, inf]
             The inverse of `delta_at`. It is inf if no epsilon is known, for example if
             ``delta < self.delta`` and there are no losses.
-
-        Raises
-        ------
-        ValueError
-            If ``delta`` is out of range.
         """
-        delta = check_interval("delta", delta, 0, 1)
-        if delta < self.delta:
-            known = math.inf
-        elif delta >= self._delta_of_pair(0.0):
-            known = 0.0
-        else:
+        delta, epsilon = check_interval("delta", delta, 0, 1), math.inf
+        if delta >= self._delta_of_pair(0.0):
+            epsilon = 0.0
+        elif delta >= self.delta:
             ends = 0.0, self.epsilon
-            known = narrowed(lambda e: self._delta_of_pair(e) <= delta, *ends, _ROUNDING)[1]
-        if not self.losses or known == 0:
-            return known
+            epsilon = narrowed(lambda e: self._delta_of_pair(e) <= delta, *ends, _ROUNDING)[1]
+        if not self.losses or epsilon == 0:
+            return epsilon
         if delta == 0:
             equal = self._equivalents
-            return min(known, equal.pure) if equal.gaussian == 0 else known
-        return min(known, _profile.composed_epsilon(self.losses, delta))
+            return min(epsilon, equal.pure) if equal.gaussian == 0 else epsilon
+        return min(epsilon, _profile.composed_epsilon(self.losses, delta))
 
     def group(self, k: int, unit: str | None = None) -> Guarantee:
         """Return the guarantee for any k records together.
@@ -229,13 +203,15 @@ class Guarantee(Statement):
             raise fail("unit", rule, unit, remedy)
         if k == 1 and unit == self.unit:
             return self
-        epsilon = float_above(add_multiples([(self.epsilon, k)]))
-        delta = min(1.0, self.delta * _sum_of_powers(self.epsilon, k)) if self.delta else 0.0
+        # 1 + e^epsilon + ... + e^((k - 1) epsilon), rounded up; inf if it overflows.
+        powers = math.inf if k * self.epsilon > 700 else float(k)
+        if powers < math.inf and self.epsilon > 0:
+            powers = math.expm1(k * self.epsilon) / math.expm1(self.epsilon) * (1 + _ROUNDING)
         most = f"at most {k} {self.unit}s differ between neighbouring data sets"
         return replace(
             self,
-            epsilon=epsilon,
-            delta=delta,
+            epsilon=float_above(add_multiples([(self.epsilon, k)])),
+            delta=min(1.0, self.delta * powers) if self.delta else 0.0,
             assumptions=(*self.assumptions, most),
             losses=(),
             unit=unit,
@@ -254,11 +230,6 @@ class Guarantee(Statement):
         float or array of the same shape, entries in [0, 1]
             ``max(0, 1 - delta - e^epsilon alpha, e^-epsilon (1 - delta - alpha))``, or the bound
             from the losses if it is greater, rounded down.
-
-        Raises
-        ------
-        ValueError
-            If an entry of ``alpha`` is out of range.
         """
         alpha = check_numbers("alpha", alpha)
         if not np.all((alpha >= 0) & (alpha <= 1)):
@@ -269,7 +240,13 @@ class Guarantee(Statement):
         return least[()]
 
     def __str__(self) -> str:
-        return "\n".join([_TITLE, "-" * len(_TITLE), *_table(_rows(self))])
+        lines = [_TITLE, "-" * len(_TITLE)]
+        for head, _, text in _rows(self):
+            later = " " * (_INDENT + (2 if text.startswith("- ") else 0))
+            lines += textwrap.wrap(
+                text, 78, initial_indent=head.ljust(_INDENT), subsequent_indent=later
+            )
+        return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the guarantee as a dict of strings, numbers, lists and None.
@@ -300,12 +277,11 @@ class Guarantee(Statement):
         unit - row
         equivalents - {'mu': 0.6238..., 'rho': 0.1224...}
         """
-        own = {name: getattr(self, name) for name in _hints()}
-        known = {
+        whole = {name: getattr(self, name) for name in _hints()}
+        whole["equivalents"] = {
             name: float(value) if self.holds and value < math.inf else None
             for name, value in (("mu", self.mu), ("rho", self.rho))
         }
-        whole = own | {"equivalents": known}
         return {"kind": "Guarantee", "version": VERSION, **encode("the guarantee", whole)}
 
     def to_dp_event(self) -> Any:
@@ -351,25 +327,28 @@ class Guarantee(Statement):
         ValueError
             If an entry is unknown, missing, of another type or out of range.
         """
-        hints = _hints() | _EQUIVALENTS
-        found = document("the guarantee", hints, content, ("Guarantee",))
-        del found["equivalents"]
-        return cls(**found)
+        hints = _hints() | {"equivalents": {"mu": float | None, "rho": float | None}}
+        parameters = document("the guarantee", hints, content, ("Guarantee",))
+        del parameters["equivalents"]
+        return cls(**parameters)
 
     def to_html(self) -> str:
         """Return the card as HTML: one element with inline styles, for any page."""
         # A style sheet would also change other content of the page, such as a diagram of a
         # pipeline. Text has the colour of the page, so it is readable on dark pages.
-        lines, last = [], ""
-        for label, text in _rows(self):
-            body, head = _BOLD if label == _VOID else _BODY, "" if label == last else label
-            cells = (_HEAD, head), (body, text)
-            lines += [f'<div style="{style}">{html.escape(words)}</div>' for style, words in cells]
-            last = label
-        edge = _EDGE if self.holds else _EDGE_VOID
-        style = f"border:1px solid {edge};border-left:5px solid {edge};{_FRAME}"
-        title = f'<div style="{_WHOLE}">{_TITLE}</div>'
-        return f'<div class="skdp-guarantee" style="{style}">{title}{"".join(lines)}</div>'
+        edge = "#2f7d4f" if self.holds else "#c62828"
+        parts = [
+            f'<div class="skdp-guarantee" style="border:1px solid {edge};border-left:5px solid'
+            f" {edge};border-radius:4px;max-width:46em;margin:0.5em 0;padding:0.6em 1em;"
+            "display:grid;grid-template-columns:6.5em 1fr;gap:0.15em 0.8em;text-align:left;"
+            'line-height:1.4"><div style="grid-column:1 / -1;font-weight:bold;'
+            f'margin-bottom:0.2em">{_TITLE}</div>'
+        ]
+        for head, label, text in _rows(self):
+            style = "font-weight:bold" if label == _VOID else "margin:0"
+            parts.append(f'<div style="opacity:0.75">{html.escape(head)}</div>')
+            parts.append(f'<div style="{style}">{html.escape(text)}</div>')
+        return f"{''.join(parts)}</div>"
 
     _repr_html_ = to_html
 
@@ -385,15 +364,6 @@ class Guarantee(Statement):
         distinguished = -math.expm1(excess) / (1 + math.exp(-self.epsilon))
         delta = self.delta + (1 - self.delta) * distinguished
         return min(1.0, math.nextafter(delta * (1 + _ROUNDING), math.inf))
-
-
-def _sum_of_powers(epsilon: float, k: int) -> float:
-    """Return 1 + e^epsilon + ... + e^((k - 1) epsilon), rounded up; inf if it overflows."""
-    if k * epsilon > 700:
-        return math.inf
-    if epsilon == 0:
-        return float(k)
-    return math.expm1(k * epsilon) / math.expm1(epsilon) * (1 + _ROUNDING)
 
 
 def _hints() -> dict[str, object]:
@@ -491,7 +461,7 @@ def compose(*guarantees: Guarantee, delta: float | None = None) -> Guarantee:
     if not guarantees or not all(isinstance(part, Guarantee) for part in guarantees):
         kinds = [type(part).__name__ for part in guarantees]
         raise fail("guarantees", "be one or more Guarantee objects", kinds)
-    relations, units = ({getattr(p, own) for p in guarantees} for own in ("neighbors", "unit"))
+    relations, units = {p.neighbors for p in guarantees}, {p.unit for p in guarantees}
     if len(relations) > 1:
         rule = "share one neighbouring relation"
         remedy = "Release everything under the same `neighbors`, or state the parts separately."
@@ -501,80 +471,75 @@ def compose(*guarantees: Guarantee, delta: float | None = None) -> Guarantee:
         raise fail("guarantees", "share one unit", sorted(units), remedy)
     if len(guarantees) == 1 and delta is None:
         return guarantees[0]
-    asked = None if delta is None else check_interval("delta", delta, 0, 1, closed="left")
-    needed = asked is not None or any(part.losses for part in guarantees)
-    losses = (_profile.joint(guarantees) or ()) if needed else ()
-    planned = ((PLANNED,),) if losses and guarantees[1:] else ()
-    epsilon, total = _amounts(guarantees, asked, losses)
+    if delta is not None:
+        delta = check_interval("delta", delta, 0, 1, closed="left")
+    has_losses = delta is not None or any(part.losses for part in guarantees)
+    losses = (_profile.joint(guarantees) or ()) if has_losses else ()
+    assumptions = [sentence for part in guarantees for sentence in part.assumptions]
+    if losses and guarantees[1:]:
+        assumptions.append(PLANNED)
+    epsilon = float_above(add(part.epsilon for part in guarantees))
+    total = min(1.0, float_above(add(part.delta for part in guarantees)))
+    if delta is not None or (losses and 0 < total < 1):
+        delta = total if delta is None else delta
+        epsilon = _least_epsilon(epsilon, total, losses, delta)
     names = Counter(part.mechanism for part in guarantees if part.mechanism)
     return replace(
         guarantees[0],
         epsilon=epsilon,
-        delta=total,
+        delta=total if delta is None else delta,
         mechanism=" + ".join(name if n == 1 else f"{n} x {name}" for name, n in names.items()),
-        assumptions=_merge([*(part.assumptions for part in guarantees), *planned]),
-        void_because=_merge(part.void_because for part in guarantees),
+        assumptions=tuple(dict.fromkeys(assumptions)),
+        void_because=tuple(dict.fromkeys(why for part in guarantees for why in part.void_because)),
         losses=losses,
     )
 
 
-def _amounts(
-    guarantees: tuple[Guarantee, ...], asked: float | None, losses: Losses
-) -> tuple[float, float]:
-    """Return epsilon and delta of the whole: their sums, or the least epsilon known at delta."""
-    epsilon = float_above(add(part.epsilon for part in guarantees))
-    total = min(1.0, float_above(add(part.delta for part in guarantees)))
-    if asked is None and (not losses or total in (0, 1)):
-        return epsilon, total
-    delta = total if asked is None else asked
-    known = [epsilon] if as_decimal(total) <= as_decimal(delta) else []
+def _least_epsilon(epsilon: float, total: float, losses: Losses, delta: float) -> float:
+    """Return the least epsilon known at delta; basic composition has ``epsilon`` and ``total``."""
+    least = epsilon if as_decimal(total) <= as_decimal(delta) else math.inf
     if losses and delta > 0:
         equal = _profile.equivalents(epsilon, total, losses)
-        least = min([*known, _profile.composed_epsilon(losses, delta)])
+        least = min(least, _profile.composed_epsilon(losses, delta))
         # The other two are computed only if they give less.
         mu = math.sqrt(equal.square)
         if mu < math.inf and (math.isinf(least) or gaussian_delta(mu, least) <= delta):
             least = min(least, gaussian_epsilon(mu, delta))
         if equal.rho < math.inf and (math.isinf(least) or zcdp_delta(equal.rho, least) <= delta):
             least = min(least, zcdp_epsilon(equal.rho, delta))
-        known = [least]
-    least = min(known, default=math.inf)
     if math.isinf(least):
         remedy = f"The deltas of the parts add up to {total!r}."
         raise fail("delta", "be large enough for some epsilon to be known", delta, remedy)
-    return least, delta
-
-
-def _merge(sentences: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(chain.from_iterable(sentences)))
+    return least
 
 
 # The card
 
 
-def _rows(guarantee: Guarantee) -> list[tuple[str, str]]:
-    """Return labels and sentences; a label may come several times."""
-    is_row = guarantee.unit == "row"
-    void = [(_VOID, f"THIS GUARANTEE DOES NOT HOLD: {why}") for why in guarantee.void_because]
-    return [
-        *void,
-        ("epsilon", repr(guarantee.epsilon)),
-        ("delta", repr(guarantee.delta)),
-        *(("profile", sentence) for sentence in _profile_row(guarantee) if guarantee.holds),
-        ("neighbours", (NEIGHBORS if is_row else _PERSONS)[guarantee.neighbors]),
-        ("mechanism", guarantee.mechanism or "not stated"),
-        *(("assumes", f"- {sentence}") for sentence in guarantee.assumptions),
-        *(("means", sentence) for sentence in _meaning(guarantee) if guarantee.holds),
-        *(("also", sentence) for sentence in _equivalent_rows(guarantee) if guarantee.holds),
-    ]
+def _rows(guarantee: Guarantee) -> Iterator[tuple[str, str, str]]:
+    """Yield heads, labels and sentences; a head is the label where it comes first, then empty."""
+    holds, is_row = guarantee.holds, guarantee.unit == "row"
+    rows = {
+        _VOID: [f"THIS GUARANTEE DOES NOT HOLD: {why}" for why in guarantee.void_because],
+        "epsilon": [repr(guarantee.epsilon)],
+        "delta": [repr(guarantee.delta)],
+        "profile": _profile_row(guarantee) if holds else (),
+        "neighbours": [(NEIGHBORS if is_row else _PERSONS)[guarantee.neighbors]],
+        "mechanism": [guarantee.mechanism or "not stated"],
+        "assumes": [f"- {sentence}" for sentence in guarantee.assumptions],
+        "means": _meaning(guarantee) if holds else (),
+        "also": _equivalent_rows(guarantee) if holds else (),
+    }
+    for label, sentences in rows.items():
+        for k, sentence in enumerate(sentences):
+            yield "" if k else label, label, sentence
 
 
 def _profile_row(guarantee: Guarantee) -> Iterable[str]:
-    """Yield a sentence with epsilon at other deltas, if the losses are known."""
-    found = ((guarantee.epsilon_at(delta), delta) for delta in _DELTAS if guarantee.losses)
-    known = [f"{_near(epsilon)} at {delta:g}" for epsilon, delta in found if epsilon < math.inf]
-    if known:
-        yield f"epsilon {', '.join(known)}"
+    pairs = ((guarantee.epsilon_at(delta), delta) for delta in _DELTAS if guarantee.losses)
+    shown = [f"{_near(epsilon)} at {delta:g}" for epsilon, delta in pairs if epsilon < math.inf]
+    if shown:
+        yield f"epsilon {', '.join(shown)}"
 
 
 def _meaning(guarantee: Guarantee) -> tuple[str, str]:
@@ -619,22 +584,6 @@ def _near(value: float) -> str:
 def _digits(value: float, rounding: str = decimal.ROUND_CEILING) -> str:
     context = decimal.Context(prec=3, rounding=rounding)
     return f"{float(context.create_decimal_from_float(value)):g}"
-
-
-def _table(rows: Iterable[tuple[str, str]]) -> list[str]:
-    """Wrap each text beside its label; a label that repeats is written once."""
-    lines, last = [], ""
-    for label, text in rows:
-        head = "" if label == last else label
-        bullet = 2 if text.startswith("- ") else 0
-        lines += textwrap.wrap(
-            text,
-            _WIDTH,
-            initial_indent=head.ljust(_INDENT),
-            subsequent_indent=" " * (_INDENT + bullet),
-        )
-        last = label
-    return lines
 
 
 # Warnings about what was not declared

@@ -21,8 +21,6 @@ from skdp.trusted.checks import check_choice, check_interval, check_positive, fa
 
 __all__ = ["Budget", "BudgetExceeded", "Entry", "Ledger", "LedgerLost"]
 
-_MOST_FITS = 10_000
-
 
 class BudgetExceeded(ValueError):
     """Error for a release that needs more than the remaining budget; nothing was recorded.
@@ -55,24 +53,12 @@ BudgetExceeded.__module__ = "skdp.privacy"
 
 @dataclass(frozen=True)
 class Seen:
-    """The spends that were read up to a row. Rows never change, so none is read again.
-
-    ``last`` is the number of the last row, and ``known`` that of a row that must be in the file, at
-    or after the last one; 0 if there is none.
-    """
+    """The spends that were read up to a row. Rows never change, so none is read again."""
 
     account: Account
     entries: tuple[Entry, ...] = ()
-    last: int = 0
-    known: int = 0
-
-    def read(self, database: sqlite3.Connection) -> Seen:
-        """Return this with the rows that are new; an error if rows that were known are gone."""
-        ledger_file.check_holds(database, self.known)
-        new, last = ledger_file.entries_after(database, self.last)
-        if not new:
-            return self
-        return Seen(self.account.after(*new), (*self.entries, *new), last, last)
+    last: int = 0  # number of the last row
+    known: int = 0  # number of a row that must be in the file, at or after the last one; 0 for none
 
 
 class Ledger:
@@ -193,8 +179,7 @@ class Ledger:
     @property
     def entries(self) -> tuple[Entry, ...]:
         """All charges, in the order in which they were recorded."""
-        with self._transaction("BEGIN") as database:
-            return self._read(database).entries
+        return self._now().entries
 
     @property
     def spent(self) -> Budget:
@@ -203,12 +188,12 @@ class Ledger:
         It is less if the composition has a smaller epsilon at the delta of the ceiling. The
         guarantee of all charges together, including later ones, is the ceiling.
         """
-        return self._account.spent()
+        return self._now().account.spent()
 
     @property
     def remaining(self) -> Budget:
         """The remaining budget, rounded down: a charge of exactly this amount fits."""
-        return self._account.remaining()
+        return self._now().account.remaining()
 
     def fits_left(self, epsilon: float, delta: float = 0.0) -> int:
         """Return a number of further releases with this guarantee that certainly fit.
@@ -233,8 +218,7 @@ class Ledger:
         3
         """
         epsilon, delta = check_positive("epsilon", epsilon), check_interval("delta", delta, 0, 1)
-        entry = Entry(epsilon, delta, "", "", "", True)
-        return self._account.repeats(entry, _MOST_FITS)
+        return self._now().account.repeats(Entry(epsilon, delta, "", "", "", True), 10_000)
 
     def spend(self, guarantee: Guarantee, note: str = "") -> None:
         """Charge a release before it is made, or raise an error.
@@ -308,10 +292,9 @@ class Ledger:
         delta = f", delta={spent.delta!r}" if spent.delta else ""
         return f"Ledger({self._ceiling}; spent epsilon={spent.epsilon!r}{delta})"
 
-    @property
-    def _account(self) -> Account:
+    def _now(self) -> Seen:
         with self._transaction("BEGIN") as database:
-            return self._read(database).account
+            return self._read(database)
 
     @property
     def _key(self) -> tuple[str, str]:
@@ -319,19 +302,17 @@ class Ledger:
         return self._path, self._token
 
     def _check_fits(self, entry: Entry, seen: Seen) -> None:
-        for first in seen.entries[:1]:
-            if first.neighbors != entry.neighbors:
-                rule, found = f"be under neighbors={first.neighbors!r}", entry.neighbors
-                remedy = "Fit with the same `neighbors`, or keep a second ledger."
-            elif first.unit != entry.unit:
-                rule, found = f"have the unit {first.unit!r}", entry.unit
-                remedy = "Fit with `groups` or without, as before, or keep a second ledger."
-                if first.neighbors == "add_remove":
-                    remedy += " See also Guarantee.group(k, unit='person')."
-            else:
-                break
-            raise fail("guarantee", f"{rule} like the ledger's first entry", found, remedy)
-        account = seen.account
+        account, first = seen.account, next(iter(seen.entries), entry)
+        if first.neighbors != entry.neighbors:
+            rule = f"be under neighbors={first.neighbors!r} like the ledger's first entry"
+            remedy = "Fit with the same `neighbors`, or keep a second ledger."
+            raise fail("guarantee", rule, entry.neighbors, remedy)
+        if first.unit != entry.unit:
+            rule = f"have the unit {first.unit!r} like the ledger's first entry"
+            remedy = "Fit with `groups` or without, as before, or keep a second ledger."
+            if first.neighbors == "add_remove":
+                remedy += " See also Guarantee.group(k, unit='person')."
+            raise fail("guarantee", rule, entry.unit, remedy)
         if not account.takes(entry):
             error = BudgetExceeded(
                 "The release does not fit in the ledger: it asks for "
@@ -345,9 +326,14 @@ class Ledger:
             raise error
 
     def _read(self, database: sqlite3.Connection) -> Seen:
-        """Return all spends; only new ones are read."""
-        self._seen = self._seen.read(database)
-        return self._seen
+        """Read new spends; an error if some that were seen are gone."""
+        seen = self._seen
+        ledger_file.check_holds(database, seen.known)
+        new, last = ledger_file.entries_after(database, seen.last)
+        if new:
+            seen = Seen(seen.account.after(*new), (*seen.entries, *new), last, last)
+        self._seen = seen
+        return seen
 
     def _read_token(self) -> str:
         ledger_file.wait_until_made(self._path)
@@ -357,36 +343,26 @@ class Ledger:
         except LedgerLost as error:
             remedy = "Pass another path. Remove an empty file only if no ledger was there before."
             raise fail("path", "be a ledger's file or be free", self._path, remedy) from error
+        remedy = "is fixed when the ledger is made; give the same, or a new path."
         if ceiling != self._ceiling:
-            raise fail(
-                "epsilon, delta",
-                f"be the ceiling of the ledger at {self._path!r} ({ceiling})",
-                str(self._ceiling),
-                "A ceiling is fixed when the ledger is made; give the same, or a new path.",
-            )
+            rule = f"be the ceiling of the ledger at {self._path!r} ({ceiling})"
+            raise fail("epsilon, delta", rule, str(self._ceiling), f"A ceiling {remedy}")
         if composition != self._composition:
-            raise fail(
-                "composition",
-                f"be that of the ledger at {self._path!r} ({composition!r})",
-                self._composition,
-                "It is fixed when the ledger is made; give the same, or a new path.",
-            )
+            rule = f"be that of the ledger at {self._path!r} ({composition!r})"
+            raise fail("composition", rule, self._composition, f"It {remedy}")
         return token
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
         with ledger_file.transaction(self._path, begin) as database:
-            own = self._ceiling, self._composition, self._token
-            if ledger_file.terms_of(self._path, database) != own:
+            terms = self._ceiling, self._composition, self._token
+            if ledger_file.terms_of(self._path, database) != terms:
                 raise ledger_file.lost(self._path, "holds another ledger")
             yield database
 
 
 def _reopen(path: str, ceiling: Budget, token: str, composition: str, known: int) -> Ledger:
-    """Return an unpickled handle, which opens the file only when it is used.
-
-    A model must load without its ledger, since predictions cost nothing.
-    """
+    """Return an unpickled handle, which opens no file: a model loads also without its ledger."""
     ledger = object.__new__(Ledger)
     ledger._path, ledger._ceiling, ledger._token = path, ceiling, token
     ledger._composition = composition

@@ -25,7 +25,6 @@ from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -134,7 +133,7 @@ def create(path: str, ceiling: Budget, composition: str, mode: int = 0o666) -> N
 
 
 def wait_until_made(path: str) -> None:
-    """Wait while a file is empty, for some seconds: somebody may be making it."""
+    """Wait while a file is empty, for some seconds: another process may be making it."""
     deadline = time.monotonic() + MAKING_SECONDS
     with suppress(OSError):  # the next transaction says what is wrong
         while os.path.getsize(path) == 0 and time.monotonic() < deadline:
@@ -254,16 +253,11 @@ def create_tables(database: sqlite3.Connection, ceiling: Budget, composition: st
     database.execute("INSERT INTO ceiling VALUES (?, ?, ?, ?)", terms)
 
 
-class LedgerTerms(NamedTuple):
-    """The terms of a ledger, and a random token that identifies it."""
+def terms_of(path: str, database: sqlite3.Connection) -> tuple[Budget, str, str]:
+    """Return ceiling, composition and a random token that identifies the ledger.
 
-    ceiling: Budget
-    composition: str
-    token: str
-
-
-def terms_of(path: str, database: sqlite3.Connection) -> LedgerTerms:
-    """Return the terms of the ledger; an error if the file lacks them or holds other tables."""
+    An error if the file lacks them or holds other tables.
+    """
     # As SQLite keeps them. A view, a virtual table or a trigger of somebody else could run for
     # ever.
     found = {sql for (sql,) in database.execute("SELECT sql FROM sqlite_master")}
@@ -272,7 +266,8 @@ def terms_of(path: str, database: sqlite3.Connection) -> LedgerTerms:
         row = database.execute(query).fetchone()
     if row is None:
         raise lost(path, "states no ceiling, or has other tables")
-    return LedgerTerms(Budget(*row[:2]), *row[2:])
+    epsilon, delta, composition, token = row
+    return Budget(epsilon, delta), composition, token
 
 
 def check_holds(database: sqlite3.Connection, number: int) -> None:
@@ -286,18 +281,18 @@ def entries_after(database: sqlite3.Connection, number: int) -> tuple[list[Entry
     """Return the spends with greater numbers, in order, and the last number."""
     query = "SELECT * FROM entry WHERE number > ? ORDER BY number"
     rows = database.execute(query, (number,)).fetchall()
-    return [_entry(*row) for row in rows], rows[-1][0] if rows else number
-
-
-def _entry(number: int, epsilon: Any, delta: Any, *rest: Any) -> Entry:
-    neighbors, mechanism, note, holds, unit, text = rest
-    # SQLite keeps any value in any column.
-    amounts = isinstance(epsilon, float) and isinstance(delta, float) and number < _MOST
-    texts = all(isinstance(part, str) for part in (neighbors, mechanism, note, unit, text))
-    if not (amounts and texts and 0 <= epsilon < math.inf and 0 <= delta <= 1):
-        raise sqlite3.DatabaseError("a row is not a spend")
-    losses = from_text(text) if text else ()
-    return Entry(epsilon, delta, neighbors, mechanism, note, bool(holds), losses, unit)
+    entries = []
+    for number, epsilon, delta, neighbors, mechanism, note, holds, unit, text in rows:
+        # SQLite keeps any value in any column.
+        amounts = isinstance(epsilon, float) and isinstance(delta, float) and number < _MOST
+        texts = neighbors, mechanism, note, unit, text
+        is_text = all(isinstance(part, str) for part in texts)
+        if not (amounts and is_text and 0 <= epsilon < math.inf and 0 <= delta <= 1):
+            raise sqlite3.DatabaseError("a row is not a spend")
+        losses = from_text(text) if text else ()
+        entry = Entry(epsilon, delta, neighbors, mechanism, note, bool(holds), losses, unit)
+        entries.append(entry)
+    return entries, number
 
 
 def append(database: sqlite3.Connection, entry: Entry, last: int) -> int:
@@ -351,8 +346,12 @@ def from_text(text: str) -> Losses:
 
 def _by_points(loss: Profile) -> FiniteLoss | None:
     """Return a loss of finitely many values that dominates the loss, or None."""
-    step = max(_end(loss), _end(loss.reversed())) / _POINTS
-    curves = _table(loss, step), _table(loss.reversed(), step)
+    both = loss, loss.reversed()
+    # Beyond the end of a profile it is negligible or constant.
+    logs_at = [one.log_delta(_EPSILONS) for one in both]
+    ends = [_EPSILONS[np.argmax(logs <= max(logs[-1] + _RAISED, _FAR))] for logs in logs_at]
+    step = float(max(ends)) / _POINTS
+    curves = _table(both[0], step), _table(both[1], step)
     pairs = ProfileLoss(*curves), ProfileLoss(*curves[::-1])
     # Each order of the pair by itself: in the other its far tail is a difference of numbers near 1.
     (x, log_p, p_mass), (y, log_q, q_mass) = (_tail(pair, step) for pair in pairs)
@@ -361,19 +360,13 @@ def _by_points(loss: Profile) -> FiniteLoss | None:
     if (rest := 1 - math.fsum(np.exp([*logs, p_mass]))) > 0:
         values, logs = np.insert(values, len(y), 0.0), np.insert(logs, len(y), math.log(rest))
     try:
-        found = FiniteLoss(tuple(values), tuple(logs + _RAISED), p_mass, q_mass)
+        bound = FiniteLoss(tuple(values), tuple(logs + _RAISED), p_mass, q_mass)
     except ValueError:  # the two curves are no profiles of a pair
         return None
     # Whether both profiles lie above the curves at their corners, despite rounding.
-    above = (found.log_delta(x) >= curves[0](x)).all()
-    above &= (found.reversed().log_delta(y) >= curves[1](y)).all()
-    return found if above else None
-
-
-def _end(loss: Profile) -> float:
-    """Return an epsilon beyond which the profile is negligible or constant."""
-    found = loss.log_delta(_EPSILONS)
-    return float(_EPSILONS[np.argmax(found <= max(found[-1] + _RAISED, _FAR))])
+    above = (bound.log_delta(x) >= curves[0](x)).all()
+    above &= (bound.reversed().log_delta(y) >= curves[1](y)).all()
+    return bound if above else None
 
 
 def _table(loss: Profile, step: float) -> Callable[[FloatArray], FloatArray]:

@@ -62,24 +62,12 @@ class Budget:
 
 
 class Counted(NamedTuple):
-    """A spend as a release with an infinity mass, and otherwise bounded or Gaussian losses.
+    """A spend as a release with an infinity mass, and otherwise bounded or Gaussian losses."""
 
-    Attributes
-    ----------
-    pure : float
-        Sum of the greatest values of the losses that do not count as Gaussian.
-    gaussian : float
-        Sum of mu^2 over the losses that do.
-    square : float
-        Sum of mu^2 over all losses.
-    infinity_mass : float
-        Probability with which the release may reveal everything.
-    """
-
-    pure: float
-    gaussian: float
-    square: float
-    infinity_mass: float
+    pure: float  # sum of the greatest values of the losses that do not count as Gaussian
+    gaussian: float  # sum of mu^2 over the losses that do
+    square: float  # sum of mu^2 over all losses
+    infinity_mass: float  # probability with which the release may reveal everything
 
 
 @dataclass(frozen=True)
@@ -125,17 +113,17 @@ def _by_pieces(delta: float, losses: Losses, share: float) -> Counted:
     pieces = [(finite_part(loss), n) for loss, n in losses]
     # At delta = 1 only the losses give bounds.
     rows = [(piece, equivalents(0.0, 1.0, (piece,))) for piece in pieces]
-    known = [row for _, row in rows if row.square < math.inf]
-    unknown = counted(piece for piece, row in rows if row.square == math.inf)
+    bounded = [row for _, row in rows if row.square < math.inf]
+    others = counted(piece for piece, row in rows if row.square == math.inf)
     epsilon = 0.0
-    if unknown:
+    if others:
         allowed = float_below(max(subtract(delta, mass), Decimal(0)) * as_decimal(share))
-        epsilon = composed_epsilon(unknown, allowed) if 0 < allowed < 1 else math.inf
+        epsilon = composed_epsilon(others, allowed) if 0 < allowed < 1 else math.inf
         mass += as_decimal(allowed)
     return Counted(
-        total(row.pure for row in known) + epsilon,
-        total(row.gaussian for row in known),
-        total(row.square for row in known) + _square(epsilon),
+        total(row.pure for row in bounded) + epsilon,
+        total(row.gaussian for row in bounded),
+        total(row.square for row in bounded) + _square(epsilon),
         float_above(mass),
     )
 
@@ -155,21 +143,18 @@ class CountedSums:
 
     def after(self, rows: Iterable[Counted]) -> CountedSums:
         """Return the sums with further rows."""
-        pure, gaussian, square, mass = self.pure, self.gaussian, self.square, self.infinity_mass
-        for row in rows:
-            pure += _exact(row.pure)
-            gaussian += _exact(row.gaussian)
-            square += _exact(row.square)
-            mass = add([row.infinity_mass], mass) if row.infinity_mass else mass
+        sums: list[Fraction | float] = [self.pure, self.gaussian, self.square]
+        mass = self.infinity_mass
+        for *amounts, infinite in rows:
+            exact = (Fraction(x) if x < math.inf else x for x in amounts)
+            sums = [x + more for x, more in zip(sums, exact, strict=True)]
+            mass = add([infinite], mass) if infinite else mass
+        pure, gaussian, square = sums
         return CountedSums(pure, gaussian, square, mass)
 
     def above(self) -> tuple[float, float, float]:
         """Return the sums of ``pure``, ``gaussian`` and ``square``, rounded up."""
         return _above(self.pure), _above(self.gaussian), _above(self.square)
-
-
-def _exact(x: float) -> Fraction | float:
-    return Fraction(x) if x < math.inf else x
 
 
 def _above(x: Fraction | float) -> float:
@@ -198,11 +183,8 @@ class Account(ABC):
 
     def repeats(self, spend: Entry, most: int) -> int:
         """Return how often a further spend fits, up to ``most`` times."""
-
-        def exceeds(more: int) -> bool:
-            return not self.after(*[spend] * (more + 1)).fits()
-
-        return bisect_left(range(most), True, key=exceeds)
+        counts = range(1, most + 1)
+        return bisect_left(counts, True, key=lambda n: not self.after(*[spend] * n).fits())
 
     @abstractmethod
     def spent(self) -> Budget:
@@ -243,11 +225,10 @@ class Basic(Account):
 
     def remaining(self) -> Budget:
         """Return the ceiling less the sums, rounded down."""
-        if math.isinf(self.ceiling.epsilon):
+        epsilon, delta = self.ceiling.epsilon, self.ceiling.delta
+        if math.isinf(epsilon):
             return Budget(math.inf, 1.0)
-        return Budget(
-            _left(self.ceiling.epsilon, self.epsilon), _left(self.ceiling.delta, self.delta)
-        )
+        return Budget(_left(epsilon, self.epsilon), _left(delta, self.delta))
 
 
 class GaussianDP(Account):
@@ -275,7 +256,7 @@ class GaussianDP(Account):
         basic, before, rest = self._basic, self._before, self._rest
         for spend in spends:
             if rest is None:
-                before, rest = basic, _divided(basic, spend)
+                before, rest = basic, Divided.by(spend, basic)
             else:
                 rest = rest.after(spend)
             basic = basic.after(spend)
@@ -299,15 +280,20 @@ class GaussianDP(Account):
         """Return the amount with the greatest epsilon that is known to fit."""
         if self._rest is None:
             return self._basic.remaining()
-        rooms = self._rest.rooms()
-        return max((_that_fits(self, room) for room in rooms), key=attrgetter("epsilon"))
+        fitting = []
+        for room in self._rest.rooms():  # its epsilon is lowered until a spend of it fits
+            lower = (room.epsilon * (1 - 10.0**k) for k in range(-15, 0))
+            fits = (e for e in lower if self.takes(Entry(e, room.delta, "", "", "", True)))
+            epsilon = next(fits, None)
+            fitting.append(Budget(0.0, 0.0) if epsilon is None else Budget(epsilon, room.delta))
+        return max(fitting, key=attrgetter("epsilon"))
 
     def why_not(self, spend: Entry) -> str:
         """Return the mu of the spend, and its infinity mass, if the ledger is divided."""
         if self._rest is None:
             return ""
         mu, infinity_mass = math.sqrt(spend.counted.square), spend.counted.infinity_mass
-        apart = (
+        more = (
             f" and an infinity mass of {infinity_mass:.3g}; infinity masses may add up to a "
             "twentieth of the delta that was left at that time, and "
             f"{self._rest.infinity_mass_left():.3g} of this is left"
@@ -315,19 +301,9 @@ class GaussianDP(Account):
         return (
             " Since its first release of Gaussian noise this ledger adds deltas only up to a "
             "quarter of the delta that was left, and otherwise uses Gaussian-DP composition, where "
-            f"this release has mu={mu:.3g}{apart if infinity_mass else ''}. A ledger made with "
+            f"this release has mu={mu:.3g}{more if infinity_mass else ''}. A ledger made with "
             "composition='sums' uses basic composition only."
         )
-
-
-def _divided(before: Basic, spend: Entry) -> Divided | None:
-    """Return the divided rest if a spend divides a ledger. It depends on no output."""
-    if before.ceiling.delta == 0 or math.isinf(before.ceiling.epsilon) or not before.fits():
-        return None
-    if not (spend.delta > 0 and spend.counted.gaussian > 0 and not spend.counted.infinity_mass):
-        return None
-    rest = Divided(before.remaining()).after(spend)
-    return rest if rest.fits_without_basic() else None
 
 
 class Divided:
@@ -345,6 +321,16 @@ class Divided:
         self.ceiling = ceiling
         self.basic = basic or Basic(Budget(ceiling.epsilon, _share(ceiling.delta, _BASIC_SHARE)))
         self.counted = counted or CountedSums()
+
+    @classmethod
+    def by(cls, spend: Entry, before: Basic) -> Divided | None:
+        """Return the rules with a spend that divides a ledger. It depends on no output."""
+        if before.ceiling.delta == 0 or math.isinf(before.ceiling.epsilon) or not before.fits():
+            return None
+        if spend.delta == 0 or spend.counted.gaussian == 0 or spend.counted.infinity_mass > 0:
+            return None
+        rest = cls(before.remaining()).after(spend)
+        return rest if rest.fits_without_basic() else None
 
     def after(self, *spends: Entry) -> Divided:
         """Return the rules with further spends."""
@@ -372,33 +358,28 @@ class Divided:
     def least_epsilon(self) -> float:
         """Return the least epsilon at the ceiling's delta by one of the rules."""
         pure, gaussian, square = self.counted.above()
-        d = self.ceiling.delta
-        known = [self.ceiling.epsilon]
+        d, least = self.ceiling.delta, self.ceiling.epsilon
         if self.basic.fits():
-            known.append(self.basic.spent().epsilon)
+            least = min(least, self.basic.spent().epsilon)
         if self.infinity_mass_left() < 0:
-            return min(known)
+            return least
         if square < math.inf:
-            known.append(gaussian_epsilon(math.sqrt(square), _GAUSSIAN_SHARE * d))
+            least = min(least, gaussian_epsilon(math.sqrt(square), _GAUSSIAN_SHARE * d))
         if pure <= max(_ASIDE) * self.ceiling.epsilon:
-            known.append(mixed_epsilon(math.sqrt(gaussian), pure, _ASIDE_SHARE * d))
-        return min(known)
+            least = min(least, mixed_epsilon(math.sqrt(gaussian), pure, _ASIDE_SHARE * d))
+        return least
 
     def rooms(self) -> list[Budget]:
         """Return amounts that about fit: by the first rule, and by the others."""
-        summed = [self.basic.remaining()] if self.basic.fits() else []
         pure, gaussian, square = self.counted.above()
-        e, d = self.ceiling.epsilon, self.ceiling.delta
+        e, d, mu = self.ceiling.epsilon, self.ceiling.delta, math.sqrt(gaussian)
         left = squared(gaussian_mu(e, _GAUSSIAN_SHARE * d)) - square
-        known = [0.0, pure_of_mu(math.sqrt(left)) if left > 0 else 0.0]
-        mu = math.sqrt(gaussian)
-        known += [
-            aside - pure
-            for aside in (share * e for share in _ASIDE)
-            if mixed_delta(mu, aside, e) <= _ASIDE_SHARE * d
-        ]
-        infinity_mass = float_below(max(self.infinity_mass_left(), Decimal(0)))
-        return [*summed, Budget(max(known), infinity_mass)]
+        epsilon = pure_of_mu(math.sqrt(left)) if left > 0 else 0.0
+        for aside in (share * e for share in _ASIDE):
+            if mixed_delta(mu, aside, e) <= _ASIDE_SHARE * d:
+                epsilon = max(epsilon, aside - pure)
+        room = Budget(epsilon, float_below(max(self.infinity_mass_left(), Decimal(0))))
+        return [self.basic.remaining(), room] if self.basic.fits() else [room]
 
     def infinity_mass_left(self) -> Decimal:
         """Return the infinity mass left for all rules but the first; negative if exceeded."""
@@ -429,13 +410,12 @@ class Exact(Account):
         if kept is not None and kept[0] == spends:
             return kept[1]
         basic, parts = self._basic.after(*spends), joint(spends)
-        if self._losses is None or parts is None:
-            found = Exact(self.ceiling, basic, None)
-        else:
+        account = Exact(self.ceiling, basic, None)
+        if self._losses is not None and parts is not None:
             losses = counted([*self._losses, *parts])
-            found = Exact(self.ceiling, basic, losses, self._running.after(finite_parts(parts)))
-        self._next = spends, found
-        return found
+            account = Exact(self.ceiling, basic, losses, self._running.after(finite_parts(parts)))
+        self._next = spends, account
+        return account
 
     def fits(self) -> bool:
         """Return whether the sums, or the exact composition, are within the ceiling."""
@@ -469,13 +449,13 @@ class Exact(Account):
 
     @cached_property
     def _spent(self) -> Budget:
-        sums = self._basic.spent()
-        losses = self._losses
-        if not losses or not 0 < self.ceiling.delta < 1 or math.isinf(self.ceiling.epsilon):
+        sums, ceiling = self._basic.spent(), self.ceiling
+        if not self._losses or not 0 < ceiling.delta < 1 or math.isinf(ceiling.epsilon):
             return sums
-        epsilon = composed_epsilon(losses, self.ceiling.delta)
-        summed = sums.epsilon <= epsilon and sums.delta <= self.ceiling.delta
-        return sums if summed else Budget(min(epsilon, self.ceiling.epsilon), self.ceiling.delta)
+        epsilon = composed_epsilon(self._losses, ceiling.delta)
+        if sums.epsilon <= epsilon and sums.delta <= ceiling.delta:
+            return sums
+        return Budget(min(epsilon, ceiling.epsilon), ceiling.delta)
 
 
 RULES: dict[str, Callable[[Budget], Account]] = {
@@ -483,15 +463,6 @@ RULES: dict[str, Callable[[Budget], Account]] = {
     "fixed": Exact,
     "sums": Basic,
 }
-
-
-def _that_fits(account: Account, room: Budget) -> Budget:
-    """Return the room, with its epsilon lowered until a spend of it fits."""
-    for exponent in range(-15, 0):
-        tried = room.epsilon * (1 - 10.0**exponent)
-        if account.takes(Entry(tried, room.delta, "", "", "", True)):
-            return Budget(tried, room.delta)
-    return Budget(0.0, 0.0)
 
 
 def _share(delta: float, share: float) -> float:

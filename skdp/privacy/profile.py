@@ -39,24 +39,12 @@ _ARGUMENT = 4e-15
 
 
 class Equivalents(NamedTuple):
-    """A release in terms of pure DP, Gaussian DP and zCDP; inf if nothing is known.
+    """A release in terms of pure DP, Gaussian DP and zCDP; inf if nothing is known."""
 
-    Attributes
-    ----------
-    pure : float
-        Sum of the greatest values of the losses that do not count as Gaussian.
-    gaussian : float
-        Sum of mu^2 over the losses that do: Gaussian ones and nearly Gaussian ones.
-    square : float
-        Sum of mu^2 over all losses; a loss that is not Gaussian has the mu of its greatest value.
-    rho : float
-        Sum of rho in zCDP.
-    """
-
-    pure: float
-    gaussian: float
-    square: float
-    rho: float
+    pure: float  # sum of the greatest values of the losses that do not count as Gaussian
+    gaussian: float  # sum of mu^2 over the losses that do: Gaussian ones and nearly Gaussian ones
+    square: float  # sum of mu^2 over all losses; others have the mu of their greatest value
+    rho: float  # sum of rho in zCDP
 
 
 def joint(releases: Sequence[Any]) -> Losses | None:
@@ -74,19 +62,18 @@ def equivalents(epsilon: float, delta: float, losses: Losses) -> Equivalents:
     pure = total(_bound(loss) * count for loss, count in parts if not _nearly_gaussian(loss))
     gaussian = total(_square(loss) * count for loss, count in parts if _nearly_gaussian(loss))
     square = total(_square(loss) * count for loss, count in parts)
-    rho = total(
-        count * min(_known(rho_of_mu, math.sqrt(_square(loss))), _known(rho_of_pure, _bound(loss)))
-        for loss, count in parts
-    )
+    by_mu = (_finite(rho_of_mu, math.sqrt(_square(loss))) for loss, _ in parts)
+    by_bound = (_finite(rho_of_pure, _bound(loss)) for loss, _ in parts)
+    rho = total(n * min(one) for (_, n), *one in zip(parts, by_mu, by_bound, strict=True))
     if delta == 0:
         square, rho = min(square, squared(mu_of_pure(epsilon))), min(rho, rho_of_pure(epsilon))
         pure = min(pure, epsilon)
     square *= _ROUND_UP
-    return Equivalents(pure, gaussian, square, min(rho, _known(rho_of_mu, math.sqrt(square))))
+    return Equivalents(pure, gaussian, square, min(rho, _finite(rho_of_mu, math.sqrt(square))))
 
 
 def worst(epsilon: float, delta: float) -> Losses:
-    """Return the loss of the worst (epsilon, delta)-private release; none for delta = 1."""
+    """Return the loss of the worst (epsilon, delta)-private release; none at delta = 1."""
     return ((PairLoss(epsilon, delta), 1),) if delta < 1 else ()
 
 
@@ -127,10 +114,10 @@ def _square(loss: Profile) -> float:
         mu = near * _ROUND_UP + 1e-14 if tail > -2 else -2 * float(ndtri_exp(tail)) * _ROUND_UP
         return max(squared(mu), _TINY)
     bound = _bound(loss)
-    by_bound = _known(mu_of_pure, bound)
-    if type(loss) is not RadialLoss or bound > _GREATEST:
-        return squared(by_bound)
-    return squared(_dominating_mu(loss, by_bound))
+    mu = _finite(mu_of_pure, bound)
+    if type(loss) is RadialLoss and bound <= _GREATEST:
+        mu = _dominating_mu(loss, mu)
+    return squared(mu)
 
 
 @remembered(maxsize=256)
@@ -150,7 +137,7 @@ def _dominating_mu(loss: RadialLoss, greatest: float) -> float:
     return narrowed(dominates, 0.0, greatest, 1e-4)[1]
 
 
-def _known(convert: Callable[[float], float], amount: float) -> float:
+def _finite(convert: Callable[[float], float], amount: float) -> float:
     return convert(amount) if amount < math.inf else math.inf
 
 
@@ -178,13 +165,11 @@ def dp_event(epsilon: float, delta: float, losses: Losses) -> Any:
     parts = losses or worst(epsilon, delta)
     if not parts:
         return events.NonPrivateDpEvent()
-    found = [(_event(loss, events), count) for loss, count in parts]
-    counted_events = [
-        own if count == 1 else events.SelfComposedDpEvent(own, count) for own, count in found
+    found = [
+        event if n == 1 else events.SelfComposedDpEvent(event, n)
+        for event, n in ((_event(loss, events), n) for loss, n in parts)
     ]
-    if len(counted_events) == 1:
-        return counted_events[0]
-    return events.ComposedDpEvent(counted_events)
+    return found[0] if len(found) == 1 else events.ComposedDpEvent(found)
 
 
 def _event(loss: Profile, events: Any) -> Any:
@@ -193,9 +178,9 @@ def _event(loss: Profile, events: Any) -> Any:
         return events.GaussianDpEvent(_ROUND_DOWN / loss.mu)
     if type(loss) is RadialLoss and loss.dim == 1:
         return events.LaplaceDpEvent(_ROUND_DOWN / loss.shift)
-    law: Any = loss.law if type(loss) is ShiftLoss else None
-    if type(law).__name__ == "Laplace" and is_ours(law):
-        return events.LaplaceDpEvent(law.scale / loss.shift * _ROUND_DOWN)  # type: ignore[attr-defined]
+    if type(loss) is ShiftLoss and is_ours(loss.law) and type(loss.law).__name__ == "Laplace":
+        scale: float = getattr(loss.law, "scale")  # noqa: B009
+        return events.LaplaceDpEvent(scale / loss.shift * _ROUND_DOWN)
     bound, square = _bound(loss), _square(loss)
     if square < math.inf and _nearly_gaussian(loss):
         return events.GaussianDpEvent(_ROUND_DOWN / math.sqrt(square * _ROUND_UP))
@@ -216,21 +201,20 @@ def composed_epsilon(losses: Losses, delta: float) -> float:
 
 def tradeoff(losses: Losses, alpha: FloatArray) -> FloatArray:
     """Return lower bounds on the type II errors of tests of level alpha."""
-    if all(type(loss) is GaussianLoss for loss, _ in losses):
-        mu = math.sqrt(total(_square(loss) * count for loss, count in losses))
-        # Phi(-Phi^-1(alpha) - mu), rounded down.
-        inside = (alpha > 0) & (alpha < 1)
-        place = ndtri(np.where(inside, alpha, 0.5))
-        # The relative error of Phi is a few roundings times the square of its argument.
-        argument = -place - mu
-        found = ndtr(argument - _ARGUMENT * (1 + np.abs(place) + mu))
-        found *= 1 - _ARGUMENT * (1 + argument**2)
-        found = np.nextafter(np.maximum(found, 0.0), 0.0)
-        return np.where(inside, found, np.where(alpha > 0, 0.0, 1.0))
     least = np.zeros(alpha.shape)
-    for epsilon, delta in _corners(losses):
-        least = np.maximum(least, tested(epsilon, delta, alpha))
-    return least
+    if not all(type(loss) is GaussianLoss for loss, _ in losses):
+        for epsilon, delta in _corners(losses):
+            least = np.maximum(least, tested(epsilon, delta, alpha))
+        return least
+    mu = math.sqrt(total(_square(loss) * count for loss, count in losses))
+    # Phi(-Phi^-1(alpha) - mu), rounded down.
+    inside = (alpha > 0) & (alpha < 1)
+    place = ndtri(np.where(inside, alpha, 0.5))
+    # The relative error of Phi is a few roundings times the square of its argument.
+    argument = -place - mu
+    least = ndtr(argument - _ARGUMENT * (1 + np.abs(place) + mu))
+    least = np.maximum(least * (1 - _ARGUMENT * (1 + argument**2)), 0.0)
+    return np.where(inside, np.nextafter(least, 0.0), np.where(alpha > 0, 0.0, 1.0))
 
 
 @remembered(maxsize=64)

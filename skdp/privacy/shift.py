@@ -92,32 +92,16 @@ def crossing(law: ShiftedLaw, shift: float, epsilon: ArrayLike) -> FloatArray:
     def excess(y: FloatArray, target: FloatArray) -> FloatArray:
         return log_ratio(law, y - shift / 2, shift) - target
 
-    farthest = _farthest(law)
+    # Farther away the loss is not precise.
+    farthest = math.inf if hasattr(law, "log_ratio") else abs(float(law.isf(_LEAST_TAIL)))
+    farthest = farthest if math.isfinite(farthest) else _FAR
     crossed = excess(np.copysign(farthest, epsilon), epsilon)
     inside = np.isfinite(epsilon) & np.where(epsilon < 0, crossed <= 0, crossed > 0)
     found[np.isnan(epsilon)] = np.nan
-    if inside.any():
-        target = epsilon[inside]
-        low, high = _bracket(excess, target, shift, farthest)
-        found[inside] = _first_above(excess, target, low, high) - shift / 2
-    return found
-
-
-def _farthest(law: ShiftedLaw) -> float:
-    """Return the distance from the centre up to which the loss is precise."""
-    if hasattr(law, "log_ratio"):
-        return _FAR
-    far = abs(float(np.asarray(law.isf(_LEAST_TAIL))))
-    return far if math.isfinite(far) else _FAR
-
-
-_Excess = Callable[[FloatArray, FloatArray], FloatArray]
-
-
-def _bracket(
-    excess: _Excess, target: FloatArray, shift: float, farthest: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return ends with excess(low) <= 0 < excess(high), both of the sign of the target."""
+    if not inside.any():
+        return found
+    # A bracket of the sign of the target.
+    target = epsilon[inside]
     sign, outer = np.where(target < 0, -1.0, 1.0), np.full(target.shape, min(shift, farthest))
     inner = np.zeros(target.shape)
     while True:
@@ -126,11 +110,16 @@ def _bracket(
             break
         inner = np.where(beyond, inner, outer)
         outer = np.where(beyond, outer, np.minimum(8 * outer, farthest))
-    return np.where(sign > 0, inner, -outer), np.where(sign > 0, outer, -inner)
+    low, high = np.where(sign > 0, inner, -outer), np.where(sign > 0, outer, -inner)
+    found[inside] = _first_above(excess, target, low, high) - shift / 2
+    return found
 
 
 def _first_above(
-    excess: _Excess, target: FloatArray, low: FloatArray, high: FloatArray
+    excess: Callable[[FloatArray, FloatArray], FloatArray],
+    target: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
 ) -> FloatArray:
     """Return the first point where the excess is > 0, in full precision, from above.
 
@@ -185,16 +174,21 @@ def log_delta(law: ShiftedLaw, shift: float, epsilon: ArrayLike) -> FloatArray:
     c = crossing(law, shift, epsilon)
     with np.errstate(all="ignore"):
         tail, next_tail = _tails(law, c, shift)
-        apart = np.maximum(tail - next_tail - epsilon, 0.0)
-        found = np.asarray(tail + np.log(-np.expm1(-apart)))
+        gap = np.maximum(tail - next_tail - epsilon, 0.0)
+        found = np.asarray(tail + np.log(-np.expm1(-gap)))
         if (tail > -math.log(2)).any():
             # A delta near 1 is computed from its distance to 1.
             spared = _log_spared(law, c, epsilon, next_tail)
             found = np.where(spared < -math.log(2), np.log1p(-np.exp(spared)), found)
         narrow = np.isfinite(c) & (tail - next_tail < _CLOSE * (1 - tail))
-        narrow &= apart < _NARROW * (1 - tail)
+        narrow &= gap < _NARROW * (1 - tail)
         if narrow.any():
-            found[narrow] = _log_difference(law, c[narrow], shift, epsilon[narrow])
+            # P(c < X <= c + v) - (e^epsilon - 1) sf(c + v), both terms in full precision.
+            at = c[narrow]
+            first, second = np.asarray(law.logsf(at)), np.asarray(law.logsf(at + shift))
+            rest = np.expm1(epsilon[narrow]) * np.exp(second - first)
+            between = _share_between(law, at, shift, first)
+            found[narrow] = first + np.log(np.maximum(between - rest, 0.0))
     return np.asarray(np.where(np.isneginf(tail), -np.inf, found))
 
 
@@ -231,16 +225,6 @@ def _tails(law: ShiftedLaw, c: FloatArray, shift: float) -> tuple[FloatArray, Fl
         tail = np.where(at_end, log_end, tail)
         next_tail = np.where(at_end, -np.inf, next_tail)
     return tail, next_tail
-
-
-def _log_difference(
-    law: ShiftedLaw, c: FloatArray, shift: float, epsilon: FloatArray
-) -> FloatArray:
-    """Return log(P(c < X <= c + v) - (e^epsilon - 1) sf(c + v)), both terms in full precision."""
-    tail, next_tail = np.asarray(law.logsf(c)), np.asarray(law.logsf(c + shift))
-    between = _share_between(law, c, shift, tail)
-    rest = np.expm1(epsilon) * np.exp(next_tail - tail)
-    return np.asarray(tail + np.log(np.maximum(between - rest, 0.0)))
 
 
 def _share_between(law: ShiftedLaw, c: FloatArray, shift: float, tail: FloatArray) -> FloatArray:
@@ -287,11 +271,6 @@ class ShiftLoss(SymmetricLoss):
     law : even log-concave law
         Any object with ``logpdf``, ``logsf`` and ``isf``; see `skdp.privacy.shift`.
     shift : float in (0, inf), units of the law
-
-    Raises
-    ------
-    ValueError
-        If ``shift`` is out of range.
 
     Examples
     --------

@@ -24,11 +24,11 @@ from skdp.privacy.curves import (
     Greatest,
     NormalShift,
     Points,
-    ProfileWithInfinityMass,
     Repeated,
     Shifted,
     StandardLaplace,
     Tensor,
+    log_rest,
 )
 from skdp.privacy.shift import ShiftedLaw
 from skdp.trusted import losses
@@ -109,12 +109,10 @@ class TradeOff:
     @cached_property
     def log_fixed_point(self) -> float:
         """Log of the c with f(c) = c."""
-        closed = getattr(self.curve, "log_fixed", None)
-        if closed is not None:
-            return float(closed)
+        if hasattr(self.curve, "log_fixed"):
+            return float(self.curve.log_fixed)
         # log f(c) - log c decreases in c.
-        curve = self.curve
-        return narrowed(lambda x: not curve.log_miss(log1mexp(x)) > x, _LEAST, LOG_HALF)[1]
+        return narrowed(lambda x: not self.log_miss(log1mexp(x)) > x, _LEAST, LOG_HALF)[1]
 
     @property
     def fixed_point(self) -> float:
@@ -124,8 +122,9 @@ class TradeOff:
     @cached_property
     def central_mass(self) -> float:
         """1 - 2 c, the total variation distance of a symmetric pair; 0 for the trivial f."""
-        closed = getattr(self.curve, "central_mass", None)
-        return -math.expm1(math.log(2) + self.log_fixed_point) if closed is None else float(closed)
+        if hasattr(self.curve, "central_mass"):
+            return float(self.curve.central_mass)
+        return -math.expm1(math.log(2) + self.log_fixed_point)
 
     def inverse(self) -> TradeOff:
         """Return the trade-off function of the two laws in the other order."""
@@ -137,21 +136,19 @@ class TradeOff:
         The least delta is the supremum of 1 - f(alpha) - e^epsilon alpha over alpha. If it has no
         closed form, the upper end of a bracket is returned.
         """
-        for found in ("log_delta", "loss"):
-            known = getattr(self.curve, found, None)
-            if known is not None:
-                log_delta = known if found == "log_delta" else known().log_delta
-                return np.asarray(log_delta(epsilon))
+        if hasattr(self.curve, "log_delta"):
+            return np.asarray(self.curve.log_delta(epsilon))
+        if hasattr(self.curve, "loss"):
+            return np.asarray(self.curve.loss().log_delta(epsilon))
         return _upper_log_delta(self.curve, epsilon)
 
     def delta_at(self, epsilon: float) -> float:
         """Return the least known delta such that f implies (epsilon, delta), rounded up."""
         epsilon = check_interval("epsilon", epsilon, 0, math.inf)
         log_delta = float(self.log_delta(epsilon))
-        closed = any(hasattr(self.curve, known) for known in ("log_delta", "loss"))
         # A bracketed value may underflow although it is not 0.
-        if not closed and epsilon < math.inf:
-            log_delta = max(log_delta, LEAST_LOG)
+        if not (hasattr(self.curve, "log_delta") or hasattr(self.curve, "loss")):
+            log_delta = max(log_delta, LEAST_LOG) if epsilon < math.inf else log_delta
         if log_delta == -math.inf:
             return 0.0
         # An error in the last digit of a log is a relative error of delta of the size of the log.
@@ -159,9 +156,8 @@ class TradeOff:
 
     def loss(self) -> losses.Profile:
         """Return the privacy loss of a pair with this trade-off function, or an upper bound."""
-        known = getattr(self.curve, "loss", None)
-        if known is not None:
-            loss: losses.Profile = known()
+        if hasattr(self.curve, "loss"):
+            loss: losses.Profile = self.curve.loss()
             return loss
         if self.symmetric:
             return losses.ProfileLoss(self.log_delta)
@@ -182,8 +178,7 @@ class TradeOff:
     def group(self, k: int) -> TradeOff:
         """Return the trade-off function for data sets ``k`` steps apart: f chained k times."""
         k = check_count("k", k)
-        known = self.curve.times(k)
-        return self if k == 1 else TradeOff(known or Repeated(self.curve, k))
+        return self if k == 1 else TradeOff(self.curve.times(k) or Repeated(self.curve, k))
 
     def tensor(self, *others: TradeOff) -> TradeOff:
         """Return the trade-off function of several independent releases together.
@@ -196,7 +191,20 @@ class TradeOff:
             products = ((i, c) for i, curve in enumerate(joined) if (c := curve.tensor(other)))
             at, product = next(products, (len(joined), other))
             joined[at : at + 1] = [product]
-        return TradeOff(joined[0] if len(joined) == 1 else _tensor(joined))
+        if len(joined) == 1:
+            return TradeOff(joined[0])
+        # A lower bound, in which (0, delta) functions are infinity mass.
+        free = [c for c in joined if isinstance(c, Approximate) and c.epsilon == 0]
+        masses = [c.delta for c in free]
+        masses += [c.infinity_mass for c in joined if isinstance(c, Tensor)]
+        infinity_mass = -math.expm1(sum(map(log_rest, masses)))
+        rest = [c for c in joined if c not in free]
+        if len(rest) == 1 and not isinstance(rest[0], Tensor):
+            return TradeOff(AlongProfile(TradeOff(rest[0]).log_delta, infinity_mass))
+        parts: list[tuple[losses.Profile, int]] = []
+        for curve in rest:
+            parts += curve.parts if isinstance(curve, Tensor) else [(TradeOff(curve).loss(), 1)]
+        return TradeOff(Tensor(tuple(parts), infinity_mass))
 
     def maximum(self, *others: TradeOff) -> TradeOff:
         """Return the pointwise maximum, for a release that is private by all functions."""
@@ -263,7 +271,6 @@ def total_variation(delta: float) -> TradeOff:
 
     Examples
     --------
-    >>> from skdp.privacy.tradeoff import total_variation
     >>> float(total_variation(0.25)(0.5))
     0.25
     """
@@ -279,7 +286,6 @@ def gaussian(mu: float) -> TradeOff:
 
     Examples
     --------
-    >>> from skdp.privacy.tradeoff import gaussian
     >>> round(float(gaussian(1.0)(0.05)), 4)  # 5 % of false alarms, 74 % of misses
     0.7405
     """
@@ -295,7 +301,6 @@ def laplace(epsilon: float) -> TradeOff:
 
     Examples
     --------
-    >>> from skdp.privacy.tradeoff import laplace
     >>> round(float(laplace(1.0)(0.05)), 4)
     0.8641
     """
@@ -313,7 +318,6 @@ def from_law(law: ShiftedLaw, shift: float = 1.0) -> TradeOff:
     Examples
     --------
     >>> from skdp.noise import Gaussian
-    >>> from skdp.privacy.tradeoff import from_law
     >>> round(float(from_law(Gaussian(), shift=1.0)(0.05)), 4)
     0.7405
     """
@@ -353,20 +357,6 @@ def _curves(others: Iterable[TradeOff]) -> list[Curve]:
         if not isinstance(other, TradeOff):
             raise fail("others", "be trade-off functions", type(other))
     return [other.curve for other in others]
-
-
-def _tensor(curves: list[Curve]) -> Curve:
-    """Return a lower bound for several releases, with (0, delta) ones as infinity mass."""
-    free = [c for c in curves if isinstance(c, Approximate) and c.epsilon == 0]
-    masses = [c.delta for c in free] + [c.infinity_mass for c in curves if isinstance(c, Tensor)]
-    infinity_mass = -math.expm1(sum(math.log1p(-mass) for mass in masses))
-    rest = [c for c in curves if c not in free]
-    if len(rest) == 1 and not isinstance(rest[0], Tensor):
-        return AlongProfile(ProfileWithInfinityMass(TradeOff(rest[0]).log_delta, infinity_mass))
-    parts: list[tuple[losses.Profile, int]] = []
-    for curve in rest:
-        parts += curve.parts if isinstance(curve, Tensor) else [(TradeOff(curve).loss(), 1)]
-    return Tensor(tuple(parts), infinity_mass)
 
 
 def _upper_log_delta(curve: Curve, epsilon: ArrayLike) -> FloatArray:

@@ -1,9 +1,12 @@
-"""Pictures are closed after each test."""
+"""Pictures are drawn without a screen, and closed after each test."""
 
+import os
 import sys
 from collections.abc import Iterator
 
 import pytest
+
+os.environ["MPLBACKEND"] = "Agg"
 
 
 @pytest.fixture(autouse=True)

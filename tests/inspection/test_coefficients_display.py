@@ -12,9 +12,7 @@ from sklearn.pipeline import make_pipeline
 from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression
 from skdp.inspection import CoefficientDisplay
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
+plt = pytest.importorskip("matplotlib.pyplot")
 
 show = CoefficientDisplay.from_estimator
 

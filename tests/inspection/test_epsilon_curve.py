@@ -272,11 +272,7 @@ def test_errors_name_the_rule(change, message, domain, people, answers):
 
 @pytest.fixture
 def plt():
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt
+    return pytest.importorskip("matplotlib.pyplot")
 
 
 def a_curve(n_epsilons=3):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,8 @@ import pytest
 from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, NormBall, SimplexBall
 from skdp.inspection import NormBallDisplay
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
+plt = pytest.importorskip("matplotlib.pyplot")
 
-ROOT = Path(__file__).resolve().parents[2]
 INF = math.inf
 THIN = LpBall(2, p=INF, weights=(0.01, 1.0))
 BALLS: dict[str, NormBall] = {

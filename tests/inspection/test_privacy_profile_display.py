@@ -17,9 +17,7 @@ from skdp.inspection import PrivacyProfileDisplay
 from skdp.mechanisms import Sensitivity, calibrate
 from skdp.privacy import Guarantee, compose
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
+plt = pytest.importorskip("matplotlib.pyplot")
 
 ONE = Sensitivity(LpBall(1))
 PURE = Guarantee(1.0, mechanism="pure")

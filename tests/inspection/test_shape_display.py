@@ -18,9 +18,7 @@ from skdp.inspection import CoefficientDisplay, ShapeDisplay
 from skdp.inspection.shapes import Shape
 from skdp.linear_model import from_json
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
+plt = pytest.importorskip("matplotlib.pyplot")
 
 show = ShapeDisplay.from_estimator
 DOMAIN = Domain(
@@ -112,7 +110,9 @@ def test_all_labels_are_drawn_together(sorts):
         np.testing.assert_array_equal(lines[k].get_ydata(), alone.effects)
         np.testing.assert_array_equal([bar.get_height() for bar in bars[k]], levels.effects)
         colours = {legend.get_lines()[k].get_color(), lines[k].get_color()}
-        assert len(colours | {matplotlib.colors.to_hex(bars[k][0].get_facecolor()).upper()}) == 1
+        assert (
+            len(colours | {plt.matplotlib.colors.to_hex(bars[k][0].get_facecolor()).upper()}) == 1
+        )
     spans = [(bar.get_x(), bar.get_x() + bar.get_width()) for own in bars for bar in own]
     spans.sort()
     assert all(left[1] <= right[0] for left, right in pairwise(spans))

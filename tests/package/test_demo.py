@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from inner_package import main_module as demo
 
+from skdp.datasets import load_breast_cancer
 from skdp.model_selection import EpsilonCurve
 
 
@@ -29,7 +30,7 @@ def test_prints_table_card_and_saves_picture(output):
 
 
 def test_noise_of_the_demo_is_cryptographic():
-    X, y = demo.load()
+    X, y, _ = load_breast_cancer(as_frame=False)
     assert demo.private_model(1.0).fit(X, y).guarantee_.holds
 
 

@@ -228,6 +228,7 @@ def test_composition_is_a_walk_in_two_steps():
         assert float(both(alpha)) == pytest.approx(float(truth), rel=1e-11)
         assert float(both.inverse()(both(alpha))) == pytest.approx(alpha, rel=1e-9)
     assert not both.symmetric
+    assert both.maximum(both.inverse()).symmetric
     assert f.chain(g, f).symmetric
     assert both <= f
     assert both <= g
@@ -240,6 +241,9 @@ def test_products_with_closed_forms():
     assert pure.tensor(free, free).curve.delta == pytest.approx(0.19, rel=1e-12)
     leaky = free.tensor(tradeoff.gaussian(1.0), free)
     assert leaky.delta_at(0.5) == pytest.approx(0.19 + 0.81 * tradeoff.gaussian(1.0).delta_at(0.5))
+    everything = tradeoff.total_variation(1.0)
+    assert pure.tensor(everything).delta_at(0.5) == 1.0
+    assert tradeoff.gaussian(1.0).tensor(everything).delta_at(0.5) == 1.0
     f = tradeoff.laplace(0.5)
     assert f.tensor(f, tradeoff.gaussian(0.1)).curve.parts == tuple(
         (part.loss(), 1) for part in (f, f, tradeoff.gaussian(0.1))

@@ -14,7 +14,7 @@ from skdp.datasets import declaration
 from skdp.model_selection import _selection as selection_module
 from skdp.model_selection import _theorem as theorem_module
 from skdp.model_selection._candidates import parts, private_step, sizes
-from skdp.model_selection._scores import UNITS, _rows, as_score
+from skdp.model_selection._scores import UNITS, _rows, as_score, is_built_in
 from skdp.model_selection._theorem import (
     bernoulli_exp,
     exponential_mechanism,

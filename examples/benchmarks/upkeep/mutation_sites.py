@@ -63,8 +63,8 @@ NAMES = {
     " _LONGEST_STEP _STEEPEST GridPlan plan _width _extent _log_bound _tilt _cells ends_on"
     " _log_share _share_of_each _lowered _rough _step _lattice _aligned",
     "trusted/fold.py": "_DEEP _TRIES",
-    "privacy/guarantee.py": "_WIDTH _INDENT _DELTAS to_html _rows _profile_row _meaning"
-    " _equivalent_rows _near _digits _table",
+    "privacy/guarantee.py": "_INDENT _DELTAS to_html _rows _profile_row _meaning"
+    " _equivalent_rows _near _digits",
     "privacy/profile.py": "_PIECES _CORNERS",
     "privacy/ledger_rules.py": "_ASIDE _DEARER",
     "privacy/ledger_file.py": "_POINTS",

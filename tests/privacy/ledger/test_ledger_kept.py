@@ -1,7 +1,6 @@
 """What a ledger's file keeps: its rule, and the losses or others that dominate them."""
 
 import math
-import os
 import pickle
 
 import numpy as np
@@ -17,7 +16,7 @@ from skdp.noise import (
     Subbotin,
     TruncatedLaplace,
 )
-from skdp.privacy import Guarantee, Ledger, LedgerLost
+from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.conversions import gaussian_epsilon
 from skdp.privacy.ledger_file import from_text, kept, to_text
 from skdp.privacy.ledger_rules import Budget
@@ -178,17 +177,3 @@ def test_text_that_is_not_ours_says_nothing(text):
     assert from_text(GOOD)
     assert text != GOOD
     assert from_text(text) == ()
-
-
-def test_a_handle_sees_what_others_spent_and_reads_nothing_twice(monkeypatch):
-    """What a handle has seen does not change: only what is new is read."""
-    ledger = Ledger(1.0, 1e-5)
-    other = pickle.loads(pickle.dumps(ledger))
-    for place in range(4):
-        (ledger, other)[place % 2].spend(gaussian(0.01), note=str(place))
-    assert [entry.note for entry in ledger.entries] == ["0", "1", "2", "3"]
-    assert ledger.entries == other.entries
-    assert ledger.entries[0] is ledger.entries[0]
-    os.unlink(ledger.path)
-    with pytest.raises(LedgerLost):
-        ledger.entries  # noqa: B018

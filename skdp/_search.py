@@ -79,7 +79,18 @@ def last_passing(
     points that it has evaluated, one on either side of the root and as close as the tolerance. The
     result is the one that has passed. It is an error if no x >= 1e-290 passes.
     """
-    low, high, at_low, at_high = _straddle(excess, start, factor)
+    low = high = start
+    at_low = at_high = excess(start)
+    while not at_low <= 0:  # also if it is NaN
+        high, at_high = low, at_low
+        low, factor = low / factor, _wider(factor)
+        if low < _LEAST:
+            raise fail("delta", "be so great that the noise is a finite number")
+        at_low = excess(low)
+    while at_high <= 0:
+        low, at_low = high, at_high
+        high, factor = high * factor, _wider(factor)
+        at_high = excess(high)
     width, step = math.log(high / low), max(tolerance, 3e-16)
     seen = {0.0: at_low, width: at_high}
 
@@ -91,25 +102,6 @@ def last_passing(
     if width > step:
         brentq(bounded, 0.0, width, xtol=step, rtol=1e-15)
     return low * math.exp(max(t for t, value in seen.items() if value <= 0))
-
-
-def _straddle(
-    excess: Callable[[float], float], start: float, factor: float
-) -> tuple[float, float, float, float]:
-    """Return low < high with excess(low) <= 0 < excess(high), and both values."""
-    low, at_low = start, excess(start)
-    high, at_high = low, at_low
-    while not at_low <= 0:  # also if it is NaN
-        high, at_high = low, at_low
-        low, factor = low / factor, _wider(factor)
-        if low < _LEAST:
-            raise fail("delta", "be so great that the noise is a finite number")
-        at_low = excess(low)
-    while at_high <= 0:
-        low, at_low = high, at_high
-        high, factor = high * factor, _wider(factor)
-        at_high = excess(high)
-    return low, high, at_low, at_high
 
 
 def _wider(factor: float) -> float:

@@ -15,5 +15,4 @@ class Documented:
     _doc_link_template = DOCUMENTATION + "reference/estimators/{name}.html"
 
     def _doc_link_url_param_generator(self) -> dict[str, str]:
-        """Return the name of the class, which has a page of its own."""
         return {"name": type(self).__name__}

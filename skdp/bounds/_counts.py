@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -28,7 +28,7 @@ from skdp.trusted.arrays import ROUND_UP, FloatArray
 from skdp.trusted.certify import NoisySum
 from skdp.trusted.losses import PairLoss
 from skdp.trusted.noise import Publication, publication, release_integers
-from skdp.trusted.randomness import Lattice, publish
+from skdp.trusted.randomness import publish
 from skdp.trusted.statement import Public, Spent, records_changed, up
 
 IntArray = NDArray[np.int64]
@@ -52,7 +52,6 @@ class Magnitudes:
 
     @property
     def n(self) -> int:
-        """Number of cells; the cell of zero is in the middle."""
         return 2 * OCTAVES + 1
 
     @cached_property
@@ -62,7 +61,6 @@ class Magnitudes:
         return np.append(np.ldexp(1.0, np.arange(top - OCTAVES, top)), self.limit)
 
     def cells(self, values: FloatArray) -> NDArray[np.intp]:
-        """Return the position of the cell of each number."""
         octave = np.minimum(np.searchsorted(self.ends, np.abs(values)), OCTAVES)
         return np.asarray(np.where(values < 0, -octave, octave) + OCTAVES)
 
@@ -76,11 +74,9 @@ class Steps:
     n: int
 
     def end(self, k: int) -> float:
-        """Return the end of the first ``k`` cells, from ``lower`` to ``upper``."""
         return self.upper if k == self.n else self.lower + k * ((self.upper - self.lower) / self.n)
 
     def cells(self, values: FloatArray) -> NDArray[np.intp]:
-        """Return the position of the cell of each number."""
         return np.searchsorted([self.end(k) for k in range(1, self.n)], values)
 
 
@@ -117,18 +113,15 @@ class CountNoise:
 
     @property
     def is_gaussian(self) -> bool:
-        """Whether the noise is Gaussian."""
         if self.delta == 0:
             return False
         gaussian = self._length * gaussian_scale(self.epsilon, self.delta) * math.hypot(*SHARES)
         return gaussian < math.sqrt(2) * self._sum / self.epsilon
 
     def releases(self, cells: Sequence[int]) -> tuple[NoisySum, ...]:
-        """Return both releases, of counts in so many cells of each column."""
         return tuple(self.count_release(stage, own) for stage, own in enumerate(cells))
 
     def count_release(self, stage: int, cells: int) -> NoisySum:
-        """Return the release of a stage, of counts in ``cells`` cells of each column."""
         name, noise = ("outer counts", "inner counts")[stage], self.noise(stage, cells)
         # A record changes one or two counts of each column by its weight.
         ball, size = (LpBall(noise.dim, p=1), self._sum)
@@ -138,9 +131,10 @@ class CountNoise:
         return NoisySum(name, change, noise, "estimated_bounds.md, Theorem 1")
 
     def deviation(self, stage: int) -> float:
-        """Return the standard deviation of the noise of each weighted count."""
         if self.is_gaussian:
-            return self._length / self._shift(stage)
+            # The squares of the shifts, in standard deviations, add up to that of the budget.
+            whole = 1 / gaussian_scale(self.epsilon, self.delta)
+            return self._length / (whole * SHARES[stage] / math.hypot(*SHARES) / ROUND_UP)
         return math.sqrt(2) * self._sum / (SHARES[stage] * self.epsilon)
 
     def noise(self, stage: int, cells: int) -> KNormNoise | GaussianNoise:
@@ -161,17 +155,11 @@ class CountNoise:
         """
         # Python's integers do not overflow.
         weights = np.array(self.weights, object)[:, None]
-        exact: Any = (counts.astype(object) * weights).ravel()
+        exact = (counts.astype(object) * weights).ravel().tolist()
         release = self.count_release(stage, counts.shape[1])
-        released = release_integers(release, exact.tolist(), -WHOLE_BITS, rng)
-        released = released.reshape(counts.shape)
+        released = release_integers(release, exact, -WHOLE_BITS, rng).reshape(counts.shape)
         deviations = [self.deviation(stage) / weight for weight in self.weights]
         return released / weights.astype(float), deviations
-
-    def _shift(self, stage: int) -> float:
-        """Return the shift of a release, in standard deviations; the squares add up."""
-        whole = 1 / gaussian_scale(self.epsilon, self.delta)
-        return whole * SHARES[stage] / math.hypot(*SHARES) / ROUND_UP
 
 
 @dataclass(frozen=True)
@@ -187,12 +175,10 @@ class LevelCounts:
 
     @property
     def description(self) -> str:
-        """What is published, and with which noise."""
         return f"levels of {self.columns} columns from Laplace counts above a threshold"
 
     @property
     def publication(self) -> Publication:
-        """Lattice and stretch of the counts."""
         return publication(self.noise)
 
     @property
@@ -224,28 +210,19 @@ class LevelCounts:
 
     def release(self, found: Sequence[Counter[str]], rng: Generator) -> list[list[str]]:
         """Return the levels of each column, the most frequent first."""
-        noise, least = self.noise, self.threshold
-        released = []
-        for counted in found:
-            names = sorted(counted)
-            times = max(1, -(-len(names) // noise.dim))
-            exact = [counted[name] for name in names] + [0] * (times * noise.dim - len(names))
-            lattice, stretch = publication(noise)
-            lattice = lattice.repeated(times)
+        return [self._released(counted, rng) for counted in found]
 
-            def draw(
-                generator: Generator,
-                exact: list[int] = exact,
-                names: list[str] = names,
-                lattice: Lattice = lattice,
-                stretch: float = stretch,
-            ) -> list[tuple[float, str]]:
-                draws = stretch * Laplace(noise.scale).rvs(len(exact), generator)
-                noisy = lattice.release(exact, 0, draws, generator)
-                # The last counts stand for no string.
-                pairs = zip(noisy.tolist(), names, strict=False)
-                return sorted((-count, name) for count, name in pairs if count > least)
+    def _released(self, counted: Counter[str], rng: Generator) -> list[str]:
+        noise, least, names = self.noise, self.threshold, sorted(counted)
+        times = max(1, -(-len(names) // noise.dim))
+        exact = [counted[name] for name in names] + [0] * (times * noise.dim - len(names))
+        lattice, stretch = publication(noise)
 
-            kept = publish(self, dict(counted), draw, rng, scale=stretch)
-            released.append([name for _, name in kept] or [NOTHING])
-        return released
+        def draw(generator: Generator) -> list[tuple[float, str]]:
+            draws = stretch * Laplace(noise.scale).rvs(len(exact), generator)
+            noisy = lattice.repeated(times).release(exact, 0, draws, generator).tolist()
+            pairs = zip(noisy, names, strict=False)  # the last counts stand for no string
+            return sorted((-count, name) for count, name in pairs if count > least)
+
+        kept = publish(self, dict(counted), draw, rng, scale=stretch)
+        return [name for _, name in kept] or [NOTHING]

@@ -31,6 +31,7 @@ from skdp.domain import Domain
 from skdp.domain.tables import (
     Frame,
     NotNumbers,
+    RawTable,
     as_column,
     as_table,
     in_memory,
@@ -152,25 +153,15 @@ _PUBLIC = "declared bounds, levels and limits and all parameters were chosen wit
 _SEEDED = "the noise came from random_state and not from the operating system"
 LIMIT = 1e6
 TARGET = "target"
-# No levels under a rule for missing cells: an empty text is missing, and "missing" has this name.
-_NO_LEVELS = ("", "missing")
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """What is read of a table.
+    """What is read of a table of n records or persons; n may be private.
 
-    Attributes
-    ----------
-    n : int
-        Number of records, or of persons; it may be private.
-    shares : ndarray of int64, shape (n_rows,)
-        Share of each row in its record or person, in parts of `WHOLE`.
-    numbers : list of ndarray of shape (n_rows,)
-        Columns of numbers that are estimated, the target last. Missing numbers are NaN.
-    strings : list of Counter
-        Number of records or persons with each string, for the columns of levels that are
-        estimated. A person has the string of most of its rows, and of several the last in order.
+    A share is that of a row in its record or person, in parts of `WHOLE`. Of the columns that are
+    estimated there are the numbers, the target last, with NaN for missing ones, and how many
+    records or persons have each string.
     """
 
     n: int
@@ -180,19 +171,11 @@ class Data:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class Request:
     """Declared columns, and those to be estimated; public information only.
 
-    Attributes
-    ----------
-    names : tuple of str or None
-        Names of the columns, or None if they are identified by position.
-    columns : tuple
-        For each column, declared bounds or levels, or "bounds" or "levels".
-    target, other, missing : object
-        As in `Domain`; the target may be "bounds".
-    limits : tuple of float
-        For each column, and for the target.
+    In the place of a declaration, that of the target included, "bounds" or "levels" is to be
+    estimated. There is a limit for each column, and one for the target.
     """
 
     names: tuple[str, ...] | None
@@ -203,18 +186,31 @@ class Asked:
     limits: tuple[float, ...]
 
     @classmethod
-    def of(cls, X: Any, columns: Any, target: Any, other: Any, missing: Any, limit: Any) -> Asked:
-        """Return what is asked of a table; raise an error if a declaration is not valid."""
+    def of(
+        cls,
+        X: Frame,
+        columns: Mapping[str, object] | None,
+        target: object,
+        other: Mapping[str, object] | None,
+        missing: object,
+        limit: object,
+    ) -> Request:
+        """Return the request for a table; raise an error if a declaration is not valid."""
         if columns is None:
             names = tuple(X.columns) if hasattr(X, "columns") else None
-            asked: tuple[object, ...] = ("bounds",) * X.shape[1]
+            kinds: tuple[object, ...] = ("bounds",) * X.shape[1]
         elif isinstance(columns, Mapping) and columns:
-            names, asked = tuple(columns), tuple(map(_asked, columns.values()))
+            names = tuple(columns)
+            kinds = tuple("bounds" if own is None else own for own in columns.values())
+            for own in kinds:
+                if isinstance(own, str) and own not in ("bounds", "levels"):
+                    words = 'be a tuple of bounds, a list of levels, "bounds" or "levels"'
+                    raise fail("a column", words, own)
         else:
             remedy = 'Write columns={"age": (17, 90), "income": "bounds"}.'
             raise fail("columns", "be a dict with at least one column, or None", columns, remedy)
-        limits = _limits(limit, names, len(asked))
-        found = cls(names, asked, target, dict(other or {}), missing, limits)
+        limits = _limits(limit, names, len(kinds))
+        found = cls(names, kinds, target, dict(other or {}), missing, limits)
         for name in found.other:
             if name in map(found._key, found.places("levels")):
                 raise fail("other", "name only columns with declared levels", name)
@@ -231,7 +227,7 @@ class Asked:
 
     def places(self, what: str) -> list[int]:
         """Return the positions of the columns whose bounds, or levels, are estimated."""
-        return [k for k, asked in enumerate(self.columns) if _is(asked, what)]
+        return [k for k, column in enumerate(self.columns) if _is(column, what)]
 
     @property
     def counted(self) -> list[int]:
@@ -272,7 +268,7 @@ class Asked:
 
     def read(self, X: Frame, y: object, groups: object) -> Data:
         """Return what is read of a table and of a target. Errors in the data are raised here."""
-        table = as_table(X, self.names, len(self.columns))
+        table: Any = as_table(X, self.names, len(self.columns))
         n = n_rows = len(X)
         shares: IntArray = np.full(n, WHOLE)
         persons: Sequence[int] | None = None
@@ -283,7 +279,12 @@ class Asked:
             n, persons = len(known), codes.tolist()
         numbers = [self._number(table, place, n_rows) for place in self.places("bounds")]
         if self.has_target:
-            numbers.append(_target(y, n_rows))
+            if y is None:
+                remedy = "Or declare target=(lower, upper)."
+                raise fail("y", 'be given if target="bounds"', None, remedy)
+            numbers.append(read_target(y, "the target"))
+            if len(numbers[-1]) != n_rows:
+                raise fail("y", "have as many entries as X has rows")
         strings = [self._strings(X, place, persons) for place in self.places("levels")]
         return Data(n, shares, numbers, strings)
 
@@ -293,23 +294,21 @@ class Asked:
     def _label(self, place: int) -> str:
         return f"column {self._key(place)!r}"
 
-    def _number(self, table: Any, place: int, n: int) -> FloatArray:
-        out, own = np.empty((n, 1)), slice(place, place + 1)
+    def _number(self, table: RawTable, place: int, n: int) -> FloatArray:
+        out, column = np.empty((n, 1)), slice(place, place + 1)
         ruled = np.array([True]) if self.is_ruled(place) else None
-        error = None
         try:
-            read_numbers(table, slice(0, n), own, out, self._label, ruled)
-        except NotNumbers as found:
-            error = found
-        if error is None:
+            read_numbers(table, slice(0, n), column, out, self._label, ruled)
             return out[:, 0]
+        except NotNumbers as found:
+            error = found  # raised again below, without a context
         # Remedies follow from the type of the column alone.
         kind, key = kind_of_dtype(table.dtype(place)), self._key(place)
         name = repr(key) if isinstance(key, str) else '"name"'
         remedies = [str(error)]
         if kind in (None, "strings"):
-            asked = f'columns={{{name}: "levels"}}'
-            remedies += [f"If it holds strings, declare levels, or give {asked} with delta > 0."]
+            wanted = f'columns={{{name}: "levels"}}'
+            remedies += [f"If it holds strings, declare levels, or give {wanted} with delta > 0."]
         if kind in (None, "numbers") and not self.is_ruled(place):
             remedies += [f'For missing cells give missing={{{key!r}: "indicator"}} or "middle".']
         raise NotNumbers(" ".join(remedies))
@@ -317,12 +316,13 @@ class Asked:
     def _strings(self, X: Frame, place: int, persons: Sequence[int] | None) -> Counter[str]:
         """Return the number of records or persons with each string; other cells are no levels."""
         own = X.loc[:, self.names[place]] if hasattr(X, "columns") else X[:, place]  # type: ignore[index]
-        cells, omitted = own.tolist(), _NO_LEVELS if self.is_ruled(place) else ()
+        # Under a rule an empty text is missing, and "missing" is the name of this level.
+        cells, omitted = own.tolist(), ("", "missing") if self.is_ruled(place) else ()
         kept = [type(cell) in (str, np.str_) and cell not in omitted for cell in cells]
         texts = map(str, compress(cells, kept))
         if persons is None:
             return Counter(texts)
-        # Of each person the string that it has most often.
+        # Of each person the string that it has most often, and of several the last in order.
         best: dict[int, tuple[int, str]] = {}
         pairs = zip(compress(persons, kept), texts, strict=True)
         for (person, cell), times in Counter(pairs).items():
@@ -330,92 +330,53 @@ class Asked:
         return Counter(cell for _, cell in best.values())
 
 
-def _target(y: object, n: int) -> FloatArray:
-    if y is None:
-        raise fail("y", 'be given if target="bounds"', None, "Or declare target=(lower, upper).")
-    found = read_target(y, "the target")
-    if len(found) != n:
-        raise fail("y", "have as many entries as X has rows")
-    return found
-
-
-def _is(asked: object, what: str) -> bool:
-    return isinstance(asked, str) and asked == what
-
-
-def _asked(declared: object) -> object:
-    """Return what is asked of a column: None stands for "bounds"."""
-    if declared is None:
-        return "bounds"
-    if isinstance(declared, str) and declared not in ("bounds", "levels"):
-        rule = 'be a tuple of bounds, a list of levels, "bounds" or "levels"'
-        raise fail("a column", rule, declared)
-    return declared
+def _is(value: object, what: str) -> bool:
+    return isinstance(value, str) and value == what
 
 
 def _limits(limit: object, names: tuple[str, ...] | None, n: int) -> tuple[float, ...]:
-    """Return the limit of each column and of the target."""
-    keys = [*(names or ()), TARGET]
     if not isinstance(limit, Mapping):
-        return (_limit("limit", limit),) * (n + 1)
-    for key in limit:
-        if key not in keys:
-            raise fail("limit", f"have keys among {keys}", key)
-    found = {key: _limit(f"limit[{key!r}]", value) for key, value in limit.items()}
-    columns = names if names is not None else [""] * n
-    return tuple(found.get(key, LIMIT) for key in [*columns, TARGET])
-
-
-def _limit(name: str, value: object) -> float:
-    return check_interval(name, value, 1e-100, 1e100)
+        return (check_interval("limit", limit, 1e-100, 1e100),) * (n + 1)
+    found = dict.fromkeys([*(names or ()), TARGET], LIMIT)
+    for key, value in limit.items():
+        if key not in found:
+            raise fail("limit", f"have keys among {list(found)}", key)
+        found[key] = check_interval(f"limit[{key!r}]", value, 1e-100, 1e100)
+    columns = (LIMIT,) * n if names is None else tuple(found[name] for name in names)
+    return (*columns, found[TARGET])
 
 
 @dataclass(frozen=True)
 class BoundsPlan:
-    """Noise for the counts of numbers and of strings; None where there are none.
+    """Noise for the counts of numbers and of strings of a request; None where there are none.
 
-    Attributes
-    ----------
-    limits : tuple of float
-        Of the columns of numbers that are estimated.
-    numbers : CountNoise or None
-    strings : LevelCounts or None
-    is_counted : bool
-        Whether the number of records or persons is private.
-    has_target : bool
-        Whether the last of the columns of numbers is the target.
-    ruled : tuple of bool
-        For each column of numbers, whether it may have missing cells. Then the number of its
-        other cells is private.
+    If ``is_counted``, the number of all records or persons is private.
     """
 
-    limits: tuple[float, ...]
+    request: Request
     numbers: CountNoise | None
     strings: LevelCounts | None
     is_counted: bool
-    has_target: bool
-    ruled: tuple[bool, ...]
 
     @classmethod
-    def of(cls, asked: Asked, epsilon: float, delta: float, neighbors: str) -> BoundsPlan:
+    def of(cls, request: Request, epsilon: float, delta: float, neighbors: str) -> BoundsPlan:
         """Return the plan; the budget is divided by the numbers of columns."""
-        counted, levels = asked.counted, len(asked.places("levels"))
+        counted, levels = request.counted, len(request.places("levels"))
         if levels and delta == 0:
             remedy = "Pass delta > 0, such as 1e-6, or list the levels."
             raise fail("delta", 'be > 0 for columns of "levels"', delta, remedy)
-        weights = _weights(len(counted), asked.has_target)
+        weights = (1,) * len(counted)
+        if request.has_target:  # it counts for several of d columns, sqrt(d)
+            weights = (*weights[1:], max(1, round(math.sqrt(len(counted) - 1))))
         share = levels / (levels + sum(weights)) if levels else 0.0
         spent = epsilon * share
         halved = delta / 2 if counted and levels else delta
         numbers = CountNoise(epsilon - spent, halved, neighbors, weights) if counted else None
         strings = LevelCounts(spent, delta - halved or delta, neighbors, levels) if levels else None
-        limits = tuple(asked.limits[k] for k in counted)
-        ruled = tuple(map(asked.is_ruled, counted))
-        is_counted = neighbors == "add_remove"
-        found = cls(limits, numbers, strings, is_counted, asked.has_target, ruled)
-        for release in found.releases:
+        plan = cls(request, numbers, strings, neighbors == "add_remove")
+        for release in plan.releases:
             _ = release.publication  # an error if 53-bit floats cannot keep the guarantee
-        return found
+        return plan
 
     @property
     def releases(self) -> tuple[Release, ...]:
@@ -427,10 +388,10 @@ class BoundsPlan:
         """Return the guarantee of all releases together, or None if there are none."""
         if not self.releases:
             return None
-        words = []
+        words, columns = [], len(self.request.counted)
         if self.numbers is not None:
-            law, size = "Gaussian" if self.numbers.is_gaussian else "Laplace", len(self.limits)
-            words.append(f"bounds of {size} columns from counts with {law} noise")
+            law = "Gaussian" if self.numbers.is_gaussian else "Laplace"
+            words.append(f"bounds of {columns} columns from counts with {law} noise")
         if self.strings is not None:
             words.append(self.strings.description)
         return guarantee_of(self.releases, public, " and ".join(words))
@@ -444,29 +405,27 @@ class BoundsPlan:
         return bounds, levels
 
     def _bounds(self, noise: CountNoise, data: Data, rng: Generator) -> list[tuple[float, float]]:
-        limits = [Magnitudes(limit) for limit in self.limits]
+        limits = [Magnitudes(self.request.limits[k]) for k in self.request.counted]
         noisy, deviations = noise.release(0, _table(limits, data), rng)
-        facts = zip(noisy, deviations, limits, strict=True)
-        outer = [outer_bounds(*fact) for fact in facts]
+        outer = list(map(outer_bounds, noisy, deviations, limits))
         sizes = self._sizes(data.n, [list(noisy), deviations, limits, outer])
         cells = step_count(max(sizes), noise.deviation(1))
         steps = [Steps(lower, upper, cells) for lower, upper in outer]
         noisy, deviations = noise.release(1, _table(steps, data), rng)
-        outside = [OUTSIDE] * len(steps)
-        if self.has_target:
-            outside[-1] = OUTSIDE_TARGET
-        inner = zip(noisy, deviations, steps, sizes, outside, strict=True)
-        return [inner_bounds(*fact) for fact in inner]
+        outside = [OUTSIDE if k >= 0 else OUTSIDE_TARGET for k in self.request.counted]
+        return list(map(inner_bounds, noisy, deviations, steps, sizes, outside))
 
     def _sizes(self, n: int, found: Sequence[Sequence[Any]]) -> list[float]:
         """Return for each column how many records or persons have a number, or an estimate.
 
-        Columns without missing cells have as many, which is public or estimated from all of them.
-        The others are estimated one by one. Under replace-one none has more than ``n``.
+        Columns without a rule for missing cells have as many, which is public or estimated from all
+        of them. With a rule the number of the other cells is private, and estimated one by one.
+        Under replace-one none has more than ``n``.
         """
-        sizes = [float(n)] * len(self.ruled)
-        alone = [[k] for k, own in enumerate(self.ruled) if own]
-        full = [k for k, own in enumerate(self.ruled) if not own]
+        ruled = list(map(self.request.is_ruled, self.request.counted))
+        sizes = [float(n)] * len(ruled)
+        alone = [[k] for k, own in enumerate(ruled) if own]
+        full = [k for k, own in enumerate(ruled) if not own]
         for places in [*alone, full] if self.is_counted and full else alone:
             own = record_count(*([facts[k] for k in places] for facts in found))
             for k in places:
@@ -475,16 +434,8 @@ class BoundsPlan:
 
 
 def _table(grids: Sequence[Magnitudes | Steps], data: Data) -> IntArray:
-    """Return the counts of all columns, (columns, cells)."""
     columns = zip(grids, data.numbers, strict=True)
     return np.array([counts(grid, own, data.shares) for grid, own in columns])
-
-
-def _weights(columns: int, has_target: bool) -> tuple[int, ...]:
-    """Return the weights of the columns; a target counts for several of d columns, sqrt(d)."""
-    if not has_target:
-        return (1,) * columns
-    return (*(1,) * (columns - 1), max(1, round(math.sqrt(columns - 1))))
 
 
 def estimate_domain(
@@ -591,18 +542,18 @@ def estimate_domain(
         X = in_memory(X)
         if X.shape[1] == 0 or (len(X) == 0 and neighbors != "add_remove"):
             raise fail("X", "have records and columns")
-        asked = Asked.of(X, columns, target, other, missing, limit)
-        plan = BoundsPlan.of(asked, epsilon, delta, neighbors)
+        request = Request.of(X, columns, target, other, missing, limit)
+        plan = BoundsPlan.of(request, epsilon, delta, neighbors)
         unit = "row" if groups is None else "person"
         seeded = () if is_cryptographic(random_state) else (_SEEDED,)
         sentences = (_PUBLIC, RECORDS[unit], UNSEEN), seeded
         guarantee = plan.guarantee(Public(epsilon, delta, neighbors, unit, False, *sentences))
-        data = asked.read(X, y, groups)
+        data = request.read(X, y, groups)
         if guarantee is None:
-            return asked.domain([], [])
+            return request.domain([], [])
         rng = as_generator(random_state)
         if ledger is not None:
             ledger.spend(guarantee, note="estimate_domain")
         spent.append(guarantee)
-        found = asked.domain(*plan.release(data, rng))
+        found = request.domain(*plan.release(data, rng))
         return Domain._build(*found._key(), guarantee)

@@ -79,20 +79,8 @@ class Column:
 class OpenMLSource:
     """Differences between OpenML's copy of a data set and the declaration.
 
-    Attributes
-    ----------
-    id : int
-        Identifier at OpenML; ``name`` is the name of the data set there.
-    names : dict
-        OpenML's name of a column, by the declared name, if they differ.
-    levels : dict of dict
-        For a column, the declared level by OpenML's level, if they differ.
-    factors : dict
-        For a column, the ratio of OpenML's numbers to the declared unit.
-    lacks : list of str
-        Declared columns that OpenML does not have.
-    missing : str or None
-        Level that replaces a missing value.
+    By declared columns: OpenML's names, the declared levels by those of OpenML, the ratios of its
+    numbers to the declared units; columns that it lacks, and the level of missing values.
     """
 
     id: int
@@ -255,7 +243,11 @@ def declaration(name: str) -> Declaration:
     target = facts["target"] | {"names": [facts["target"]["name"]]}
     # The columns of an entry share their values and reason.
     (target_column, *columns) = [
-        Column(one, _values(entry), Reason(entry["basis"], entry["why"]))
+        Column(
+            one,
+            tuple(entry["bounds"]) if "bounds" in entry else entry["levels"],
+            Reason(entry["basis"], entry["why"]),
+        )
         for entry in [target, *facts["columns"]]
         for one in entry["names"]
     ]
@@ -263,10 +255,6 @@ def declaration(name: str) -> Declaration:
     if "openml" in facts:
         parts["openml"] = OpenMLSource(**facts["openml"])
     return Declaration(name=name, **facts | parts)
-
-
-def _values(entry: dict[str, Any]) -> tuple[float, float] | list[str]:
-    return tuple(entry["bounds"]) if "bounds" in entry else entry["levels"]
 
 
 @cache
@@ -377,7 +365,14 @@ def fetch(
             VARIABLE if folder is None else "folder", "name a folder that exists", place, remedy
         )
     if place and (path := Path(place, declared.file)).is_file():
-        table = _from_file(path, declared)
+        if hashlib.sha256(path.read_bytes()).hexdigest() != declared.sha256:
+            rule = f"have the SHA-256 checksum {declared.sha256}"
+            remedy = "Copy the file again: results on other data are not comparable."
+            raise fail(str(path), rule, remedy=remedy)
+        columns = (*declared.columns, declared.target)
+        kinds = {column.name: float if column.is_number else str for column in columns}
+        # "NA" and "None" are levels like any other: no cell of these files is empty.
+        table = _pandas().read_csv(path, dtype=kinds, keep_default_na=False)
     elif declared.openml is not None:
         table = _from_openml(declared, declared.openml, data_home)
         declared = declared.without(declared.openml.lacks)
@@ -399,18 +394,6 @@ def _not_found(declared: Declaration, why: str) -> DataNotFound:
 
 def _pandas() -> Any:
     return optional_module("pandas", "for a table", "pandas")
-
-
-def _from_file(path: Path, declared: Declaration) -> Frame:
-    """Return the table of a CSV file with the declared checksum."""
-    if hashlib.sha256(path.read_bytes()).hexdigest() != declared.sha256:
-        rule = f"have the SHA-256 checksum {declared.sha256}"
-        remedy = "Copy the file again: results on other data are not comparable."
-        raise fail(str(path), rule, remedy=remedy)
-    columns = (*declared.columns, declared.target)
-    kinds = {column.name: float if column.is_number else str for column in columns}
-    # "NA" and "None" are levels like any other: no cell of these files is empty.
-    return _pandas().read_csv(path, dtype=kinds, keep_default_na=False)
 
 
 def _from_openml(
@@ -454,10 +437,6 @@ def _text(value: object) -> str:
     return str(value).strip(" '\"")
 
 
-_AS_FRAME = """as_frame : bool or None, default=None
-    Whether X is a DataFrame. None makes it one if pandas is installed."""
-_AS_FETCH = """folder, data_home, as_frame
-    As in `fetch`."""
 _DOC = """Return the {task} data set "{title}" ({rows} rows, {columns} columns).
 
 Parameters
@@ -471,17 +450,11 @@ Dataset
 
 Examples
 --------
-{example}
+>>> from skdp.datasets import {calls[0]}
+>>> X, y, domain = {calls[1]}
+>>> {shown[0]}
+{shown[1]}
 """
-_LOADED = """>>> from skdp.datasets import {function}
->>> X, y, domain = {function}()
->>> X.shape
-({rows}, {columns})"""
-# The data may not be here, but the declaration is.
-_FETCHED = """>>> from skdp.datasets import domain_of, {function}
->>> X, y, domain = {function}()  # doctest: +SKIP
->>> domain_of({name!r}).n_columns
-{columns}"""
 
 
 class Loader(Protocol):
@@ -504,22 +477,30 @@ class Fetcher(Protocol):
         """Return the data set; see `fetch`."""
 
 
-def _named(function: F, function_name: str, name: str, parameters: str, note: str) -> F:
+def _named(function: F, public: str, name: str, note: str) -> F:
     """Return a function under its public name, with its documentation."""
     declared = declaration(name)
-    example = _FETCHED if declared.file else _LOADED
-    only = "" if declared.openml or not declared.file else "It is read from a folder only."
-    function.__name__ = function.__qualname__ = function_name
+    rows, columns, only = declared.rows, len(declared.columns), ""
+    if declared.file is None:
+        parameters = """as_frame : bool or None, default=None
+    Whether X is a DataFrame. None makes it one if pandas is installed."""
+        calls, shown = [public, f"{public}()"], ["X.shape", f"({rows}, {columns})"]
+    else:
+        parameters = "folder, data_home, as_frame\n    As in `fetch`."
+        only = "" if declared.openml else "It is read from a folder only."
+        # The data may not be here, but the declaration is.
+        calls = [f"domain_of, {public}", f"{public}()  # doctest: +SKIP"]
+        shown = [f"domain_of({name!r}).n_columns", f"{columns}"]
+    function.__name__ = function.__qualname__ = public
     function.__doc__ = _DOC.format(
         task=declared.task,
         title=declared.title,
-        rows=declared.rows,
-        columns=len(declared.columns),
+        rows=rows,
+        columns=columns,
         parameters=parameters,
         notes="\n    ".join(filter(None, (note, declared.caution, only))),
-        example=example.format(
-            function=function_name, name=name, rows=declared.rows, columns=len(declared.columns)
-        ),
+        calls=calls,
+        shown=shown,
     ).rstrip()
     return function
 
@@ -539,7 +520,7 @@ def _loader(name: str, note: str = "", **options: object) -> Loader:
             X = _pandas().DataFrame(X, columns=names)
         return declared.with_data(X, y if declared.target.is_number else bunch.target_names[y])
 
-    return _named(function, f"load_{name}", name, _AS_FRAME, note)
+    return _named(function, f"load_{name}", name, note)
 
 
 def _fetcher(short: str, name: str, note: str = "") -> Fetcher:
@@ -553,7 +534,7 @@ def _fetcher(short: str, name: str, note: str = "") -> Fetcher:
     ) -> Dataset:
         return fetch(name, folder=folder, data_home=data_home, as_frame=as_frame)
 
-    return _named(function, f"fetch_{short}", name, _AS_FETCH, note)
+    return _named(function, f"fetch_{short}", name, note)
 
 
 load_breast_cancer = _loader("breast_cancer", 'Labels are "benign" and "malignant".')

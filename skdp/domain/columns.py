@@ -206,11 +206,17 @@ class Levels:
             values = [None if is_missing(value) else value for value in values]
         # A dict is as fast as pandas' hash tables here, and has one definition of "equal".
         other = self._other
+
+        def position_or_other(value: object) -> int:
+            with suppress(TypeError):  # a cell without a hash is not a level
+                return self._position.get(value, other)
+            return other
+
         try:
             found = map(self._position.get, values, repeat(other))
             return np.fromiter(found, dtype=self.dtype, count=len(values))
-        except TypeError:  # a cell without a hash is not a level
-            return np.array([self._position_or(value, other) for value in values], self.dtype)
+        except TypeError:
+            return np.array([position_or_other(value) for value in values], self.dtype)
 
     def positions_in(self, cells: Array) -> Array:
         """Return what `positions` returns for the cells of an array."""
@@ -285,12 +291,6 @@ class Levels:
             return np.where(keys[at] == cells, found[at], self.dtype.type(self._other))
 
         return sorted_search
-
-    def _position_or(self, value: object, other: int) -> int:
-        try:
-            return self._position.get(value, other)
-        except TypeError:
-            return other
 
     def __reduce__(self) -> tuple[object, ...]:
         return (Levels, (self.levels, self.other, self.missing))  # without the cached lookup

@@ -115,20 +115,19 @@ def as_column(name: str, declared: object, other: Mapping[str, object], key: str
     return Levels(levels, levels[levels.index(fallback)])
 
 
-def as_spline(name: str, declared: Spline) -> Spline:
+def as_spline(name: str, declared: Spline) -> Column:
     """Return a checked spline, with its knots between the bounds as floats."""
     number = as_number(name, (declared.lower, declared.upper))
     knots: object = declared.knots
     for bound in (number.lower, number.upper):
         if abs(bound) > MOST_BOUND:
             raise fail(f"{name}: bounds", f"be at most {MOST_BOUND:g} in size for a spline", bound)
-    degree: Any = declared.degree
+    degree = declared.degree
     is_whole = type(degree) is not bool and isinstance(degree, Integral)
     if not (is_whole and 0 <= degree <= MOST_DEGREE):
-        raise fail(f"{name}: degree", f"be 0, 1, 2 or {MOST_DEGREE}", declared.degree)
+        raise fail(f"{name}: degree", f"be 0, 1, 2 or {MOST_DEGREE}", degree)
     if type(knots) is not bool and isinstance(knots, Integral):
-        knots = check_count(f"{name}: knots", knots, 0)
-        count = knots
+        knots = count = check_count(f"{name}: knots", knots, 0)
     else:
         places = as_vector(f"{name}: knots", knots)
         rule = "be a number of knots, or increasing numbers between the bounds"
@@ -138,16 +137,12 @@ def as_spline(name: str, declared: Spline) -> Spline:
         knots, count = tuple(ends[1:-1]), len(places)
     if count > MOST_KNOTS:
         raise fail(f"{name}: knots", f"be at most {MOST_KNOTS}", count)
-    if count + declared.degree == 0:
+    if count + degree == 0:
         raise fail(f"{name}: knots", "be at least 1 for degree 0", count)
-    found = Spline(number.lower, number.upper, knots, int(declared.degree))
-    if not (np.diff(found.breaks) >= 2 * SMALLEST_HALF_RANGE).all():
+    spline = Spline(number.lower, number.upper, knots, int(degree))
+    if not (np.diff(spline.breaks) >= 2 * SMALLEST_HALF_RANGE).all():
         raise fail(f"{name}: knots", "be farther apart", declared.knots)
-    if declared.missing is None:
-        return found
-    ruled = with_rule(name, found, declared.missing)
-    assert isinstance(ruled, Spline)
-    return ruled
+    return spline if declared.missing is None else with_rule(name, spline, declared.missing)
 
 
 def as_columns(
@@ -256,8 +251,7 @@ def as_vector(name: str, values: object) -> list[object]:
     entries = np.asarray(values, dtype=object)
     if entries.ndim != 1:
         raise fail(name, "have one entry for each column", values, "Pass a list or 1-D array.")
-    found: list[object] = entries.tolist()
-    return found
+    return list(entries)
 
 
 def _is_real(value: object) -> bool:
@@ -364,7 +358,6 @@ def _drawn(column: Column, n: int, rng: np.random.Generator) -> Iterator[Array |
 def _absent(
     column: Number | Spline | Levels, n: int, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Draw which cells are missing."""
     return np.zeros(n, bool) if column.missing is None else rng.random(n) < MISSING_SHARE
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property, reduce
 from typing import Any, NoReturn, Optional
 from weakref import ref
@@ -281,24 +281,22 @@ class Domain:
         if strangers := sorted(map(str, chosen - set(numbers))):
             got = strangers if isinstance(columns, list | tuple | set) else columns
             raise fail("columns", f"be names of numeric columns, {numbers}", got)
-        found = []
+        narrower, curves = bounds or {}, []
         for name, column in placed:
-            if not isinstance(column, Number) or name not in chosen:
-                found.append(column)
-                continue
-            lower, upper = (bounds or {}).get(name, (column.lower, column.upper))
-            lower, upper = max(column.lower, lower), min(column.upper, upper)
-            # Missing cells stay at the same place.
-            missing = column.missing
-            if missing == "middle" and bounds is not None and name in bounds:
-                missing = column.centre
-            if isinstance(missing, float):
-                missing = min(max(missing, lower), upper)
-            curve = Spline(lower, upper, knots, degree, missing)
-            found.append(_declare.as_spline(_declare.label_of(name), curve))
-        return self._build(
-            tuple(found), self._names, self._target, None, self._pairs, self.estimated
-        )
+            if isinstance(column, Number) and name in chosen:
+                lower, upper = narrower.get(name, (column.lower, column.upper))
+                lower, upper = max(column.lower, lower), min(column.upper, upper)
+                # Missing cells stay at the same place.
+                missing = column.missing
+                if missing == "middle" and name in narrower:
+                    missing = column.centre
+                if isinstance(missing, float):
+                    missing = min(max(missing, lower), upper)
+                curve = Spline(lower, upper, knots, degree, missing)
+                column = _declare.as_spline(_declare.label_of(name), curve)
+            curves.append(column)
+        facts = self._names, self._target, None, self._pairs, self.estimated
+        return self._build(tuple(curves), *facts)
 
     def interact(self, first: str, second: str) -> Domain:
         """Return the domain with a joint effect of two columns instead of their separate effects.
@@ -408,8 +406,8 @@ class Domain:
 
     def encoded_names(self) -> tuple[str, ...]:
         """Return the names of the encoded columns; columns without names are x0, x1, ..."""
-        labels = self._labels
-        return tuple(n for c, read, _ in self._layout.placed for n in c.names_out(labels[read]))
+        placed, labels = self._layout.placed, self._labels
+        return tuple(name for column, read, _ in placed for name in column.names_out(labels[read]))
 
     @property
     def encoded(self) -> Domain:
@@ -827,8 +825,8 @@ def refuse_encoded(X: object, table: Frame, domain: Domain) -> None:
     """
     if domain.encoded._columns == domain._columns:
         return
-    array, own = _RETURNED.get(id(X), (lambda: None, None))
-    is_encoded = array() is X and getattr(own, "_columns", None) == domain._columns
+    array, encoder = _RETURNED.get(id(X), (lambda: None, None))
+    is_encoded = array() is X and getattr(encoder, "_columns", None) == domain._columns
     if hasattr(table, "columns"):
         names = domain.encoded_names()
         is_encoded |= names != domain.names and tuple(table.columns) == names
@@ -911,39 +909,31 @@ def _declaration(
     end = "" if target is None else f", target={shown}"
     if radius is not None:
         return f"Domain.l2_ball({len(columns)}, {radius!r}{end})"
+    # A block of indicators stands for several names.
+    every = [column for column in columns for _ in range(column.n_in)]
+    keys = range(len(every)) if names is None else names
+    rules = {key: getattr(column, "missing", None) for key, column in zip(keys, every, strict=True)}
+    if set(rules.values()) == {"indicator"}:
+        end += ", missing='indicator'"
+    elif rules := {key: rule for key, rule in rules.items() if rule is not None}:
+        end += f", missing={{{listed(f'{key!r}: {rule!r}' for key, rule in rules.items())}}}"
     numbers = [column for column in columns if isinstance(column, Number)]
-    end += _missing_text(columns, names)
     if names is None and len(numbers) < len(columns):
-        names = [f"x{k}" for k in range(len(columns))]  # of splines; only names are shown
+        names = [f"x{k}" for k in keys]  # of splines; only names are shown
     if names is None and all(number == UNIT for number in numbers):
         return f"Domain.unit_box({len(columns)}{end})"
     if names is None:
         lower, upper = ([getattr(n, bound) for n in numbers] for bound in ("lower", "upper"))
         return f"Domain.box([{listed(map(str, lower))}], [{listed(map(str, upper))}]{end})"
-    declared = [f"{name!r}: {column!r}" for name, column in _by_name(columns, names)]
+    named = list(zip(names, every, strict=True))
+    declared = [f"{name!r}: {column!r}" for name, column in named]
     others = [
         f"{name!r}: {column.other!r}"
-        for name, column in _by_name(columns, names)
+        for name, column in named
         if isinstance(column, Levels) and column.other != column.levels[0]
     ]
     middle = f", other={{{listed(others)}}}" if others else ""
     return f"Domain({{{listed(declared)}}}{end}{middle})"
-
-
-def _missing_text(columns: Sequence[Column], names: Sequence[str] | None) -> str:
-    pairs = enumerate(columns) if names is None else _by_name(columns, names)
-    rules = {key: rule for key, c in pairs if (rule := getattr(c, "missing", None)) is not None}
-    if not rules:
-        return ""
-    if len(rules) == len(columns) and set(rules.values()) == {"indicator"}:
-        return ", missing='indicator'"
-    return f", missing={{{listed(f'{key!r}: {rule!r}' for key, rule in rules.items())}}}"
-
-
-def _by_name(columns: Sequence[Column], names: Sequence[str]) -> Iterator[tuple[str, Column]]:
-    # A block of indicators stands for several names.
-    every = (column for column in columns for _ in range(column.n_in))
-    return zip(names, every, strict=True)
 
 
 def _pairs(domain: Domain) -> list[list[str]]:
@@ -975,20 +965,18 @@ def _checked(label: str, column: object) -> Any:
         return as_interaction(label, pair)
     if isinstance(column, Spline):
         return _declare.as_spline(label, column)
-    found: Column
+    declared: Column
     if isinstance(column, Number):
-        found = _declare.as_number(label, (column.lower, column.upper))
+        declared = _declare.as_number(label, (column.lower, column.upper))
     elif isinstance(column, Levels):
-        levels = [*column.levels]
-        found = _declare.as_column(label, levels, {label: column.other}, label)
+        declared = _declare.as_column(label, [*column.levels], {label: column.other}, label)
     else:
         return column
     rule = column.missing
-    return found if rule is None else _declare.with_rule(f"{label}: missing", found, rule)
+    return declared if rule is None else _declare.with_rule(f"{label}: missing", declared, rule)
 
 
 def _check_levels(label: str, declared: object) -> None:
-    """Raise an error unless a file can hold the levels of a column or target."""
     levels = getattr(declared, "levels", declared if isinstance(declared, tuple) else ())
     for level in levels:
         if not is_plain(level):

@@ -46,13 +46,8 @@ SMALLEST_WIDTH = 1e-290
 class BoxProjection:
     """Clipping to [lower, upper] and scaling to [-1, 1], for neighbouring columns.
 
-    Attributes
-    ----------
-    lower, upper : ndarrays of shape (columns,)
-    is_unit : bool
-        Whether all bounds are -1 and 1.
-    fills : ndarray of shape (columns,), default=None
-        Numbers in [-1, 1] that replace NaN; NaN for columns without any.
+    ``is_unit`` says that all bounds are -1 and 1. ``fills`` are the numbers in [-1, 1] that replace
+    NaN, and NaN for columns without any. All arrays have the shape (columns,).
     """
 
     lower: FloatArray
@@ -116,21 +111,18 @@ class BoxProjection:
 
     @cached_property
     def _wide(self) -> tuple[FloatArray, FloatArray] | None:
-        """Lower bounds and 2 / width of wide rows, or None if a width is out of range."""
         factor = self._factor
         return None if factor is None else (repeated(self.lower), repeated(factor))
 
     @cached_property
     def _factor(self) -> FloatArray | None:
-        """2 / width, or None if a width is out of range."""
+        """2 / width, rounded up so that upper is mapped to 1 or above; None for extreme widths."""
         with np.errstate(over="ignore"):
             width = self.upper - self.lower
         if width.min() < SMALLEST_WIDTH or width.max() > 1 / SMALLEST_WIDTH:
             return None
         factor = 2 / width
-        # Rounded up, so that the upper bound is mapped to 1 or above.
-        factor = np.where(factor * width < 2, np.nextafter(factor, np.inf), factor)
-        return factor
+        return np.where(factor * width < 2, np.nextafter(factor, np.inf), factor)
 
 
 @dataclass(frozen=True)
@@ -158,17 +150,11 @@ class BallProjection:
 class Piece:
     """Neighbouring columns that are encoded by one call per block of rows.
 
-    Attributes
-    ----------
-    read : slice
-        Columns of the table; those of an interaction may be apart.
-    write : slice
-        Encoded columns. Between numbers with an indicator for missing cells lie the indicators.
-    step : Levels, Spline, SplineBlock, Interaction, Number or callable
-        The levels or the splines, or a projection of numbers in place. A number for the indicator
-        of its missing cells; None for a block of indicators.
-    place : slice or int
-        Columns among the numbers, or the position among the columns of levels.
+    ``read`` are columns of the table, of which those of an interaction may be apart, and ``write``
+    the encoded ones: between numbers with an indicator for missing cells lie the indicators. The
+    ``step`` is a projection of numbers in place, a number for the indicator of its missing cells,
+    or None for a block of indicators. ``place`` are columns among the numbers, or is the position
+    among the columns of levels.
     """
 
     read: slice
@@ -224,11 +210,9 @@ class Piece:
             return np.isnan(work[:, 0])
         if isinstance(self.step, Spline):
             return self.step.positions(work[:, 0])
-        return (
-            self.step.positions(work)
-            if isinstance(self.step, SplineBlock)
-            else largest_indicators(work)
-        )
+        if isinstance(self.step, SplineBlock):
+            return self.step.positions(work)
+        return largest_indicators(work)
 
     def write_positions(self, positions: Array, cells: FloatArray) -> None:
         """Write the encoded columns of positions into zeros."""
@@ -254,17 +238,14 @@ class Layout:
     def placed(self) -> list[tuple[Column | Interaction, slice, slice]]:
         """Each declared column with the columns that it reads and those that it is encoded as."""
         joined = {place for pair in self.pairs for place in pair}
-        own: dict[int, Any] = {r.start: column for column, r in self.declared if column.n_in == 1}
+        single: dict[int, Any] = {own.start: column for column, own in self.declared}
         found: list[tuple[Column | Interaction, slice]] = []
         for column, read in self.declared:
             if column.n_in != 1 or read.start not in joined:
                 found.append((column, read))
-                continue
-            seconds = [b for a, b in self.pairs if a == read.start]
-            found += [
-                (Interaction(own[read.start], own[b]), slice(read.start, b + 1, b - read.start))
-                for b in seconds
-            ]
+            for a, b in self.pairs:
+                if a == read.start:
+                    found.append((Interaction(single[a], single[b]), slice(a, b + 1, b - a)))
         writes = _slices([column.n_out for column, _ in found])
         return [(*parts, write) for parts, write in zip(found, writes, strict=True)]
 
@@ -312,21 +293,9 @@ def encode(domain: Domain, X: object, out: FloatArray | None) -> FloatArray:
     encoded: object = np.empty(shape) if out is None else out
     if not (isinstance(encoded, np.ndarray) and encoded.dtype == float and encoded.shape == shape):
         raise fail("out", f"be a float64 array of {shape[1]} columns and as many rows as X")
-    if isinstance(table, EncodedRows):
-        write_rows(domain, table, encoded)
-        return encoded
-    with np.errstate(all="ignore"):  # a warning would be about the data
-        for rows in _blocks(table):
-            own = encoded[rows]
-            if domain.blocks:
-                own[...] = 0.0  # indicators, of which only ones are written
-            for piece in domain._pieces:
-                cells = own[:, piece.write]
-                if isinstance(piece.place, slice):
-                    piece.write_numbers(table, rows, cells, domain._label_at)
-                else:
-                    found = piece.positions(table, rows, domain._label_at)
-                    piece.write_positions(found, cells)
+    whole = [(slice(None), table)] if isinstance(table, EncodedRows) else None
+    for rows, block in whole or compact_blocks(domain, table):
+        write_rows(domain, block, encoded[rows])
     return encoded
 
 
@@ -374,8 +343,7 @@ def _room(domain: Domain, n_rows: int, dtype: type = np.float64, order: Any = "C
 
 
 def _write(domain: Domain, table: RawTable, rows: slice, out: EncodedRows) -> None:
-    """Encode ``rows`` of a table into ``out``."""
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # a warning would be about the data
         for piece in domain._pieces:
             if isinstance(piece.place, slice):
                 piece.write_numbers(table, rows, out.numbers[:, piece.place], domain._label_at)

@@ -199,9 +199,8 @@ class Spline:
 
     def nearest(self, block: FloatArray) -> Array:
         """Return the position whose encoded values a row has, or one of similar values, (n,)."""
-        values, with_indicator = block, self.missing == "indicator"
-        if with_indicator:
-            values = block[:, :-1]
+        with_indicator = self.missing == "indicator"
+        values = block[:, :-1] if with_indicator else block
         if self.degree == 0:
             found = np.where(values.max(axis=1) > 0.5, values.argmax(axis=1) + 1, 0)
         else:
@@ -288,10 +287,8 @@ class Interaction:
         """The encoded values of the pairs of nodes, (positions, n_out); None for indicators."""
         if self.is_of_levels:
             return None
-        own = [
-            _whole(column)[nodes] for column, nodes in zip(self._columns, self._kept, strict=True)
-        ]
-        return on_grid(np.kron(own[0], own[1]))[:, 1:]
+        kept = zip(self._columns, self._kept, strict=True)
+        return on_grid(np.kron(*(_whole(column)[nodes] for column, nodes in kept)))[:, 1:]
 
     @property
     def penalty(self) -> FloatArray | None:

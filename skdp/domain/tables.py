@@ -20,7 +20,6 @@ from decimal import Decimal
 from functools import cached_property
 from itertools import chain
 from numbers import Real
-from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -150,16 +149,25 @@ def from_arrow(X: Frame, name: str, is_table: bool = False) -> Frame:
     use = f"to read {name} from a table or a column of {kind.__module__.partition('.')[0]}"
     pyarrow = optional_module("pyarrow", use, "arrow")
     optional_module("pandas", use, "arrow")
-    is_table = is_table or hasattr(kind, "columns")
 
     def read() -> Frame:
         table = X.collect() if is_lazy else X
-        if not is_table:
+        if not (is_table or hasattr(kind, "columns")):
             column = pyarrow.chunked_array(table if is_stream else [table])
             return arrow_frame(pyarrow.table([column], names=[name])).iloc[:, 0]
-        is_known = is_lazy or not is_stream or hasattr(kind, "num_rows")
-        is_known |= kind.__module__.startswith("polars.")
-        return arrow_frame(pyarrow.table(table) if is_known else _read_once(table, pyarrow))
+        is_polars = kind.__module__.startswith("polars.")
+        if is_polars or not is_stream or hasattr(kind, "num_rows"):
+            return arrow_frame(pyarrow.table(table))
+        # The size of a stream is not known before it was read.
+        reader, batches, size = pyarrow.RecordBatchReader.from_stream(table), [], 0
+        for batch in reader:
+            size += batch.nbytes
+            if size > MOST_BYTES:
+                rule = f"need at most {MOST_BYTES} bytes to be read once"
+                remedy = "Write it to a Parquet file, and give the path, or give a function of"
+                raise fail("X", rule, None, f"{remedy} batches.")
+            batches.append(batch)
+        return arrow_frame(pyarrow.Table.from_batches(batches, reader.schema))
 
     rule = "be a table or a column that pyarrow can read"
     return converted(read, name, rule, "Pass an array.")
@@ -168,18 +176,6 @@ def from_arrow(X: Frame, name: str, is_table: bool = False) -> Frame:
 def native(X: Frame) -> Frame:
     """Return what a frame or a column of narwhals wraps; anything else is returned unchanged."""
     return X.to_native() if type(X).__module__.startswith("narwhals.") else X
-
-
-def _read_once(source: Frame, pyarrow: ModuleType) -> Frame:
-    """Return the table of a stream of Arrow, whose size is not known before it was read."""
-    reader, batches, size = pyarrow.RecordBatchReader.from_stream(source), [], 0
-    for batch in reader:
-        size += batch.nbytes
-        if size > MOST_BYTES:
-            remedy = "Write it to a Parquet file, and give the path, or give a function of batches."
-            raise fail("X", f"need at most {MOST_BYTES} bytes to be read once", None, remedy)
-        batches.append(batch)
-    return pyarrow.Table.from_batches(batches, reader.schema)
 
 
 def arrow_frame(table: Frame) -> Frame:
@@ -282,25 +278,17 @@ class ArrayTable:
         """Return the type of a column."""
         return self.cells.dtype
 
-    def name(self, column: int) -> str | None:
-        """Return None: the columns have no names."""
-
 
 @dataclass(frozen=True, eq=False)
 class EncodedRows:
     """Encoded rows with the positions of levels in place of indicators.
 
-    Attributes
-    ----------
-    numbers : ndarray of shape (n, n_numbers)
-    levels : tuple of unsigned integer arrays of shape (n,)
-        Position of each row's level, for each column of levels that has two levels or more, and
-        whether a number is missing, where it has an indicator. The first level, which has no
-        indicator, is 0.
+    There is an array of positions for each column with two levels or more, in which 0 is the first
+    one, and for each indicator of missing numbers.
     """
 
-    numbers: FloatArray
-    levels: tuple[Array, ...]
+    numbers: FloatArray  # (n, n_numbers)
+    levels: tuple[Array, ...]  # of unsigned integers, (n,) each
 
     @property
     def n_rows(self) -> int:
@@ -322,8 +310,8 @@ class FrameColumn:
     def cells(self) -> Array | None:
         """The column, if it is an array of numpy and not of dates."""
         dtype = self.series.dtype
-        plain = isinstance(dtype, np.dtype) and dtype.kind not in NOT_REAL
-        return self.series.to_numpy() if plain else None
+        is_plain = isinstance(dtype, np.dtype) and dtype.kind not in NOT_REAL
+        return self.series.to_numpy() if is_plain else None
 
     @cached_property
     def categories(self) -> list[Hashable] | None:
@@ -425,11 +413,6 @@ class FrameTable:
         """Return the type of a column."""
         return self._column(column).series.dtype
 
-    def name(self, column: int) -> str | None:
-        """Return the name of a column, or None if it is no string."""
-        name = self.frame.columns[self.places[column]]
-        return str(name) if isinstance(name, str) else None
-
     def _moved(self, rows: slice) -> slice:
         start, stop, _ = rows.indices(self.n_rows)
         return slice(self.start + start, self.start + stop)
@@ -452,10 +435,10 @@ def as_table(X: Frame, names: tuple[str, ...] | None, n_columns: int) -> Table:
     if isinstance(X, np.ndarray):
         _check_count(X.shape[1], n_columns)
         return ArrayTable(X)
-    columns, places = X.columns, np.arange(n_columns)
+    columns = X.columns
     if names is None:
         _check_count(len(columns), n_columns)
-        return FrameTable(X, places, 0, len(X))
+        return FrameTable(X, np.arange(n_columns), 0, len(X))
     # A dict, because pandas changes the filters of warnings where it looks up names.
     place = {name: k for k, name in enumerate(columns)}
     if len(place) < len(columns):
@@ -615,6 +598,6 @@ def refuse_not_real(kinds: set[type]) -> None:
 
 
 def _label(table: RawTable, column: int, label: Callable[[int], str]) -> str:
-    """Return the text for a column, by its name in the table if it has one."""
-    name = table.name(column)
-    return label(column) if name is None else f"column {name!r}"
+    """Return the text for a column, by its name in the table if that is a string."""
+    name = table.frame.columns[table.places[column]] if isinstance(table, FrameTable) else None
+    return f"column {str(name)!r}" if isinstance(name, str) else label(column)

@@ -73,13 +73,11 @@ class BallImage(ABC):
     ball: NormBall
 
     @abstractmethod
-    def _image(self, points: FloatArray) -> FloatArray:
-        """Return the images of points, (..., dim)."""
+    def _image(self, points: FloatArray) -> FloatArray: ...
 
     @property
     @abstractmethod
-    def _log_det(self) -> float:
-        """Log of the map's determinant."""
+    def _log_det(self) -> float: ...
 
     @property
     def dim(self) -> int:
@@ -200,10 +198,10 @@ class MappedBall(BallImage):
         matrix, d = check_numbers("matrix", self.matrix), self.ball.dim
         if matrix.shape not in ((d,), (d, d)):
             raise fail("matrix", f"have shape ({d},) or ({d}, {d})", matrix.shape)
-        is_invertible = np.isfinite(matrix).all() and (
-            (matrix != 0).all() if matrix.ndim == 1 else np.linalg.cond(matrix) < WORST_CONDITION
-        )
-        if not is_invertible:
+        full = matrix.ndim == 2
+        if not np.isfinite(matrix).all() or not (
+            np.linalg.cond(matrix) < WORST_CONDITION if full else (matrix != 0).all()
+        ):
             rule = f"be invertible, a full one with condition number < {WORST_CONDITION:g}"
             raise fail("matrix", rule)
         matrix.setflags(write=False)
@@ -218,10 +216,8 @@ class MappedBall(BallImage):
         v, matrix = as_points(v, self.dim), np.asarray(self.matrix)
         if matrix.ndim == 1:
             return self.ball.gauge(v / matrix)
-        columns = v.reshape(-1, self.dim).T
-        return self.ball.gauge(
-            lu_solve(self._factors, columns, check_finite=False).T.reshape(v.shape)
-        )
+        columns = lu_solve(self._factors, v.reshape(-1, self.dim).T, check_finite=False)
+        return self.ball.gauge(columns.T.reshape(v.shape))
 
     def support(self, w: ArrayLike) -> FloatArray:
         """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
@@ -297,8 +293,7 @@ class MappedBall(BallImage):
     @property
     def _log_det(self) -> float:
         matrix = np.asarray(self.matrix)
-        diagonal = matrix.ndim == 1
-        return float(np.log(np.abs(matrix)).sum() if diagonal else np.linalg.slogdet(matrix)[1])
+        return float(np.linalg.slogdet(matrix)[1] if self.mixes else np.log(np.abs(matrix)).sum())
 
     def _image(self, points: FloatArray) -> FloatArray:
         matrix = np.asarray(self.matrix)
@@ -426,8 +421,6 @@ Index = tuple[tuple[int, ...], ...]
 
 
 class _Parts:
-    """Base class of balls made of balls on separate coordinates."""
-
     balls: tuple[NormBall, ...]
     index: Index | None
 
@@ -481,13 +474,10 @@ class _Parts:
         shadows = [part for part in inside if part is not None]
         if len(shadows) < len(inside):
             return [], False
-        owners = [set(places.tolist()) for places in self.places]
-        is_product = type(body) is ProductBall and all(
-            any(part <= owner for owner in owners)
-            for part in (set(places.tolist()) for places in body.places)
-        )
         gauges = [greatest_gauge(*pair) for pair in zip(self.balls, shadows, strict=True)]
-        return gauges, is_product
+        return gauges, type(body) is ProductBall and all(
+            any(set(part) <= set(places) for places in self.places) for part in body.places
+        )
 
     def _squares(self, weights: FloatArray) -> list[float]:
         pairs = zip(self.balls, self.places, strict=True)
@@ -631,17 +621,14 @@ class SumBall(_Parts):
         super().__post_init__()
         weights = check_positives("weights", self.weights)
         if len(weights) != len(self.balls):
-            raise fail(
-                "weights", f"have one entry for each of {len(self.balls)} balls", len(weights)
-            )
+            rule = f"have one entry for each of {len(self.balls)} balls"
+            raise fail("weights", rule, len(weights))
         object.__setattr__(self, "weights", weights)
 
     def gauge(self, v: ArrayLike) -> FloatArray:
         """Return the gauge of v, (..., dim) to (...)."""
-        parts = self._split(v)
-        return np.asarray(
-            sum(w * b.gauge(x) for w, (b, x) in zip(self.weights, parts, strict=True))
-        )
+        parts = zip(self.weights, self._split(v), strict=True)
+        return np.asarray(sum(w * b.gauge(x) for w, (b, x) in parts))
 
     def sample(self, n: int, rng: Generator) -> FloatArray:
         """Return n uniform draws, (n, dim)."""
@@ -674,9 +661,8 @@ class SumBall(_Parts):
 
     def covariance(self) -> FloatArray:
         """Return the covariance of the uniform law, (dim, dim)."""
-        return self._block_diagonal(
-            self._second_moments([ask(ball, "covariance") for ball in self.balls])
-        )
+        parts = [ask(ball, "covariance") for ball in self.balls]
+        return self._block_diagonal(self._second_moments(parts))
 
     def first_covariance(self) -> FloatArray:
         """Return the covariance of each coordinate with the first one, (dim,)."""
@@ -718,13 +704,10 @@ class SumBall(_Parts):
         return out
 
     def _second_moments(self, of_parts: list[FloatArray]) -> list[FloatArray]:
-        # A K-norm law has (d + 1)(d + 2) times the covariance of the uniform one, here and
-        # in every part.
-        own = (self.dim + 1) * (self.dim + 2)
-        return [
-            (ball.dim + 1) * (ball.dim + 2) / (weight**2 * own) * of_part
-            for ball, weight, of_part in zip(self.balls, self.weights, of_parts, strict=True)
-        ]
+        # A K-norm law has (d + 1)(d + 2) times the covariance of the uniform one.
+        whole, *factors = ((d + 1) * (d + 2) for d in (self.dim, *(b.dim for b in self.balls)))
+        parts = zip(factors, self.weights, of_parts, strict=True)
+        return [factor / (weight**2 * whole) * of_part for factor, weight, of_part in parts]
 
     def _each(self, member: str) -> list[FloatArray]:
         pairs = zip(self.balls, self.weights, strict=True)

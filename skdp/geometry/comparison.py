@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 # Draws for the covariance of a ball without a closed form. The mean square of a coordinate then
 # has an error of about 1 %.
 DRAWS = 2**14
-GIVEN = ("direction", "line")
 
 
 class BallSensitivity(Protocol):
@@ -275,17 +274,11 @@ def _cells(row: ComparedBall) -> tuple[str, ...]:
     error = f"{'~' if row.estimated else ''}{row.mean_squared_error:.4g}"
     inside = [*row.inside, *(f"{name}?" for name in row.undecided)]
     sampler = "exact" if row.exact else "not exact"
-    volume, bits = _volume_text(row.log_volume), _text(row.entropy)
-    radius = f"{'' if row.sharp else '<= '}{row.radius:.4g}"
-    return (row.name, radius, volume, bits, error, ", ".join(inside), sampler)
-
-
-def _volume_text(log_volume: float) -> str:
-    # In hundreds of dimensions a volume overflows or underflows.
-    if abs(log_volume) < 600 or math.isnan(log_volume):
-        return _text(math.exp(log_volume))
-    power, digits = divmod(log_volume / math.log(10), 1)
-    return f"{10**digits:.3f}e{power:+.0f}"
+    radius, volume = f"{'' if row.sharp else '<= '}{row.radius:.4g}", _text(row.volume)
+    if abs(row.log_volume) >= 600:  # in hundreds of dimensions a volume overflows or underflows
+        power, digits = divmod(row.log_volume / math.log(10), 1)
+        volume = f"{10**digits:.3f}e{power:+.0f}"
+    return (row.name, radius, volume, _text(row.entropy), error, ", ".join(inside), sampler)
 
 
 def _text(number: float) -> str:
@@ -379,7 +372,7 @@ def conditional_variance(
     >>> float(conditional_variance(ball, [1, 0], given="line"))  # a Laplace law
     2.0
     """
-    check_choice("given", given, GIVEN)
+    check_choice("given", given, ("direction", "line"))
     e = as_points(direction, ball.dim, "direction")
     length = np.linalg.norm(e, axis=-1)
     if not (np.isfinite(length) & (length > 0)).all():

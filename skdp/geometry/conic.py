@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from typing import Protocol
@@ -35,8 +36,6 @@ from skdp.trusted.checks import check_numbers, fail
 
 # A cell counts as unbounded along a ray beyond this multiple of the given point.
 FARTHEST = 1e12
-# An l_1 norm of at most so many entries is written as half-spaces.
-MOST_SIGNED = 8
 # Solvers stop within about 1e-8 of the optimum; gauges from a solver are raised by this share.
 MARGIN = 1e-6
 # Relative widths and differences of widths below this are attributed to the solver.
@@ -45,8 +44,6 @@ _NOTICED = 1e-5
 CLOSE = 1e-12
 # Difference of opposite widths above which a set is not symmetric.
 FARTHER = 1e-7
-# Greatest number of facets whose support is found by a solver.
-_MOST_DIRECTIONS = 256
 
 
 # Cells
@@ -153,37 +150,26 @@ def cells_of(variable: Expression, constraints: Sequence[Expression]) -> tuple[C
     """
     cells = []
     for constraint in constraints:
-        if [leaf.id for leaf in constraint.variables()] != [variable.id]:
-            return None
         # A problem inside the constraint has hidden variables.
         names = {type(a).__name__ for a in _tree(constraint)} if constraint.args else set()
-        if names & {"PartialProblem", "SupportFunctionAtom", "SuppFuncAtom"}:
-            return None
-        cell = _cell_of(variable, constraint)
+        hides = names & {"PartialProblem", "SupportFunctionAtom", "SuppFuncAtom"}
+        alone = [leaf.id for leaf in constraint.variables()] == [variable.id]
+        cell = _cell_of(variable, constraint) if alone and not hides else None
         if cell is None:
             return None
         cells.append(cell)
     return tuple(cells)
 
 
-def linear_rows(
-    variable: Expression, constraints: Sequence[Expression]
-) -> tuple[FloatArray, FloatArray] | None:
-    """Return A, b of {variable : constraints} = {v : A v <= b}, or None if there are none."""
-    kinds = load_cvxpy().constraints
-    rows = []
-    for constraint in constraints:
-        known = isinstance(constraint, kinds.Inequality | kinds.NonNeg | kinds.NonPos)
-        if not known or [leaf.id for leaf in constraint.variables()] != [variable.id]:
-            return None
-        body = constraint.args[0] - (constraint.args[1] if len(constraint.args) > 1 else 0)
-        if not body.is_affine():
-            return None
-        constant, slope = _affine(variable, body)
-        sign = -1.0 if isinstance(constraint, kinds.NonNeg) else 1.0
-        rows.append((sign * slope, -sign * constant))
-    A, b = (np.concatenate(part) for part in zip(*rows, strict=True))
-    return A, b
+def _sides(constraint: Expression) -> tuple[Expression, Expression] | None:
+    """Return the sides of lower <= upper, or None for another kind of constraint."""
+    cp = load_cvxpy()
+    if isinstance(constraint, cp.constraints.Inequality):
+        return constraint.args[0], constraint.args[1]
+    if isinstance(constraint, cp.constraints.NonNeg):
+        return cp.Constant(0), constraint.args[0]
+    is_upper = isinstance(constraint, cp.constraints.NonPos)
+    return (constraint.args[0], cp.Constant(0)) if is_upper else None
 
 
 def _tree(node: Expression) -> list[Expression]:
@@ -192,23 +178,14 @@ def _tree(node: Expression) -> list[Expression]:
 
 def _cell_of(variable: Expression, constraint: Expression) -> Cell | None:
     cp = load_cvxpy()
-    kinds = cp.constraints
-    if isinstance(constraint, kinds.Inequality):
-        lower, upper = constraint.args
-        return _inequality(variable, lower, upper)
-    if isinstance(constraint, kinds.NonNeg):
-        return _inequality(variable, cp.Constant(0), constraint.args[0])
-    if isinstance(constraint, kinds.NonPos):
-        return _inequality(variable, constraint.args[0], cp.Constant(0))
     if isinstance(constraint, cp.SOC):
         height, body = constraint.args
         return _below(variable, body, height) if height.size == 1 and body.ndim == 1 else None
-    if isinstance(constraint, kinds.PSD):
+    if isinstance(constraint, cp.constraints.PSD):
         return _semidefinite(variable, constraint.args[0])
-    return None
-
-
-def _inequality(variable: Expression, lower: Expression, upper: Expression) -> Cell:
+    if (sides := _sides(constraint)) is None:
+        return None
+    lower, upper = sides
     gap = lower - upper
     if gap.is_affine():
         constant, slope = _affine(variable, gap)
@@ -242,14 +219,14 @@ def _norm(variable: Expression, lower: Expression, upper: Expression) -> Cell | 
 
 def _even_norm(lower: Expression, name: str, matrix: FloatArray, top: float) -> Cell | None:
     """Return the cell of |matrix v| <= top for a norm or a square of one, if it is known."""
-    if name == "norm_inf" and lower.axis is None:
-        return HalfSpaces(np.concatenate([matrix, -matrix]) / top)
-    if name == "norm1" and lower.axis is None:
-        if len(matrix) > MOST_SIGNED:
-            return NormCell(matrix / top, 1.0)
-        return HalfSpaces(sign_patterns(len(matrix)) @ matrix / top)
     # quad_over_lin has an axis since cvxpy 1.7.
     whole = getattr(lower, "axis", None) is None
+    if name == "norm_inf" and whole:
+        return HalfSpaces(np.concatenate([matrix, -matrix]) / top)
+    if name == "norm1" and whole:
+        if len(matrix) > 8:
+            return NormCell(matrix / top, 1.0)
+        return HalfSpaces(sign_patterns(len(matrix)) @ matrix / top)
     if name == "quad_over_lin" and lower.args[1].is_constant() and whole:
         return NormCell(matrix / math.sqrt(top * float(np.max(lower.args[1].value))), 2.0)
     if name == "QuadForm" and lower.args[1].is_constant():
@@ -351,10 +328,8 @@ class ConeBody:
         flat, inside = v.reshape(-1, self.dim), np.ones(v[..., 0].size, dtype=bool)
         for cell, side in product(self.cells, (1.0, -1.0)):
             some = side * flat[inside]
-            if isinstance(cell, Level):
-                inside[inside] = cell.contains(some)
-            else:
-                inside[inside] = cell.gauge(some) <= 1
+            held = cell.contains(some) if isinstance(cell, Level) else cell.gauge(some) <= 1
+            inside[inside] = held
         return inside.reshape(v.shape[:-1])
 
     def _block(self, v: FloatArray) -> FloatArray:
@@ -394,13 +369,6 @@ def cone_body(variable: Expression, constraints: Sequence[Expression]) -> ConeBo
     return ConeBody(cone_set, cells_of(variable, constraints))
 
 
-def difference_body(variable: Expression, constraints: Sequence[Expression]) -> ConeBody:
-    """Return the body {a - b : a, b in {variable : constraints}}."""
-    cone_set = compiled(variable, constraints)
-    check_body(cone_set)
-    return ConeBody(cone_set.minus(), even=True)
-
-
 def compiled(variable: Expression, constraints: Sequence[Expression]) -> ConeSet:
     """Check the form of a set given by cvxpy objects, and compile it."""
     cp = load_cvxpy()
@@ -409,10 +377,8 @@ def compiled(variable: Expression, constraints: Sequence[Expression]) -> ConeSet
         raise fail("variable", rule, type(variable), "Use cp.Variable(dim).")
     if any(bool(value) for value in variable.attributes.values()):
         raise fail("variable", "be free of attributes", None, "Put them into the constraints.")
-    constraints = list(constraints)
-    if not constraints or not all(
-        isinstance(c, cp.constraints.constraint.Constraint) for c in constraints
-    ):
+    constraints, kind = list(constraints), cp.constraints.constraint.Constraint
+    if not constraints or not all(isinstance(c, kind) for c in constraints):
         kinds = sorted({type(c).__name__ for c in constraints})
         raise fail("constraints", "be a list of cvxpy constraints, not empty", kinds)
     problem = cp.Problem(cp.Minimize(0), constraints)
@@ -513,7 +479,12 @@ def even_normals(A: FloatArray, b: ArrayLike) -> FloatArray:
 def differences_of(points: FloatArray) -> FloatArray:
     """Return the differences of any two of (n, d) points, one of each opposite pair."""
     if len(points) > 64:
-        points = _hull_corners(points)
+        points = np.unique(points, axis=0)
+        if points.shape[1] == 1:
+            points = points[[0, -1]]
+        elif len(points) <= 2 * MOST_PAIRS.get(points.shape[1], 0):
+            with suppress(QhullError):  # flat; later checks name the relation
+                points = points[ConvexHull(points).vertices]
     first, second = np.triu_indices(len(points), k=1)
     if not 0 < len(first) <= MOST_POINTS:
         remedy = "Pass the corners of their hull, or the set by constraints."
@@ -536,14 +507,24 @@ def facet_directions(
     if null_direction(rows) is not None or not is_small(rows):
         return None
     normals = SymmetricPolytope.of_points(rows).normals
-    return normals if len(normals) <= _MOST_DIRECTIONS else None
+    return normals if len(normals) <= 256 else None  # a solver finds the support of each
 
 
 def _corners(variable: Expression, constraints: Sequence[Expression]) -> FloatArray | None:
-    rows = linear_rows(variable, constraints)
-    if rows is None or len(rows[1]) > 2 * MOST_PAIRS.get(variable.size, 0) or variable.size < 2:
+    """Return the corners of {variable : constraints} = {v : A v <= b} if it is a small polytope."""
+    rows = []
+    for constraint in constraints:
+        sides = _sides(constraint)
+        if sides is None or [leaf.id for leaf in constraint.variables()] != [variable.id]:
+            return None
+        gap = sides[0] - sides[1]
+        if not gap.is_affine():
+            return None
+        constant, slope = _affine(variable, gap)
+        rows.append((slope, -constant))
+    A, b = (np.concatenate(part) for part in zip(*rows, strict=True))
+    if len(b) > 2 * MOST_PAIRS.get(variable.size, 0) or variable.size < 2:
         return None
-    A, b = rows
     # The centre of the greatest Euclidean ball inside.
     aim = np.append(np.zeros(A.shape[1]), -1.0)
     widths = np.linalg.norm(A, axis=1)
@@ -555,17 +536,3 @@ def _corners(variable: Expression, constraints: Sequence[Expression]) -> FloatAr
     except QhullError:
         return None
     return np.unique(corners, axis=0) if np.isfinite(corners).all() else None
-
-
-def _hull_corners(points: FloatArray) -> FloatArray:
-    """Return the corners of the hull of points, or all points if this takes too long."""
-    points = np.unique(points, axis=0)
-    d = points.shape[1]
-    if d == 1:
-        return points[[0, -1]]
-    if len(points) > 2 * MOST_PAIRS.get(d, 0):
-        return points
-    try:
-        return np.asarray(points[ConvexHull(points).vertices])
-    except QhullError:  # flat; later checks name the relation
-        return points

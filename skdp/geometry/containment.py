@@ -26,12 +26,8 @@ from skdp.trusted.checks import fail, is_ours
 TOUCH = 1e-9
 # GaugeBounds are widened by this share, which is more than the rounding of gauges.
 ROUND = 1e-12
-_MOST_CONE_DIMS = 5
-_MOST_CONES = 2**18
-# If a solver is run for each point, which takes a thousand times as long: enough in the plane, and
-# done in seconds.
-_MOST_SLOW_CONES = 2**7
-_MOST_SIGNED_DIMS = 12
+# Fewer if a solver is run for each point, which takes a thousand times as long.
+_MOST_CONES, _MOST_SLOW_CONES = 2**18, 2**7
 STARTS = 32
 # Relative difference of the bounds at which subdivision stops.
 GAP = 2.5e-10
@@ -40,18 +36,7 @@ Gauge = Callable[[FloatArray], FloatArray]
 
 
 class GaugeBounds(NamedTuple):
-    """A number known to lie between two others.
-
-    Attributes
-    ----------
-    lower, upper : float
-        ``upper`` is ``math.inf`` if nothing is known.
-
-    Examples
-    --------
-    >>> GaugeBounds(2.0, 2.0).exact
-    True
-    """
+    """Bounds on a number; ``upper`` is inf if nothing is known."""
 
     lower: float
     upper: float
@@ -145,12 +130,11 @@ def _of_map(ball: NormBall, over: NormBall, matrix: FloatArray, enough: float) -
     if isinstance(ball, ProductBall):
         # Its gauge is the greatest of its parts'.
         rows = zip(ball.balls, ball.places, strict=True)
-        return _greatest([_of_map(part, over, matrix[place], enough) for part, place in rows])
+        return _greatest([_of_map(part, over, matrix[at], enough) for part, at in rows])
     if isinstance(over, SumBall):
         # It is the hull of its parts.
         parts = zip(over.balls, over.weights, over.places, strict=True)
-        found = [_of_map(ball, part, matrix[:, at] / weight, enough) for part, weight, at in parts]
-        return _greatest(found)
+        return _greatest([_of_map(ball, part, matrix[:, at] / w, enough) for part, w, at in parts])
     return _of_whole(ball, over, matrix, enough)
 
 
@@ -160,8 +144,7 @@ def _full(ball: MappedBall | ShearedBall) -> FloatArray:
 
 
 def _greatest(bounds: list[GaugeBounds]) -> GaugeBounds:
-    lower, upper = np.max(bounds, axis=0)
-    return GaugeBounds(float(lower), float(upper))
+    return GaugeBounds(*np.max(bounds, axis=0).tolist())
 
 
 def _of_whole(ball: NormBall, over: NormBall, matrix: FloatArray, enough: float) -> GaugeBounds:
@@ -171,16 +154,14 @@ def _of_whole(ball: NormBall, over: NormBall, matrix: FloatArray, enough: float)
     quick = _is_quick(ball, ball.gauge) and _is_quick(over, over.gauge)
     upper = _through_the_box(ball, over, matrix)
     support = _support(over)
-    if over.dim <= _MOST_CONE_DIMS and support:
+    if over.dim <= 5 and support:
         quick = quick and _is_quick(over, support)
         most = _MOST_CONES if quick else _MOST_SLOW_CONES
-        lower, by_cutting = by_cones(
-            lambda u: ball.gauge(u @ matrix.T), over, support, enough=enough, most=most
-        )
-        bounds = GaugeBounds(lower, min(upper, by_cutting))
+        lower, bound = by_cones(lambda u: ball.gauge(u @ matrix.T), over, support, enough, most)
+        upper = min(upper, bound)
     else:
-        bounds = GaugeBounds(_climbed(ball, over, matrix, steps=8 if quick else 0), upper)
-    return GaugeBounds(bounds.lower * (1 - ROUND), bounds.upper * (1 + ROUND))
+        lower = _climbed(ball, over, matrix, steps=8 if quick else 0)
+    return GaugeBounds(lower * (1 - ROUND), upper * (1 + ROUND))
 
 
 def _support(body: NormBall) -> Gauge | None:
@@ -244,7 +225,7 @@ def _faces(ball: NormBall) -> FloatArray | None:
     if isinstance(ball, LpBall):
         if math.isinf(ball.p) or ball.dim == 1:
             return np.diag(1 / ball.bounding_box())
-        if ball.p > 1 or ball.dim > _MOST_SIGNED_DIMS:
+        if ball.p > 1 or ball.dim > 12:
             return None
         return half_of_signs(ball.dim) / ball.bounding_box()
     return known(ball, "facets")
@@ -314,7 +295,7 @@ def half_of_signs(dim: int) -> FloatArray:
 
 
 def by_cones(
-    gauge: Gauge, body: NormBall, support: Gauge, *, enough: float, most: int
+    gauge: Gauge, body: NormBall, support: Gauge, enough: float, most: int
 ) -> tuple[float, float]:
     """Return bounds on the greatest norm over a body; cones with a high bound are subdivided.
 

@@ -177,7 +177,7 @@ class EncodedRowsBall:
 
     def gauge(self, v: ArrayLike) -> FloatArray:
         """Return the gauge of v, (..., dim) to (...)."""
-        head, numbers, blocks = self._split(v)
+        head, numbers, *blocks = self._split(v)
         up, down = greatest_sums(blocks, numbers.shape[:-1])
         need = np.maximum(2 * up - head, 2 * down + head) if self.intercept else up + down
         return np.asarray(np.maximum(need, np.abs(numbers).max(axis=-1, initial=0.0)))
@@ -206,7 +206,7 @@ class EncodedRowsBall:
 
     def support(self, w: ArrayLike) -> FloatArray:
         """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
-        head, numbers, blocks = self._split(w, "w")
+        head, numbers, *blocks = self._split(w, "w")
         up = sum((b.max(axis=-1).clip(0) for b in blocks), start=np.zeros(head.shape))
         down = sum(((-b).max(axis=-1).clip(0) for b in blocks), start=np.zeros(head.shape))
         return np.asarray(np.abs(numbers).sum(axis=-1) + np.maximum(up + head, down - head))
@@ -231,7 +231,8 @@ class EncodedRowsBall:
         out = np.eye(self.dim) / 3
         rest = np.r_[0 : int(self.intercept), self.dim - self._n_levels : self.dim]
         if not self.intercept:
-            inner = inner[1:, 1:] * self._without_intercept
+            inner = inner[1:, 1:]
+        inner = inner * self._without_intercept
         out[np.ix_(rest, rest)] = inner
         places = np.argsort(self._places)
         return out[np.ix_(places, places)]
@@ -255,13 +256,11 @@ class EncodedRowsBall:
         if not self.block_sizes:
             return out
         a, b, weights = self._nodes
-        inner = [weights @ (a - b) ** 2] * int(self.intercept)
         squares = [weights @ self._moments[m][1] for m in self.block_sizes]
         blocks = np.repeat(squares, self.block_sizes)
-        if not self.intercept:
-            blocks = blocks * self._without_intercept
-        parts = (np.array(inner), np.full(self.n_numbers, 1 / 3), blocks)
-        out[self._places] = np.concatenate(parts)
+        out[self._places[-self._n_levels :]] = blocks * self._without_intercept
+        if self.intercept:
+            out[self._places[0]] = weights @ (a - b) ** 2
         return out
 
     def extreme_points(self) -> FloatArray:
@@ -274,10 +273,10 @@ class EncodedRowsBall:
         rows = [part[choice] for part, choice in zip(parts, choices, strict=True)]
         if self.intercept:
             half = self._join(np.ones((n_rows, 1)), *rows)
-        elif not self.block_sizes:
-            return self._join(*rows)
         else:
-            # Without an intercept a row with no indicator lies between two rows with one.
+            if not self.block_sizes:
+                return self._join(*rows)
+            # A row with no indicator lies between two rows with one.
             half = self._join(*rows)[choices[1:].any(axis=0)]
         return np.concatenate([half, -half])
 
@@ -289,15 +288,12 @@ class EncodedRowsBall:
     def _places(self) -> NDArray[np.intp]:
         return np.arange(self.dim) if self.index is None else np.array(self.index, dtype=np.intp)
 
-    def _split(
-        self, v: ArrayLike, name: str = "v"
-    ) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
-        """Return the intercept's coordinate (0 if there is none), the numbers, the blocks."""
+    def _split(self, v: ArrayLike, name: str = "v") -> list[FloatArray]:
+        """Return the intercept's coordinate (0 if there is none), the numbers, and each block."""
         v = as_points(v, self.dim, name)[..., self._places]
         head = v[..., 0] if self.intercept else np.zeros(v.shape[:-1])
         cuts = np.cumsum([int(self.intercept), self.n_numbers, *self.block_sizes])[:-1]
-        _, numbers, *blocks = np.split(v, cuts, axis=-1)
-        return head, numbers, blocks
+        return [head, *np.split(v, cuts, axis=-1)[1:]]
 
     def _join(self, *parts: FloatArray) -> FloatArray:
         out = np.empty((len(parts[0]), self.dim))
@@ -325,9 +321,8 @@ class EncodedRowsBall:
 
     @property
     def _without_intercept(self) -> float:
-        """Factor of the second moments of the blocks if there is no intercept."""
-        # E G^2 of Beta(M, 1) over that of Beta(M, 2).
-        return (self._n_levels + 3) / (self._n_levels + 1)
+        """Factor of the blocks' second moments: E G^2 of Beta(M, 1) over that of Beta(M, 2)."""
+        return 1.0 if self.intercept else (self._n_levels + 3) / (self._n_levels + 1)
 
     @cached_property
     def _nodes(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -335,13 +330,10 @@ class EncodedRowsBall:
         # The moments of the blocks times the density of a are polynomials of degree M + 2, which
         # so many nodes integrate exactly. The density is symmetric and log-concave: it is
         # negligible beyond ``width``, and a fixed number of nodes resolves it within.
-        few = self._n_levels <= 2 * _MOST_NODES - 4
-        least = self._log_density(0.0)[0] + math.log(_NEGLIGIBLE)
-        width = (
-            1.0
-            if few
-            else narrowed(lambda x: bool(self._log_density(x)[0] <= least), 0.0, 1.0, 1e-6)[1]
-        )
+        few, width = self._n_levels <= 2 * _MOST_NODES - 4, 1.0
+        if not few:
+            least = self._log_density(0.0)[0] + math.log(_NEGLIGIBLE)
+            width = narrowed(lambda x: bool(self._log_density(x)[0] <= least), 0.0, 1.0, 1e-6)[1]
         nodes, lengths = roots_legendre(self._n_levels // 2 + 2 if few else _MOST_NODES)
         a, b = (1 + width * nodes) / 2, (1 - width * nodes) / 2
         return a, b, softmax(self._log_density(width * nodes) + np.log(lengths))
@@ -350,12 +342,12 @@ class EncodedRowsBall:
     def _moments(self) -> dict[int, FloatArray]:
         """The moments of a block of each size at the nodes, (3, nodes)."""
         a, b, _ = self._nodes
-        found = {}
+        moments = {}
         for m in set(self.block_sizes):
-            step = 1 + _MOST_ENTRIES // m
-            parts = [slice(first, first + step) for first in range(0, len(a), step)]
-            found[m] = np.hstack([block_moments(m, a[part], b[part]) for part in parts])
-        return found
+            at = range(0, len(a), 1 + _MOST_ENTRIES // m)
+            parts = [slice(first, first + at.step) for first in at]
+            moments[m] = np.hstack([block_moments(m, a[part], b[part]) for part in parts])
+        return moments
 
     def _log_density(self, u: ArrayLike) -> FloatArray:
         """Return the log density of u_0, (n,), up to a constant, when there is an intercept."""
@@ -390,9 +382,8 @@ def rows_ball(domain: EncodedDomain, intercept: bool = True) -> NormBall:
     >>> rows_ball(Domain({"age": (17, 90), "sex": ["f", "m"]})).dim  # and the intercept
     3
     """
-    radius = domain.radius if domain.is_ball else None
-    if radius is not None:
-        rows = LpBall(domain.n_encoded, radius=radius)
+    if domain.is_ball and domain.radius is not None:
+        rows = LpBall(domain.n_encoded, radius=domain.radius)
         return ProductBall((LpBall(1), rows)) if intercept else rows
     hull = EncodedRowsBall.of(domain, intercept)
     return hull if hull.block_sizes else LpBall(hull.dim, p=math.inf)
@@ -407,8 +398,7 @@ def columns_of(domain: EncodedDomain) -> tuple[tuple[int, ...], list[tuple[int, 
         picked = where if isinstance(where, slice) else np.asarray(where, dtype=np.intp)
         return tuple(columns[picked].tolist())
 
-    blocks = map(chosen, domain.blocks)
-    return chosen(domain.number_index), [block for block in blocks if block]
+    return chosen(domain.number_index), [block for block in map(chosen, domain.blocks) if block]
 
 
 # The law of one block. Given the bounds a and b, a block u of m coordinates is uniform on
@@ -442,9 +432,7 @@ def draw_block(m: int, a: FloatArray, b: FloatArray, rng: Generator) -> FloatArr
     return rng.permuted(block, axis=1, out=block)
 
 
-def block_moments(
-    m: int, a: FloatArray, b: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def block_moments(m: int, a: FloatArray, b: FloatArray) -> tuple[FloatArray, ...]:
     """Return E u_j, E u_j^2 and E u_i u_j within a block, given a: each (n,)."""
     law, k = positive_count_law(m, a, b), np.arange(m + 1)
     j, up, down = m - k, a[:, None] / (k + 1), b[:, None] / (m - k + 1)
@@ -457,15 +445,13 @@ def block_moments(
     return (law * mean).sum(axis=1), (law * square).sum(axis=1), (law * cross).sum(axis=1)
 
 
-def greatest_sums(
-    blocks: list[FloatArray], shape: tuple[int, ...]
-) -> tuple[FloatArray, FloatArray]:
+def greatest_sums(blocks: list[FloatArray], shape: tuple[int, ...]) -> list[FloatArray]:
     """Return the greatest sum of positive parts over the blocks, and of negative parts."""
-    up, down = np.zeros(shape), np.zeros(shape)
+    ends = [np.zeros(shape), np.zeros(shape)]
     for block in blocks:
-        up = np.maximum(up, block.clip(min=0).sum(axis=-1))
-        down = np.maximum(down, (-block).clip(min=0).sum(axis=-1))
-    return up, down
+        parts = (side.clip(min=0).sum(axis=-1) for side in (block, -block))
+        ends = [np.maximum(end, part) for end, part in zip(ends, parts, strict=True)]
+    return ends
 
 
 # One centred column of levels

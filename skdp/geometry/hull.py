@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.geometry.conic import (
     ConeBody,
     HalfSpaces,
+    check_body,
+    compiled,
     cone_body,
-    difference_body,
     differences_of,
     even_normals,
     facet_directions,
@@ -36,16 +37,9 @@ from skdp.trusted.checks import fail
 
 # Least share of kept points for which rejection is used.
 LEAST_ACCEPTANCE = 1e-3
-# Steps per dimension of the random walk used otherwise.
-WALK_STEPS = 20
-# Rays for the estimate of a share, fewer if each of them needs a solver.
-PILOT = {True: 1024, False: 48}
-# Greatest number of points of one trial.
-BLOCK = 2**15
 # Pairs of facets in two and three dimensions, for which the polytope around a round body is about
 # one percent greater.
 ROUND = {2: 30, 3: 128}
-GOLDEN = (1 + 5**0.5) / 2
 Body: TypeAlias = ConeBody | Corners | Facets | SymmetricPolytope
 KNOWN_FOR_POLYTOPES = {
     "log_volume": "That of outer_polytope() is known in few dimensions.",
@@ -181,7 +175,9 @@ class Hull:
         pair = isinstance(statistics, tuple) and len(statistics) == 2
         if pair and hasattr(statistics[0], "id"):
             variable, constraints = statistics
-            body = difference_body(variable, constraints)
+            cone_set = compiled(variable, constraints)
+            check_body(cone_set)
+            body = ConeBody(cone_set.minus(), even=True)
             normals = facet_directions(variable, constraints, differences=True)
             if normals is None:
                 return cls(body)
@@ -227,7 +223,7 @@ class Hull:
         """Return n uniform draws, (n, dim), or ends of random walks if rejection takes too long."""
         box, share = self._box_and_share
         if share < LEAST_ACCEPTANCE:
-            return walk(self.body, box, n, rng, WALK_STEPS * self.dim)
+            return walk(self.body, box, n, rng, steps=20 * self.dim)
         return reject(self.body, box, share, n, rng)
 
     def outer_polytope(self, directions: ArrayLike | int | None = None) -> Hull:
@@ -288,9 +284,7 @@ class PolytopeHull(Hull):
 
 
 def polytope_around(
-    support: Callable[[FloatArray], FloatArray],
-    dim: int,
-    directions: ArrayLike | int | None = None,
+    support: Callable[[FloatArray], FloatArray], dim: int, directions: ArrayLike | int | None = None
 ) -> Hull:
     """Return a polytope around a body, from upper bounds on |<w, u>| over it; (m, dim) to (m,).
 
@@ -316,7 +310,6 @@ def _positive(support: FloatArray) -> FloatArray:
 def _computed(
     make: Callable[[FloatArray], SymmetricPolytope], rows: FloatArray
 ) -> SymmetricPolytope | None:
-    """Return both descriptions of a polytope, if it is small and they can be computed."""
     if not is_small(rows):
         return None
     try:
@@ -360,10 +353,9 @@ def spread(dim: int, count: int | None = None) -> FloatArray:
         return np.concatenate([axes, further[np.abs(further).min(axis=1) > 1e-9]])
     if dim == 3:  # nearly evenly spread points of the upper half sphere, on a spiral
         height = (np.arange(rest) + 0.5) / max(rest, 1)
-        turn, width = 2 * np.pi * np.arange(rest) / GOLDEN, np.sqrt(1 - height**2)
-        return np.vstack(
-            [axes, np.column_stack([width * np.cos(turn), width * np.sin(turn), height])]
-        )
+        turn, width = 2 * np.pi * np.arange(rest) / ((1 + 5**0.5) / 2), np.sqrt(1 - height**2)
+        spiral = np.column_stack([width * np.cos(turn), width * np.sin(turn), height])
+        return np.concatenate([axes, spiral])
     further = np.random.default_rng(0).standard_normal((rest, dim))
     further /= np.linalg.norm(further, axis=1, keepdims=True)
     return np.concatenate([axes, np.concatenate([_diagonals(dim), further])[:rest]])
@@ -376,10 +368,7 @@ def _diagonals(dim: int) -> FloatArray:
     return rows
 
 
-# Draws. Rejection from a box around the body is exact. The probability that a uniform point of a
-# box L falls into K is vol K / vol L. It is also the mean over U uniform on L of
-# (|U|_L / |U|_K)^d, the measure of K along a ray over that of L, which can be estimated even if no
-# point falls into K.
+# Draws (docs/proofs/hulls.md, section 4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -409,8 +398,7 @@ def box_around(body: Body, rng: Generator) -> tuple[OrientedBox, float]:
 
     One is along the coordinates, the other along the principal axes of the body.
     """
-    first = _box(body, np.eye(body.dim))
-    pilot = PILOT[body.decided]
+    first, pilot = _box(body, np.eye(body.dim)), 1024 if body.decided else 48
     u, shares = first.shares(body, pilot, rng)
     # The ray of a point is shorter in K by |U|_L / |U|_K.
     inside = u * shares[:, None] ** (1 / body.dim)
@@ -426,7 +414,7 @@ def reject(body: Body, box: OrientedBox, share: float, n: int, rng: Generator) -
     """Return n uniform draws, (n, dim), by rejection from the box."""
     kept, count = [np.empty((0, body.dim))], 0
     while count < n:
-        tries = int(min(BLOCK, 16 + 1.2 * (n - count) / share))
+        tries = int(min(2**15, 16 + 1.2 * (n - count) / share))
         tried = box.sample(tries, rng)
         inside = tried[body.contains(tried)]
         kept.append(inside)

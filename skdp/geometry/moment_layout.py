@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import combinations_with_replacement, product
+from itertools import chain, combinations_with_replacement, product
 from typing import TypeVar
 
 import numpy as np
@@ -94,9 +94,8 @@ class MomentLayout:
             raise fail("number_index and blocks", rule, (numbers, blocks))
         object.__setattr__(self, "number_index", tuple(sorted(numbers)))
         object.__setattr__(self, "blocks", blocks)
-        object.__setattr__(self, "target", bool(self.target))
-        object.__setattr__(self, "target_square", bool(self.target_square))
-        object.__setattr__(self, "shifted", bool(self.shifted))
+        for name in ("target", "target_square", "shifted"):
+            object.__setattr__(self, name, bool(getattr(self, name)))
         object.__setattr__(self, "curves", tuple(sorted({int(k) for k in self.curves})))
         if not set(self.curves) <= set(range(len(blocks))):
             raise fail("curves", f"be positions of the {len(blocks)} blocks", self.curves)
@@ -189,11 +188,24 @@ class MomentLayout:
         last = np.array([self.n_encoded + 1] * self.target_square, dtype=np.intp)
         curves = [self.block_columns[k] for k in self.curves]
         squared = np.sort(np.concatenate([self.numbers, *curves]))
+        # Products are those of features i < j that are not in one block of indicators.
+        features, block = np.arange(1, self.n_encoded + 1), np.full(self.n_rows, -1)
+        for k, own in enumerate(self.block_columns):
+            block[own] = k
+        # For a number all features, for an indicator those outside its block.
+        free = {-1, *self.curves}
+        others = [features[block[features] != k] for k in range(len(self.blocks))]
+        later = [
+            beside[np.searchsorted(beside, k, side="right") :]
+            for k in features
+            for beside in [features if block[k] in free else others[block[k]]]
+        ]
+        i = np.repeat(features, list(map(len, later)))
+        j = np.concatenate(later) if later else features
         columns, squares = np.arange(self.n_rows), np.concatenate([squared, last])
-        i, j = self._products
-        features = np.arange(1, self.n_encoded + 1) if self.target else last[:0]
-        first = [columns[: self.adds], np.zeros(self.n_rows - 1, np.intp), squares, i, features]
-        second = [columns[: self.adds], columns[1:], squares, j, features * 0 + self.n_encoded + 1]
+        aimed = features if self.target else last[:0]
+        first = [columns[: self.adds], np.zeros(self.n_rows - 1, np.intp), squares, i, aimed]
+        second = [columns[: self.adds], columns[1:], squares, j, aimed * 0 + self.n_encoded + 1]
         return _frozen(np.column_stack([np.concatenate(first), np.concatenate(second)]))
 
     def entry(self, i: ArrayLike, j: ArrayLike) -> IntArray:
@@ -209,29 +221,10 @@ class MomentLayout:
 
     @cached_property
     def _codes(self) -> tuple[IntArray, IntArray]:
-        """Sorted codes of the pairs of columns, and their entries."""
         i, j = self.pairs.T
         codes = i * self.n_rows + j
         order = np.argsort(codes, kind="stable")
         return codes[order], order
-
-    @cached_property
-    def _products(self) -> tuple[IntArray, IntArray]:
-        """Pairs i < j of features that are not in one block of indicators."""
-        columns, block = np.arange(1, self.n_encoded + 1), np.full(self.n_rows, -1)
-        for k, own in enumerate(self.block_columns):
-            block[own] = k
-        # For a number all features, for an indicator those outside its block.
-        free = {-1, *self.curves}
-        others = [columns[block[columns] != own] for own in range(len(self.blocks))]
-        second = [
-            own[np.searchsorted(own, k, side="right") :]
-            for k in columns
-            for own in [columns if block[k] in free else others[block[k]]]
-        ]
-        i = np.repeat(columns, list(map(len, second)))
-        j = np.concatenate(second) if second else columns
-        return i, j
 
     @cached_property
     def place(self) -> IntArray:
@@ -288,6 +281,11 @@ class MomentLayout:
         label = np.empty(len(first), dtype=np.intp)
         label[found] = np.arange(len(found))
         return label[keys], first[found]
+
+    @cached_property
+    def sorts(self) -> Sorts:
+        """The parts of the bounds of `greatest_squares` that do not depend on the weights."""
+        return sorts_of(self)
 
     def statistic(self, gram: ArrayLike) -> FloatArray:
         """Return the entries, (..., dim), of Gram matrices (..., n_rows, n_rows)."""
@@ -394,24 +392,31 @@ class Weights:
     target_product: FloatArray
 
 
-def greatest_squares(sorts: Sorts, weights: FloatArray) -> FloatArray:
+def greatest_squares(layout: MomentLayout, weights: FloatArray) -> FloatArray:
     """Return upper bounds on sum_i weights[:, i] u_i^2 over the changes u one record can make.
 
     There is one weight >= 0 for each label in ``orbits`` of the layout, (rows, orbits). The bound
     is exact under add_remove, and under replace_one without squares and blocks.
     """
-    if sorts.adds:
+    sorts = layout.sorts
+    if layout.adds:
         # Greatest at numbers +-1 and at one indicator in each block.
         return np.asarray(weights @ sorts.shown * ROUND_UP)
     # Missing entries have the label -1 and the weight 0.
-    w = np.concatenate([weights, np.zeros((len(weights), 1))], axis=1)
-    found = []
+    padded = np.concatenate([weights, np.zeros((len(weights), 1))], axis=1)
+    bounds = []
     # Bounds by cells are computed for one row at a time.
     step = 1 if sorts.count in CELLS else max(1, _MOST_PAIRS // len(sorts.still))
-    for rows in np.split(w, range(step, len(w), step)):
-        beside = rows[:, sorts.changing] @ sorts.changes.T
-        found.append(_greatest_beside_blocks(_weights_of_numbers(sorts, rows), beside))
-    return np.concatenate(found) * ROUND_UP
+    for rows in np.split(padded, range(step, len(padded), step)):
+        own = rows.T[sorts.own][:, :, None, None]
+        # Each block that does not change adds a term in x - x' and in y - y'.
+        linear, target = (
+            own[k] + (rows[:, sorts.beside[k]] @ sorts.still.T)[:, :, None] for k in (0, 1)
+        )
+        changed = rows[:, sorts.changing] @ sorts.changes.T
+        w = Weights(sorts.count, linear, target, *own[2:])
+        bounds.append(_greatest_beside_blocks(w, changed))
+    return np.concatenate(bounds) * ROUND_UP
 
 
 def greatest_sum(layout: MomentLayout) -> float:
@@ -421,7 +426,7 @@ def greatest_sum(layout: MomentLayout) -> float:
     Theorem 4.
     """
     if layout.adds:
-        return float(sorts_of(layout).shown.sum()) * ROUND_UP
+        return float(layout.sorts.shown.sum()) * ROUND_UP
     single = sum(len(block) == 1 for block in layout.block_columns)
     wide = len(layout.block_columns) - single
     p, others = layout.n_squares, len(layout.variables) - layout.n_squares
@@ -450,41 +455,15 @@ def greatest_sum(layout: MomentLayout) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Sorts:
-    """Labels of the sorts of entries, -1 if there is none, and choices of blocks that change.
+    """Labels of the sorts of entries, -1 if there is none, and choices of blocks that change."""
 
-    Attributes
-    ----------
-    adds : bool
-        Whether neighbours differ by one record added or removed.
-    count : int
-        Numbers.
-    linear, target, square, product, target_square, target_product : int
-        Labels of the entries of numbers and of the target.
-    beside_number, beside_target : ndarray of shape (sizes of blocks,)
-        Labels of the products of an indicator.
-    still : ndarray of shape (choices, sizes of blocks)
-        Number of blocks of each size that do not change.
-    changing : ndarray of int
-        Labels of the entries that change with blocks.
-    changes : ndarray of shape (choices, len(changing))
-        Their greatest sums of squares.
-    shown : ndarray of shape (labels,)
-        Number of entries of each label that are 1 if one indicator of each block is 1.
-    """
-
-    adds: bool
-    count: int
-    linear: int
-    target: int
-    square: int
-    product: int
-    target_square: int
-    target_product: int
-    beside_number: IntArray
-    beside_target: IntArray
-    still: FloatArray
-    changing: IntArray
-    changes: FloatArray
+    count: int  # of numbers
+    own: IntArray  # labels of x, y, x^2, x x', y^2 and x y, x and x' numbers and y the target
+    beside: IntArray  # labels of products of an indicator with x and y, (2, sizes of blocks)
+    still: FloatArray  # number of blocks that do not change, (choices, sizes of blocks)
+    changing: IntArray  # labels of the entries that change with blocks
+    changes: FloatArray  # their greatest sums of squares, (choices, len(changing))
+    # Number of entries of each label that are 1 if one indicator of each block is 1, (labels,).
     shown: FloatArray
 
 
@@ -501,39 +480,33 @@ def sorts_of(layout: MomentLayout) -> Sorts:
     sizes: dict[int, list[IntArray]] = {}
     for block in layout.block_columns:
         sizes.setdefault(len(block), []).append(block)
-    groups = [(size, len(blocks)) for size, blocks in sizes.items()]
-    ends = [(int(blocks[0][0]), int(blocks[-1][0])) for blocks in sizes.values()]
-    changed, still = _choices([count for _, count in groups], MOST_CHOICES)
-    single = [[label(0, one), label(one, first), label(one, goal)] for one, _ in ends]
-    pairs = list(combinations_with_replacement(range(len(groups)), 2))
-    both = [label(ends[g][0], ends[h][1]) for g, h in pairs]
-    changes = _changes(groups, pairs, (changed, still), len(layout.numbers))
-    return Sorts(
-        adds=layout.adds,
-        count=len(layout.numbers),
-        linear=label(0, first),
-        target=label(0, goal),
-        square=label(first, first),
-        product=label(first, second),
-        target_square=label(goal, goal),
-        target_product=label(first, goal),
-        beside_number=np.array([a[1] for a in single], dtype=np.intp),
-        beside_target=np.array([a[2] for a in single], dtype=np.intp),
-        still=still,
-        changing=np.array([*(k for a in single for k in a), *both], dtype=np.intp),
-        changes=changes,
-        shown=_shown(layout),
-    )
-
-
-def _choices(counts: list[int], most: int) -> tuple[FloatArray, FloatArray]:
-    """Return the numbers of blocks of each size that do and do not change, (choices, sizes)."""
-    if math.prod(count + 1 for count in counts) > most:
+    counts = np.array([len(blocks) for blocks in sizes.values()], dtype=float)
+    if math.prod(len(blocks) + 1 for blocks in sizes.values()) > MOST_CHOICES:
         # An upper bound: all blocks count as changed, and all as unchanged.
-        every = np.array([counts], dtype=float)
-        return every, every
-    changed = np.array(list(product(*(range(count + 1) for count in counts))), dtype=float)
-    return changed, np.array(counts, dtype=float) - changed
+        changed = still = counts[None]
+    else:
+        every = product(*(range(len(blocks) + 1) for blocks in sizes.values()))
+        changed = np.array(list(every), dtype=float)
+        still = counts - changed
+    ends = [(int(blocks[0][0]), int(blocks[-1][0])) for blocks in sizes.values()]
+    single = [(label(0, one), label(one, first), label(one, goal)) for one, _ in ends]
+    pairs = list(combinations_with_replacement(range(len(ends)), 2))
+    both = [label(ends[g][0], ends[h][1]) for g, h in pairs]
+    columns = [(0, first), (0, goal), (first, first), (first, second), (goal, goal), (first, goal)]
+    shown = np.zeros(layout.n_rows, dtype=np.bool_)
+    shown[[0, *layout.variables, *(block[0] for block in layout.block_columns)]] = True
+    i, j = layout.pairs.T
+    labels = layout.orbits[shown[i] & shown[j]]
+    groups = [(size, len(blocks)) for size, blocks in sizes.items()]
+    return Sorts(
+        count=len(layout.numbers),
+        own=np.array([label(*pair) for pair in columns], dtype=np.intp),
+        beside=np.array(single, dtype=np.intp).reshape(-1, 3).T[1:],
+        still=still,
+        changing=np.array([*chain(*single), *both], dtype=np.intp),
+        changes=_changes(groups, pairs, (changed, still), len(layout.numbers)),
+        shown=np.bincount(labels, minlength=len(layout.first_of_orbit)).astype(float),
+    )
 
 
 def _changes(
@@ -568,42 +541,23 @@ def _pairs(n: FloatArray | float, m: FloatArray | float, same: bool) -> FloatArr
     return np.asarray(n * (n - 1) / 2 if same else n * m)
 
 
-def _shown(layout: MomentLayout) -> FloatArray:
-    shown = np.zeros(layout.n_rows, dtype=np.bool_)
-    firsts = [int(block[0]) for block in layout.block_columns]
-    shown[[0, *layout.variables.tolist(), *firsts]] = True
-    i, j = layout.pairs.T
-    both = shown[i] & shown[j]
-    return np.bincount(layout.orbits[both], minlength=len(layout.first_of_orbit)).astype(float)
-
-
 # Numbers and a target beside blocks
 
 
-def _weights_of_numbers(sorts: Sorts, w: FloatArray) -> Weights:
-    """Return the weights of numbers; each block that does not change adds a term in x - x'."""
-
-    def own(label: int) -> FloatArray:
-        return w[:, label, None, None]
-
-    return Weights(
-        sorts.count,
-        own(sorts.linear) + (w[:, sorts.beside_number] @ sorts.still.T)[:, :, None],
-        own(sorts.target) + (w[:, sorts.beside_target] @ sorts.still.T)[:, :, None],
-        own(sorts.square),
-        own(sorts.product),
-        own(sorts.target_square),
-        own(sorts.target_product),
-    )
-
-
-def _greatest_beside_blocks(w: Weights, beside: FloatArray) -> FloatArray:
+def _greatest_beside_blocks(w: Weights, changed: FloatArray) -> FloatArray:
     """Return an upper bound on the sum, over the choices of blocks and values e of the target.
 
-    ``beside`` has the sums of the changed blocks, (rows, choices).
+    ``changed`` has the sums of the changed blocks, (rows, choices).
     """
-    e, own = _targets(w)
-    fixed = own + beside[:, :, None]
+    # One of the values e is the worst, and ``own`` bounds the terms of the target.
+    if w.target_square.any():
+        edges = np.linspace(-1, 1, TARGET_CELLS + 1)
+        ends = np.column_stack([edges[:-1], edges[1:]])
+        e, squares = ends.ravel(), _squares(ends, ends.mean(1)[:, None]).ravel()
+        own = w.target * (1 - e) ** 2 + 4 * w.target_square * squares
+    else:
+        e, own = np.array([1.0, -1.0]), np.concatenate([0.0 * w.target, 4 * w.target], axis=2)
+    fixed = own + changed[:, :, None]
     corners = fixed + _at_corners(w, e)
     # As 4 b (1 - e^2)^2 <= 4 b (1 - e^2), the bound is still convex in each e here.
     convex = w.linear + e**2 * w.target_product >= 4 * w.square
@@ -624,26 +578,13 @@ def _greatest_beside_blocks(w: Weights, beside: FloatArray) -> FloatArray:
     return np.array([best])
 
 
-def _targets(w: Weights) -> tuple[FloatArray, FloatArray]:
-    """Return values e of the target, of which one is the worst, and bounds on its terms."""
-    if not w.target_square.any():
-        return np.array([1.0, -1.0]), np.concatenate([0.0 * w.target, 4 * w.target], axis=2)
-    edges = np.linspace(-1, 1, TARGET_CELLS + 1)
-    ends = np.column_stack([edges[:-1], edges[1:]])
-    squares = 4 * w.target_square * _squares(ends, ends.mean(1)[:, None]).ravel()
-    return ends.ravel(), w.target * (1 - ends.ravel()) ** 2 + squares
-
-
 def _squares(e: FloatArray, middle: FloatArray) -> FloatArray:
     """Return a bound on (1 - e^2)^2, convex in e, that touches it where e is ``middle``."""
     return np.asarray(1 + e**4 - 2 * (2 * middle * e - middle**2))
 
 
 def _at_corners(w: Weights, e: FloatArray) -> FloatArray:
-    """Return the maximum over e_i in {-1, 1}, where k numbers change their sign.
-
-    The shape is (rows, choices, targets).
-    """
+    """Return the maximum over e_i in {-1, 1}, k of them -1, (rows, choices, targets)."""
     p, rise = w.count, 4 * w.linear + w.target_product * ((1 + e) ** 2 - (1 - e) ** 2)
     with np.errstate(all="ignore"):
         # It is concave in k, so the maximum is next to the root of the slope or at an end.
@@ -658,9 +599,7 @@ def _at_corners(w: Weights, e: FloatArray) -> FloatArray:
 
 
 def _by_sums(w: Weights, e: FloatArray) -> FloatArray:
-    """Return the bound in which sum(e) and the e_i^2 vary independently.
-
-    The shape is (rows, choices, targets).
+    """Return the bound in which sum(e) and the e_i^2 vary independently, (rows, choices, targets).
 
     With S = sum(e) and x_i = e_i^2, phi is convex in each x_i at fixed S, so all are 0 or 1, and
     it is convex in the number of ones.
@@ -677,9 +616,7 @@ def _by_sums(w: Weights, e: FloatArray) -> FloatArray:
 
 
 def _by_cells(w: Weights, linear: FloatArray, e: FloatArray) -> FloatArray:
-    """Return the greatest bound over a grid of cells of [-1, 1]^count, for each (linear, e).
-
-    ``w`` has one row.
+    """Return the greatest bound over cells of [-1, 1]^count, for each (linear, e) and one row.
 
     In a cell -2 e^2 is below its tangent at the middle, which leaves phi convex in each e: the
     greatest value at the cell's corners is a bound.

@@ -17,13 +17,11 @@ from skdp.geometry.moment_layout import (
     ROUND_UP,
     IntArray,
     MomentLayout,
-    Sorts,
     greatest_squares,
     greatest_sum,
-    sorts_of,
 )
 from skdp.trusted.arrays import FloatArray
-from skdp.trusted.ball import LpBall, NormBall, as_points, uniform_variance
+from skdp.trusted.ball import LpBall, NormBall, as_points, greatest_of_each, uniform_variance
 from skdp.trusted.checks import check_count, check_positive, fail, remembered
 from skdp.trusted.randomness import signed, uniforms
 
@@ -36,12 +34,6 @@ MOST_VARIABLES = 13
 _MOST_ENTRIES = 2**20
 # Entries drawn for an estimate of mean squares, enough for an error of one or two percent.
 _MEAN_ENTRIES = 20_000
-# Members of a box that other bodies of moments do not have.
-OF_BOXES = ("log_volume", "support", "covariance", "variance", "extreme_points")
-# Members of a `RadialMomentBall` that its ellipsoid provides.
-OF_ELLIPSOIDS = ("log_volume", "support", "bounding_box", "covariance", "variance")
-# Mean squares of x and s without a count.
-_SQUARE_OF_X, _SQUARE_OF_S = 49 / 200, 51 / 175
 _NODES = 256
 _TINY = np.finfo(float).tiny
 
@@ -54,19 +46,6 @@ class NumbersBall:
     2 z_i^2 of the first ``n_squares``; z_i z_j, i < j, in lexicographic order. A point u is in
     the body if (u_i, u_ii) is in K_2 and (u_i, u_j, u_ij) is in K_3 = {|a|, |b|, |c| <= 2,
     |a| + |b| + |c| <= 4}. Proof: docs/proofs/moment_balls.md, Theorems 1 and 2.
-
-    Parameters
-    ----------
-    n_squares : int, >= 0
-        Number of numbers with a square.
-    n_plain : int, >= 0
-        Number of numbers without a square.
-
-    Examples
-    --------
-    >>> from skdp.geometry.moments import NumbersBall
-    >>> float(NumbersBall(0, 2).gauge([2.0, 1.0, 2.0]))  # (x, y, x y)
-    1.25
     """
 
     n_squares: int
@@ -93,7 +72,8 @@ class NumbersBall:
     def gauge(self, v: ArrayLike) -> FloatArray:
         """Return the gauge of v, (..., dim) to (...)."""
         u = np.abs(as_points(v, self.dim))
-        linear, squares, products = np.split(u, self._ends, axis=-1)
+        ends = [self.n_variables, self.n_variables + self.n_squares]
+        linear, squares, products = np.split(u, ends, axis=-1)
         i, j = self._pairs
         sums = (linear[..., i] + linear[..., j] + products).max(axis=-1, initial=0.0) / 4
         curved = square_gauge(linear[..., : self.n_squares], squares).max(axis=-1, initial=0.0)
@@ -137,11 +117,6 @@ class NumbersBall:
         least = np.minimum(w[:, : self.n_squares], 0.5)
         products = np.minimum(1.0, w[:, i] + w[:, j])
         return np.concatenate([4 * least * (1 - least), products], axis=1)
-
-    @property
-    def _ends(self) -> list[int]:
-        """Ends of the linear entries and of the squares."""
-        return [self.n_variables, self.n_variables + self.n_squares]
 
     @cached_property
     def _pairs(self) -> tuple[IntArray, IntArray]:
@@ -240,9 +215,7 @@ class MomentBall:
         if not np.allclose(w, w[first][orbits], rtol=1e-9, atol=0):
             raise fail("weights", "be equal on entries with one label in orbits()")
         # The greatest of each orbit, in case they differ by rounding.
-        tops = np.zeros(len(first))
-        np.maximum.at(tops, orbits, w)
-        return self.greatest_square_of_orbits(tops)
+        return self.greatest_square_of_orbits(greatest_of_each(orbits, w))
 
     def greatest_square_of_orbits(self, weights: ArrayLike) -> float:
         """Return ``greatest_square`` for one weight per label in ``orbits()``, in their order."""
@@ -250,7 +223,7 @@ class MomentBall:
 
     def greatest_squares_of_orbits(self, weights: ArrayLike) -> FloatArray:
         """Return ``greatest_square_of_orbits`` for rows of weights, (rows, orbits) to (rows,)."""
-        return greatest_squares(self._sorts, np.asarray(weights, dtype=float))
+        return greatest_squares(self.layout, np.asarray(weights, dtype=float))
 
     def gauge_over(self, body: NormBall) -> tuple[float, bool]:
         """Return 1 for a ball of the same differences, and inf for others."""
@@ -279,7 +252,8 @@ class MomentBall:
         return np.append(self.mean_squares()[:1], np.zeros(self.dim - 1))
 
     def __getattr__(self, name: str) -> Any:
-        if name in OF_BOXES and self._is_box:
+        of_boxes = ("log_volume", "support", "covariance", "variance", "extreme_points")
+        if name in of_boxes and self._is_box:
             return getattr(self._body, name)
         raise AttributeError(f"{type(self).__name__} has no {name} at this level")
 
@@ -304,10 +278,6 @@ class MomentBall:
             balls.append((LpBall(len(rest), p=math.inf, weights=weights), rest))
         parts, index = zip(*balls, strict=True)
         return ProductBall(parts, tuple(tuple(place.tolist()) for place in index))
-
-    @cached_property
-    def _sorts(self) -> Sorts:
-        return sorts_of(self.layout)
 
     @cached_property
     def _box(self) -> FloatArray:
@@ -368,7 +338,7 @@ class RadialMomentBall:
         return self._ellipsoid.sample(n, rng)
 
     def __getattr__(self, name: str) -> Any:
-        if name in OF_ELLIPSOIDS:
+        if name in ("log_volume", "support", "bounding_box", "covariance", "variance"):
             return getattr(self._ellipsoid, name)
         raise AttributeError(f"{type(self).__name__} has no {name}")
 
@@ -383,49 +353,31 @@ class RadialMomentBall:
 
     def greatest_square(self, weights: ArrayLike) -> float:
         """Return an upper bound on the sum of weights times squares over all differences."""
-        tops = np.zeros(len(self.layout.first_of_orbit))
-        np.maximum.at(tops, self.layout.orbits, as_points(weights, self.dim, "weights"))
-        return self.greatest_square_of_orbits(tops)
+        w = as_points(weights, self.dim, "weights")
+        return self.greatest_square_of_orbits(greatest_of_each(self.layout.orbits, w))
 
     def greatest_square_of_orbits(self, weights: ArrayLike) -> float:
         """Return ``greatest_square`` for one weight per label in ``orbits()``, in their order."""
-        w, square = np.asarray(weights, dtype=float), self.radius**2
-        if self.layout.n_encoded == 1 and not self.layout.adds:
-            # The domain is a box: x / radius is a number in [-1, 1].
-            sorts, degree = self._as_box
-            return float(greatest_squares(sorts, (w * self.radius**degree)[None])[0])
-        a, b, c, d, e, counted = self._coefficients(w)
-        if self.layout.adds:
-            return (counted + a * square + b + c * square**2 + d * square + e) * ROUND_UP
-        return _greatest_of_rows((a, b, c, d, e), square) * ROUND_UP
-
-    def _coefficients(self, w: FloatArray) -> tuple[float, ...]:
-        """Return the weights of |x|^2, y^2, |xx'|^2, |xy|^2, y^4 and of the count."""
-        first, last = self.layout.first_of_orbit, self.layout.n_rows - 1
-        kinds, (i, j) = self.layout.kinds[first], self.layout.pairs[first].T
-        own = (kinds == "square") & (i == last)
+        w, square, layout = np.asarray(weights, dtype=float), self.radius**2, self.layout
+        kinds, (i, j) = layout.kinds[layout.first_of_orbit], layout.pairs[layout.first_of_orbit].T
+        if layout.n_encoded == 1 and not layout.adds:
+            # The domain is a box: x / radius is a number in [-1, 1], with a power in each entry.
+            degree = 2.0 * ((i == 1).astype(int) + (j == 1))
+            return float(greatest_squares(layout, (w * self.radius**degree)[None])[0])
+        last = layout.n_rows - 1
 
         def top(where: FloatArray, factor: float = 1.0) -> float:
             return factor * float(w[where].max(initial=0.0))
 
+        # The weights of |x|^2, y^2, |xx'|^2, |xy|^2, y^4 and of the count.
+        a, b = top((kinds == "linear") & (j != last)), top((i == 0) & (j == last))
         # A shifted square 2 z^2 - 1 is in [-1, 1] only if z^2 <= 1; it is bounded with the count.
-        squares = (kinds == "square") & ~own
-        outer = max(top(squares, 4.0), top(kinds == "product", 0.5))
-        linear, target = (kinds == "linear") & (j != last), (kinds == "target") & (i > 0)
-        of_target = (i == 0) & (j == last)
-        counted = top(kinds == "count") + float(w @ self._shifts)
-        return top(linear), top(of_target), outer, top(target), top(own, 4.0), counted
-
-    @cached_property
-    def _as_box(self) -> tuple[Sorts, FloatArray]:
-        """The parts of the bounds for one number, and its power in the square of each entry."""
-        degree = (self.layout.pairs[self.layout.first_of_orbit] == 1).sum(axis=1)
-        return sorts_of(self.layout), 2.0 * degree
-
-    @cached_property
-    def _shifts(self) -> FloatArray:
-        """Sums of the squared shifts over each orbit."""
-        return np.asarray(np.bincount(self.layout.orbits, self.layout.shift**2), dtype=float)
+        c = max(top((kinds == "square") & (i != last), 4.0), top(kinds == "product", 0.5))
+        d, e = top((kinds == "target") & (i > 0)), top((kinds == "square") & (i == last), 4.0)
+        if layout.adds:
+            counted = top(kinds == "count") + float(w @ np.bincount(layout.orbits, layout.shift**2))
+            return (counted + a * square + b + c * square**2 + d * square + e) * ROUND_UP
+        return _greatest_of_rows((a, b, c, d, e), square) * ROUND_UP
 
     @cached_property
     def _ellipsoid(self) -> MappedBall:
@@ -477,20 +429,10 @@ def _top(e: float, slope: float, constant: float) -> float:
     return min(max(t, -1.0), 1.0)
 
 
-# The hull of the changes that one record can make in sums of numbers and of their squares.
-#
-# For one number z in [-1, 1], with x = z and s = 2 z^2 - 1:
-#
-# * Half of a difference of two records is (x, s) with |x| <= 1, |s| <= 1, and
-#   |s| <= 1 - (2 |x| - 1)^2 where |x| > 1/2. Several numbers vary independently, so the hull is a
-#   product.
-# * With the count, u = (c, x_1, ..., s_1, ...) is in the hull of {+-(1, z, 2 z^2 - 1)} if and only
-#   if |c| <= 1 and, with a = (1 + c) / 2 and b = (1 - c) / 2, for each number |x| <= 1 and
-#   -1 + 2 (|x| - b)_+^2 / a <= s <= 1 - 2 (|x| - a)_+^2 / b. At a given c this has the area
-#   A(c) = 10/3 - 2 c^2 / 3. So c has a density in proportion to A^k, and given c the numbers are
-#   independent.
-#
-# Statement and proof: ``docs/proofs/moment_balls.md``, Theorem 5.
+# The hull of the changes that one record can make in sums of numbers and of their squares, with
+# x = z and s = 2 z^2 - 1 for a number z. Given the count c, which is 0 without one, the numbers are
+# independent and their pairs (x, s) uniform between two ends, on an area in proportion to
+# 1 - c^2 / 5. Statement and proof: ``docs/proofs/moment_balls.md``, Theorem 5.
 
 
 @dataclass(frozen=True)
@@ -541,12 +483,18 @@ class SquaresBall:
         """Return the gauge of v, (..., dim) to (...)."""
         v = as_points(v, self.dim)
         count, x, s = np.split(v, [self.counted, self.counted + self.n_numbers], axis=-1)
-        own = counted_square_gauge(count, x, s) if self.counted else 2 * square_gauge(x, s)
-        return np.asarray(own.max(axis=-1))
+        gauges = counted_square_gauge(count, x, s) if self.counted else 2 * square_gauge(x, s)
+        return np.asarray(gauges.max(axis=-1))
 
     def sample(self, n: int, rng: Generator) -> FloatArray:
         """Return n uniform draws, (n, dim)."""
-        count = self._counts(n, rng)
+        count = np.zeros(n)
+        missing = np.arange(n if self.counted else 0)
+        while len(missing):
+            tried = uniforms(len(missing), rng)
+            kept = rng.random(len(missing)) < (1 - tried**2 / 5) ** self.n_numbers
+            count[missing[kept]] = signed(tried[kept], rng)
+            missing = missing[~kept]
         x, s = np.empty((2, n, self.n_numbers))
         row, column = np.indices(x.shape).reshape(2, -1)
         while len(row):
@@ -561,24 +509,13 @@ class SquaresBall:
     def variance(self) -> FloatArray:
         """Return the variance of each coordinate of the uniform law, (dim,)."""
         if not self.counted:
-            return np.repeat([_SQUARE_OF_X, _SQUARE_OF_S], self.n_numbers)
+            return np.repeat([49 / 200, 51 / 175], self.n_numbers)
         count, x, s = self._moments
         return np.concatenate([[count], np.repeat([x, s], self.n_numbers)])
 
     def bounding_box(self) -> FloatArray:
         """Return the half-widths of the least box around the ball, (dim,): ones."""
         return np.ones(self.dim)
-
-    def _counts(self, n: int, rng: Generator) -> FloatArray:
-        """Return draws of the count, (n,); zeros without one."""
-        count = np.zeros(n)
-        missing = np.arange(n if self.counted else 0)
-        while len(missing):
-            tried = uniforms(len(missing), rng)
-            kept = rng.random(len(missing)) < (1 - tried**2 / 5) ** self.n_numbers
-            count[missing[kept]] = signed(tried[kept], rng)
-            missing = missing[~kept]
-        return count
 
     def _ends(self, size: FloatArray, count: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the least and the greatest s at |x| = size."""

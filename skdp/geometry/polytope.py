@@ -1,15 +1,15 @@
 """Trusted. Symmetric polytopes in few dimensions: corners, facets, draws by triangulation.
 
 K = conv(points, -points) = {v : |normals v| <= 1}. The two descriptions are one computation: the
-facets of a symmetric body are its polar's corners, so `polar` turns either into the other. With a
-simplicial facet (p_1, ..., p_d) the points 0, p_1, ..., p_d span a simplex of volume
-|det(p_1, ..., p_d)| / d!, and the simplices of all facets cut K into pieces without overlap.
+facets of a symmetric body are its polar's corners, so `polar` turns either into the other. Proofs:
+docs/proofs/hulls.md, section 2.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -28,8 +28,6 @@ from skdp.trusted.randomness import exponentials
 
 # Greatest number of pairs of points for a hull, by dimension: below a second and 200,000 facets.
 MOST_PAIRS = {1: 2**15, 2: 2**15, 3: 2**14, 4: 2**11, 5: 512, 6: 256, 7: 128, 8: 64}
-# Relative difference below which two corners or facets are the same.
-_SAME = 1e-12
 # Relative width below which a body counts as flat.
 FLAT = 1e-9
 
@@ -143,7 +141,7 @@ def polar(points: FloatArray) -> FloatArray:
     # Of normals that are the same up to rounding, one is kept.
     found = one_of_each_pair(-plane[:, :-1] / plane[:, -1:])
     tree = KDTree(found / np.abs(found).max(axis=0))
-    pairs = tree.query_pairs(_SAME * math.sqrt(found.shape[1]), output_type="ndarray")
+    pairs = tree.query_pairs(1e-12 * math.sqrt(found.shape[1]), output_type="ndarray")
     normals = np.delete(found, pairs.max(axis=1), axis=0) / scale
     # Rounded so that no point lies outside its own facets.
     return np.asarray(normals / np.abs(points @ normals.T).max(axis=0)[:, None])
@@ -185,13 +183,10 @@ class SymmetricPolytope(_HasPoints, _HasNormals):
         Its computation can fail for corners very close to each other. It is correct if the middle
         of the outer face of each simplex is on the boundary, as its corners then share a facet.
         """
-        if not is_small(self.points):
-            return False
-        try:
-            middles = self._simplices.mean(axis=1)
-        except ValueError:
-            return False
-        return bool((self.gauge(middles) > 1 - FLAT).all())
+        if is_small(self.points):
+            with suppress(ValueError):
+                return bool((self.gauge(self._simplices.mean(axis=1)) > 1 - FLAT).all())
+        return False
 
     @cached_property
     def _simplices(self) -> FloatArray:

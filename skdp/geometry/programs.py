@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.optimize import linprog
@@ -20,18 +20,14 @@ from scipy.sparse import block_diag, csc_array, csr_array
 from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import fail
 
-Rows = TypeVar("Rows", Array, csr_array)
 Expression: TypeAlias = Any  # a variable, constraint or problem of cvxpy, which has no types
 # Order of trial; solvers that are not installed are skipped.
 _CONE_SOLVERS = ("CLARABEL", "SCS", "MOSEK", "ECOS", "CVXOPT")
 _LINEAR_METHODS: tuple[Any, ...] = ("highs", "highs-ds", "highs-ipm")
-# Rows bind if their dual is above this share of the greatest.
-_BINDING = 1e-5
 # More than a unit of rounding.
 UNIT = 1e-15
 # Compiled programs are shared, so one thread at a time sets parameters and solves.
 TURN = threading.RLock()
-_GOOD = ("optimal", "unbounded", "infeasible")
 
 
 class _Steps(threading.local):
@@ -58,18 +54,17 @@ def solve(problem: Expression, what: str) -> str:
             problem.solve(solver=name)
         except Exception:  # solvers raise errors of any class of their own
             continue
-        if problem.status in _GOOD:
+        if problem.status in ("optimal", "unbounded", "infeasible"):
             return str(problem.status)
-    raise fail(
-        what, f"be solved by one of {list(_installed())}", problem.status, "Rescale the set."
-    )
+    rule = f"be solved by one of {list(_installed())}"
+    raise fail(what, rule, problem.status, "Rescale the set.")
 
 
 @cache
 def _installed() -> tuple[str, ...]:
     # The query takes longer than a small program.
-    found = load_cvxpy().installed_solvers()
-    return tuple(name for name in _CONE_SOLVERS if name in found)
+    installed = load_cvxpy().installed_solvers()
+    return tuple(name for name in _CONE_SOLVERS if name in installed)
 
 
 def least_sum(points: FloatArray, v: FloatArray) -> float:
@@ -81,53 +76,27 @@ def least_sum(points: FloatArray, v: FloatArray) -> float:
     STEPS.count += 1
     columns = np.concatenate([points, -points]).T
     for method in _LINEAR_METHODS:
-        found: Any = linprog(np.ones(columns.shape[1]), A_eq=columns, b_eq=v, method=method)
-        if found.status == 0:
-            positive, negative = np.split(found.x, 2)
-            weights = positive - negative
+        result: Any = linprog(np.ones(columns.shape[1]), A_eq=columns, b_eq=v, method=method)
+        if result.status == 0:
+            weights = np.subtract(*np.split(result.x, 2))
             weights += np.linalg.lstsq(points.T, v - points.T @ weights)[0]
             return float(np.abs(weights).sum())
-    raise fail(
-        "the gauge", f"be found by one of {list(_LINEAR_METHODS)}", None, "Rescale the body."
-    )
-
-
-@dataclass(frozen=True)
-class Cones:
-    """Sizes of the cones, in order: zeros, numbers >= 0, second-order cones, matrices >= 0."""
-
-    zero: int
-    nonneg: int
-    second: tuple[int, ...]
-    matrix: tuple[int, ...]
-
-    def cut(self, rows: Rows) -> tuple[Rows, Rows, list[Rows], list[Rows]]:
-        """Cut an array along its first axis into the parts of the cones."""
-        sizes = [self.zero, self.nonneg, *self.second, *(k * (k + 1) // 2 for k in self.matrix)]
-        ends = np.cumsum(sizes)
-        parts = [rows[end - size : end] for end, size in zip(ends, sizes, strict=True)]
-        n_second = len(self.second)
-        return parts[0], parts[1], parts[2 : 2 + n_second], parts[2 + n_second :]
+    rule = f"be found by one of {list(_LINEAR_METHODS)}"
+    raise fail("the gauge", rule, None, "Rescale the body.")
 
 
 @dataclass(frozen=True, eq=False)
 class ConeSet:
-    """The set {C x : b - A x in the cones}.
+    """The set {C x : b - A x in the cones}; C is (dim, n), A (m, n) and b (m,).
 
-    Parameters
-    ----------
-    C : ndarray of shape (dim, n)
-    A : sparse array of shape (m, n)
-    b : ndarray of shape (m,)
-    cones : Cones
-        Cones of the m rows; matrices by their upper triangles, column by column, off-diagonal
-        entries times the root of 2.
+    Cones are "zero", "nonneg", "second" order and positive semidefinite "matrix". Matrices are
+    given by their upper triangles, column by column, off-diagonal entries times the root of 2.
     """
 
     C: FloatArray
     A: csc_array
     b: FloatArray
-    cones: Cones
+    cones: tuple[tuple[str, int], ...]  # kind and number of rows
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.C, self.A, self.b, self.cones)
@@ -152,26 +121,25 @@ class ConeSet:
         if dims.exp or dims.p3d or getattr(dims, "pnd", ()):
             remedy = "Powers, logarithms and exponentials are not; use a polytope around the set."
             raise fail("constraints", "be linear, second-order or semidefinite", None, remedy)
-        cones = Cones(dims.zero, dims.nonneg, tuple(dims.soc), tuple(dims.psd))
-        return cls(np.array(rows), csc_array(data["A"]), np.asarray(data["b"], float), cones)
+        cones = [("zero", dims.zero), ("nonneg", dims.nonneg), *(("second", k) for k in dims.soc)]
+        cones += [("matrix", k * (k + 1) // 2) for k in dims.psd]
+        A, b = csc_array(data["A"]), np.asarray(data["b"], float)
+        return cls(np.array(rows), A, b, tuple(cone for cone in cones if cone[1]))
 
     def minus(self) -> ConeSet:
         """Return the set of differences {u - v : u, v in the set}."""
         # Two copies of the rows with separate variables, cone by cone.
-        picks: list[Array] = []
-        for part in self.cones.cut(np.arange(len(self.b))):
-            for rows in part if isinstance(part, list) else [part]:
-                picks += [rows, rows + len(self.b)]
-        order = np.concatenate([np.asarray(p, dtype=np.intp) for p in picks])
-        cones = Cones(
-            2 * self.cones.zero,
-            2 * self.cones.nonneg,
-            tuple(k for size in self.cones.second for k in (size, size)),
-            tuple(k for size in self.cones.matrix for k in (size, size)),
-        )
-        A = csc_array(block_diag([self.A, self.A], format="csr")[order])
-        b = np.concatenate([self.b, self.b])[order]
-        return ConeSet(np.concatenate([self.C, -self.C], axis=1), A, b, cones)
+        m, end = len(self.b), 0
+        order: list[Array] = []
+        cones: list[tuple[str, int]] = []
+        for kind, size in self.cones:
+            rows, end = np.arange(end, end + size), end + size
+            order += [rows, rows + m]
+            cones += [(kind, 2 * size)] if kind in ("zero", "nonneg") else [(kind, size)] * 2
+        at = np.concatenate(order)
+        A = csc_array(block_diag([self.A, self.A], format="csr")[at])
+        b = np.concatenate([self.b, self.b])[at]
+        return ConeSet(np.concatenate([self.C, -self.C], axis=1), A, b, tuple(cones))
 
     @property
     def dim(self) -> int:
@@ -179,8 +147,7 @@ class ConeSet:
         return int(self.C.shape[0])
 
     @cached_property
-    def _farthest(self) -> tuple[Expression, ...]:
-        """Parts of the program for the farthest point in a direction q of x."""
+    def _farthest(self) -> tuple[Expression, ...]:  # in a direction q of x
         cp = load_cvxpy()
         x, q = cp.Variable(self.A.shape[1]), cp.Parameter(self.A.shape[1])
         constraints = list(self._within(x))
@@ -188,13 +155,11 @@ class ConeSet:
 
     @cached_property
     def _ray(self) -> tuple[Expression, ...]:
-        """Parts of the program for the farthest point along a ray."""
         cp = load_cvxpy()
         x, s, v = cp.Variable(self.A.shape[1]), cp.Variable(), cp.Parameter(self.dim)
         return cp.Problem(cp.Maximize(s), [self.C @ x == s * v, *self._within(x)]), s, v
 
     def _within(self, x: Expression) -> Iterator[Expression]:
-        """Yield the constraints that b - A x is in the cones."""
         cp = load_cvxpy()
         for kind, A, b in self._rows:
             slack = b - A @ x
@@ -209,12 +174,11 @@ class ConeSet:
                 yield cp.reshape(_unpack(order) @ slack, (order, order), order="F") >> 0
 
     @cached_property
-    def _rows(self) -> list[tuple[str, csr_array, Array]]:
-        A, b = self.cones.cut(self.A.tocsr()), self.cones.cut(self.b)
-        kinds = [("zero", A[0], b[0]), ("nonneg", A[1], b[1])]
-        kinds += [("second", rows, right) for rows, right in zip(A[2], b[2], strict=True)]
-        kinds += [("matrix", rows, right) for rows, right in zip(A[3], b[3], strict=True)]
-        return [(kind, rows, right) for kind, rows, right in kinds if len(right)]
+    def _rows(self) -> list[tuple[str, csr_array, FloatArray]]:
+        """The kind of each cone, and its rows of A and b."""
+        A, ends = self.A.tocsr(), np.cumsum([size for _, size in self.cones])
+        cuts = [slice(end - size, end) for end, (_, size) in zip(ends, self.cones, strict=True)]
+        return [(kind, A[at], self.b[at]) for (kind, _), at in zip(self.cones, cuts, strict=True)]
 
     def farthest(self, w: FloatArray) -> tuple[str, FloatArray]:
         """Return the status and a point of the set, (dim,), where <w, .> is greatest."""
@@ -263,9 +227,9 @@ class ConeSet:
             if solve(problem, "the support function") != "optimal":
                 return math.inf, np.abs(q)
             rows = zip(self._rows, constraints, strict=True)
-            found = [_dual_point(kind, own) for (kind, *_), own in rows]
+            duals = [_dual_point(kind, constraint) for (kind, *_), constraint in rows]
         value, left, error = 0.0, q.astype(float), np.abs(q) * UNIT
-        for y, (_, A, b) in zip(self._polished(q, found), self._rows, strict=True):
+        for y, (_, A, b) in zip(self._polished(q, duals), self._rows, strict=True):
             # The error of a sum of n products is below n units of rounding of their sizes.
             value += float(b @ y) + UNIT * len(b) * float(np.abs(b) @ np.abs(y))
             left = left - A.T @ y
@@ -274,10 +238,14 @@ class ConeSet:
 
     def _polished(self, q: FloatArray, y: list[FloatArray]) -> list[FloatArray]:
         """Solve A' y = q on the rows that bind, if all cones are zeros and numbers >= 0."""
-        if self.cones.second or self.cones.matrix:
+        if {kind for kind, _ in self.cones} & {"second", "matrix"}:
             return y
-        whole, free = np.concatenate(y), np.arange(len(self.b)) < self.cones.zero
-        binding = free | (whole > _BINDING * np.abs(whole).max())
+        sizes, is_zero = (
+            [size for _, size in self.cones],
+            [kind == "zero" for kind, _ in self.cones],
+        )
+        whole, free = np.concatenate(y), np.repeat(is_zero, sizes)
+        binding = free | (whole > 1e-5 * np.abs(whole).max())
         exact = np.zeros(len(whole))
         exact[binding] = np.linalg.lstsq(self.A.toarray()[binding].T, q)[0]
         if (exact[~free] < 0).any():
@@ -288,11 +256,8 @@ class ConeSet:
 def _unpack(order: int) -> csc_array:
     """Return the map from a packed upper triangle to the whole matrix, column by column."""
     full = np.zeros((order * order, order * (order + 1) // 2))
-    k = 0
-    for j in range(order):
-        for i in range(j + 1):
-            full[j * order + i, k] = full[i * order + j, k] = 1.0 if i == j else math.sqrt(0.5)
-            k += 1
+    (j, i), k = np.tril_indices(order), np.arange(full.shape[1])
+    full[j * order + i, k] = full[i * order + j, k] = np.where(i == j, 1.0, math.sqrt(0.5))
     return csc_array(full)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from skdp.geometry import LpBall, NormBall
 from skdp.mechanisms.independent import Independent
@@ -20,6 +20,7 @@ from skdp.mechanisms.knorm import (
     EllipticKNorm,
     IsotropicGaussian,
     KNorm,
+    check_budget,
     check_weights_for,
     knorm_is_less,
 )
@@ -28,8 +29,6 @@ from skdp.privacy.guarantee import Guarantee, as_guarantee
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import (
     check_choice,
-    check_epsilon,
-    check_interval,
     fail,
     is_ours,
     relied_on,
@@ -52,18 +51,6 @@ _ONLY_NAMED = {"subbotin", "truncated_laplace", "laplace"}
 CANDIDATES = (*NAMES, "elliptic_l2", *GAUSSIANS, *(law for law in LAWS if law not in _ONLY_NAMED))
 # Relative gains below this are ignored: the first candidate so near the best is taken.
 TIE = 1e-3
-_WEIGHTED: dict[str, _Maker] = {"elliptic": EllipticGaussian, "elliptic_l2": EllipticKNorm}
-# The consequence of noise with a bounded support.
-_REVEALS = {"truncated_laplace": "with probability up to delta it gives the record away"}
-
-
-def named(name: str) -> Mechanism[Noise]:
-    """Return the mechanism with a name of `CHOICES`."""
-    if name in LAWS:
-        return Independent(name)
-    if name == "elliptic_l2":
-        return EllipticKNorm()
-    return GAUSSIANS[name]() if name in GAUSSIANS else KNorm(name)
 
 
 class Trial(NamedTuple):
@@ -166,23 +153,10 @@ class Auto:
 
     def calibrate(self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0) -> Noise:
         """Return the noise of the best candidate that is (epsilon, delta)-private."""
-        epsilon = check_epsilon(epsilon)
-        delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
+        epsilon, delta = check_budget(epsilon, delta)
         check_weights_for(self.weights, sensitivity.ball.dim)
-        trials, reasons = self._trials(sensitivity, epsilon, delta)
-        if not trials:
-            told = " ".join(f"{name}: {reason}" for name, reason in reasons.items())
-            raise fail("candidates", "include one that can be calibrated", remedy=told)
-        best = trials[first_of_least([trial.error for trial in trials])]
-        said = best.noise.guarantee.mechanism
-        return _with(best.noise, mechanism=f"{said}, {self._reason(best, trials)}")
-
-    def _trials(
-        self, sensitivity: Sensitivity, epsilon: float, delta: float
-    ) -> tuple[list[Trial], dict[str, str]]:
-        """Return the calibrated candidates, in order, and for the others the reason."""
         trials, reasons = [], {}
-        for name, mechanism in self._pairs(sensitivity.ball, epsilon, delta):
+        for name, mechanism in self._named(sensitivity.ball, epsilon, delta):
             try:
                 noise = mechanism.calibrate(sensitivity, epsilon=epsilon, delta=delta)
                 about = sensitivity.neighbors, sensitivity.ball.dim
@@ -190,30 +164,30 @@ class Auto:
                 trials.append(Trial(name, noise, self._error(noise)))
             except (ValueError, AttributeError) as error:  # unsupported members are absent
                 reasons[name] = str(error)
-        return trials, reasons
+        if not trials:
+            remedy = " ".join(f"{name}: {reason}" for name, reason in reasons.items())
+            raise fail("candidates", "include one that can be calibrated", remedy=remedy)
+        best = trials[int(first_of_least([trial.error for trial in trials]))]
+        text = best.noise.guarantee.mechanism
+        return _with(best.noise, mechanism=f"{text}, {self._reason(best, trials)}")
 
-    def _pairs(self, ball: NormBall, epsilon: float, delta: float) -> list[tuple[str, Any]]:
-        """Return the names of the candidates, and the candidates."""
+    def _named(
+        self, ball: NormBall, epsilon: float, delta: float
+    ) -> Iterator[tuple[str, Mechanism[Noise]]]:
         given = self.candidates
         if given is None:
             given = quick_candidates(ball, epsilon, delta)
         if not isinstance(given, Mapping):
-            names = [c if isinstance(c, str) else type(c).__name__ for c in given]
-            items: Iterable[tuple[str, object]] = zip(names, given, strict=True)
-        else:
-            items = given.items()
-        found = []
-        for name, candidate in items:
-            if isinstance(candidate, str):
-                weighted = _WEIGHTED.get(candidate)
-                candidate = weighted(self.weights) if weighted else named(candidate)
-            elif isinstance(candidate, NormBall):
-                candidate = KNorm(candidate)
-            found.append((name, candidate))
-        return found
+            pairs = [(c if isinstance(c, str) else type(c).__name__, c) for c in given]
+        for name, candidate in given.items() if isinstance(given, Mapping) else pairs:
+            if candidate == "elliptic":
+                yield name, EllipticGaussian(self.weights)
+            elif candidate == "elliptic_l2":
+                yield name, EllipticKNorm(self.weights)
+            else:
+                yield name, mechanism_of(candidate)
 
-    def _error(self, noise: Noise) -> float:
-        """Return E v' W v for a draw v."""
+    def _error(self, noise: Noise) -> float:  # E v' W v for a draw v
         weights = np.asarray(1.0 if self.weights is None else self.weights)
         if weights.ndim == 2:
             error = float(np.sum(weights * noise.covariance()))
@@ -224,7 +198,6 @@ class Auto:
         return error
 
     def _reason(self, best: Trial, trials: list[Trial]) -> str:
-        """Return in words why the best one is the best."""
         what = "total variance" if self.weights is None else "weighted squared error"
         least = min(trial.error for trial in trials)
         exact = best.error == least
@@ -234,7 +207,9 @@ class Auto:
         if worse:
             following = min(worse, key=attrgetter("error"))
             said += f"; next {following.name}, {following.error:.4g}"
-        return f"{said}; {_REVEALS[best.name]}" if best.name in _REVEALS else said
+        if best.name == "truncated_laplace":  # its support is bounded
+            said += "; with probability up to delta it gives the record away"
+        return said
 
 
 def quick_candidates(
@@ -251,13 +226,13 @@ def quick_candidates(
     return tuple(name for name in names if name not in left_out)
 
 
-def first_of_least(errors: ArrayLike) -> Any:
+def first_of_least(errors: ArrayLike) -> NDArray[np.intp]:
     """Return the index on the first axis of the first error within `TIE` of the least.
 
     Unknown errors are inf.
     """
     errors = np.asarray(errors, dtype=float)
-    return np.argmax(errors <= errors.min(axis=0) * (1 + TIE), axis=0)
+    return np.asarray(np.argmax(errors <= errors.min(axis=0) * (1 + TIE), axis=0))
 
 
 def _checked(candidates: object) -> tuple[object, ...] | dict[str, object]:
@@ -356,7 +331,11 @@ def mechanism_of(mechanism: object) -> Mechanism[Noise]:
     remedy += " A law is given as Independent(law)."
     if isinstance(mechanism, str):
         check_choice("mechanism", mechanism, _NAMES, remedy)
-        mechanism = Auto() if mechanism == "auto" else named(mechanism)
+        makers: dict[str, _Maker] = {"auto": Auto, "elliptic_l2": EllipticKNorm, **GAUSSIANS}
+        if mechanism in makers:
+            mechanism = makers[mechanism]()
+        else:
+            mechanism = Independent(mechanism) if mechanism in LAWS else KNorm(mechanism)
     elif isinstance(mechanism, NormBall):
         mechanism = KNorm(mechanism)
     if isinstance(mechanism, type) or not callable(getattr(mechanism, "calibrate", None)):

@@ -119,7 +119,13 @@ def _centre(dual: Dual, mu: FloatArray, t: float) -> FloatArray:
     here = dual(mu)
     for _ in range(_MOST_STEPS):
         slope = mu * (here.ratios - 1) + t
-        step = _newton_step(mu[:, None] * here.curvature * mu, slope, t)
+        matrix = mu[:, None] * here.curvature * mu + t * np.eye(len(slope))
+        if not np.isfinite(matrix).all():
+            raise LinAlgError("the sum of the B_j is singular: the curvature is infinite")
+        _, step, failed = dposv(matrix, slope)
+        if failed:
+            ridge = 1e-12 * float(np.trace(matrix)) * np.eye(len(slope))
+            step = np.linalg.solve(matrix + ridge, slope)
         gain = float(step @ slope)
         if not gain > 1e-3 * t:
             break
@@ -138,18 +144,6 @@ def _centre(dual: Dual, mu: FloatArray, t: float) -> FloatArray:
 
 def _height(here: DualValue, mu: FloatArray, t: float) -> float:
     return 2 * here.trace - float(mu.sum()) + t * float(np.log(mu).sum())
-
-
-def _newton_step(curvature: FloatArray, slope: FloatArray, t: float) -> FloatArray:
-    """Return (curvature + t)^-1 slope; LinAlgError if the sum of the B_j is singular."""
-    matrix = curvature + t * np.eye(len(slope))
-    if not np.isfinite(matrix).all():
-        raise LinAlgError("the curvature is infinite")
-    _, step, failed = dposv(matrix, slope)
-    if failed:
-        ridge = 1e-12 * float(np.trace(matrix)) * np.eye(len(slope))
-        step = np.linalg.solve(matrix + ridge, slope)
-    return np.asarray(step)
 
 
 def cover_points(z: FloatArray) -> FloatArray:
@@ -298,11 +292,9 @@ def _cover_orbits(ball: NormBall, orbit: NDArray[np.intp], weights: FloatArray) 
 @remembered(maxsize=64)
 def _cover_of_sums(ball: Any, sums: tuple[float, ...]) -> FloatArray:
     """Return the cover of each orbit, (orbits,), for the sums of the weights of orbits."""
-
-    def greatest(w: FloatArray) -> float:
-        return positive_square(float(ball.greatest_square_of_orbits(w)))
-
-    return _raised(greatest, np.array(sums), getattr(ball, "greatest_squares_of_orbits", None))
+    rows = getattr(ball, "greatest_squares_of_orbits", None)
+    one = ball.greatest_square_of_orbits
+    return _raised(lambda w: positive_square(float(one(w))), np.array(sums), rows)
 
 
 def _raised(
@@ -310,7 +302,7 @@ def _raised(
     sums: FloatArray,
     rows: Callable[[FloatArray], FloatArray] | None = None,
 ) -> FloatArray:
-    w = cover_sums(greatest, sums) if rows is None else cover_sums(greatest, sums, rows)
+    w = cover_sums(greatest, sums, rows)
     return np.asarray(np.sqrt(greatest(w) / w) * ROUND_UP)
 
 
@@ -321,18 +313,14 @@ def _cover_parts(ball: ProductBall | SumBall, weights: FloatArray) -> FloatArray
     if isinstance(ball, SumBall):
         sizes = np.array([1 / weight for weight in ball.weights])
     else:
-        roots = np.sqrt(
-            [trace(c, _part(weights, at)) for c, at in zip(covers, places, strict=True)]
-        )
-        sizes = np.sqrt(roots.sum() / roots)
+        traces = [trace(c, _part(weights, at)) for c, at in zip(covers, places, strict=True)]
+        sizes = np.sqrt(np.sqrt(traces).sum() / np.sqrt(traces))
     grown = [np.asarray(c * s * ROUND_UP) for c, s in zip(covers, sizes, strict=True)]
     diagonal = all(factor.ndim == 1 for factor in grown)
     out = np.zeros(ball.dim if diagonal else (ball.dim, ball.dim))
     for factor, at in zip(grown, places, strict=True):
-        if diagonal:
-            out[at] = factor
-        else:
-            out[np.ix_(at, at)] = np.diag(factor) if factor.ndim == 1 else factor
+        full = np.diag(factor) if factor.ndim == 1 and not diagonal else factor
+        out[at if diagonal else np.ix_(at, at)] = full
     return out
 
 

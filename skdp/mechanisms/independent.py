@@ -25,7 +25,7 @@ from scipy.optimize import minimize_scalar
 
 from skdp._first_use import check_at_first_use
 from skdp._search import last_passing
-from skdp.mechanisms.knorm import gaussian_scale, shift_in_any_norm, spendable
+from skdp.mechanisms.knorm import check_budget, gaussian_scale, shift_in_any_norm, spendable
 from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.noise.independent import (
     MOST_SIZES,
@@ -58,7 +58,6 @@ from skdp.trusted.certify import NoisySum, PrivateChoice, Release
 from skdp.trusted.checks import (
     check_choice,
     check_count,
-    check_epsilon,
     check_interval,
     check_positive,
     check_positives,
@@ -90,8 +89,6 @@ FAMILIES: dict[str, tuple[Callable[[float], EvenLaw], float, float]] = {
 NAMES = (*PLAIN, *FAMILIES)
 # Shapes that are compared first, of several sizes and of one.
 _GRID, _FINE_GRID = 15, 45
-
-_REMEDY = "Pass 1e-6, say, or take noise whose loss is bounded, such as Laplace or Logistic."
 
 
 def check_law(law: object, name: str = "law") -> None:
@@ -126,12 +123,6 @@ def least_scale(law: Law, shift: float, *, epsilon: float, delta: float = 0.0) -
     privacy loss: Laplace, Logistic, and any law with ``greatest_slope()``, a bound on the slope of
     its log-density. If the functions of the law are right, the result is never below the least and
     within a few 1e-12 of it (docs/proofs/one_release.md, Theorem 3).
-
-    Examples
-    --------
-    >>> from skdp.noise.laws import Laplace
-    >>> round(least_scale(Laplace(), 2.0, epsilon=1.0, delta=0.1), 6)
-    1.651908
     """
     shift = check_positive("shift", shift)
     scale = shift / greatest_shift(law, epsilon, delta) * ROUND_UP
@@ -141,10 +132,7 @@ def least_scale(law: Law, shift: float, *, epsilon: float, delta: float = 0.0) -
 
 
 def greatest_shift(law: Law, epsilon: float, delta: float = 0.0) -> float:
-    """Return the greatest shift for which noise of this law is private, rounded down.
-
-    Parameters are those of `least_scale`.
-    """
+    """Return the greatest shift for which noise of this law is private, rounded down."""
     epsilon = check_positive("epsilon", epsilon)
     delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
     if type(law) in _CLOSED and isinstance(law, ScaleLaw):
@@ -152,19 +140,15 @@ def greatest_shift(law: Law, epsilon: float, delta: float = 0.0) -> float:
     if delta == 0:
         return epsilon / _slope(law, required=True)
 
-    # False position works best on a power of delta, as log delta may be -inf on one side.
     def excess(shift: float) -> float:
-        return math.expm1(min(excess_of(law, shift, epsilon, delta), 500.0) / 10)
+        if delta < 0.5:
+            more = float(log_delta(law, shift, epsilon)) - math.log(delta)
+        else:  # the digits of a delta near 1 are in its distance to 1
+            more = math.log1p(-delta) - float(log_spared(law, shift, epsilon))
+        # False position works best on a power of delta, as log delta may be -inf on one side.
+        return math.expm1(min(more, 500.0) / 10)
 
     return last_passing(excess, math.sqrt(law.var() / 2) * shift_in_any_norm(epsilon, delta))
-
-
-def excess_of(law: Law, shift: float, epsilon: float, delta: float) -> float:
-    """Return log delta of a shift less log delta: the noise is private if and only if <= 0."""
-    if delta < 0.5:
-        return float(log_delta(law, shift, epsilon)) - math.log(delta)
-    # Near 1 the digits of delta are in its distance to 1.
-    return math.log1p(-delta) - float(log_spared(law, shift, epsilon))
 
 
 def _logistic_shift(epsilon: float, delta: float) -> float:
@@ -185,11 +169,11 @@ _CLOSED: dict[type, Callable[[float, float], float]] = {
 
 def _slope(law: Law, *, required: bool) -> float:
     """Return `greatest_slope`, or raise an error if it is required and not known."""
-    found = greatest_slope(law)
-    if required and found == math.inf:
-        rule = "be > 0 for noise that is not known to be pure DP"
-        raise fail("delta", rule, 0.0, _REMEDY)
-    return found
+    slope = greatest_slope(law)
+    if required and slope == math.inf:
+        remedy = "Pass 1e-6, say, or take noise whose loss is bounded, such as Laplace or Logistic."
+        raise fail("delta", "be > 0 for noise that is not known to be pure DP", 0.0, remedy)
+    return slope
 
 
 def pure_scale(law: Law, total: float, epsilon: float, *, required: bool) -> float:
@@ -249,12 +233,11 @@ def composed_scale(
     # Bounds are wide for noise whose greatest loss is hardly above epsilon: begin below it.
     start = 0.98 * min(gaussian, pure_scale(law, total, epsilon, required=False))
     gap, tolerance = (_COARSE_GAP, _COARSE) if is_rough else (None, _SHARP)
-    return 1 / last_passing(
-        lambda x: excess_at(law, shift, beside, epsilon, delta, x, gap),
-        1 / start,
-        tolerance=tolerance,
-        factor=1.02,
-    )
+
+    def excess(x: float) -> float:
+        return excess_at(law, shift, beside, epsilon, delta, x, gap)
+
+    return 1 / last_passing(excess, 1 / start, tolerance=tolerance, factor=1.02)
 
 
 def excess_at(
@@ -388,8 +371,7 @@ class Independent:
         If delta reduces their scale by less than a thousandth, as for a Laplace variable and a
         small delta, it is not spent and the guarantee has delta = 0.
         """
-        epsilon = check_epsilon(epsilon)
-        delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
+        epsilon, delta = check_budget(epsilon, delta)
         law, proportions, worst = self._best(sensitivity, epsilon, delta)
         scale = worst_scale(law, worst, epsilon, spendable(delta))
         pure = pure_scale(law, worst.total, epsilon, required=False)
@@ -407,7 +389,19 @@ class Independent:
         self, sensitivity: Sensitivity, epsilon: float, delta: float
     ) -> tuple[Law, FloatArray, WorstShift]:
         """Return law, proportions and worst shift of least total variance."""
-        choices = _promising([(p, worst_shift(sensitivity, p)) for p in self._choices(sensitivity)])
+        ball = sensitivity.ball
+        if self.proportions is not None:
+            given = np.asarray(self.proportions)
+            if len(given) != ball.dim:
+                rule = f"have {ball.dim} entries, one for each coordinate"
+                raise fail("proportions", rule, len(given))
+            tried = [given / given.max()]
+        else:
+            widths = ask(ball, "bounding_box")
+            widths = widths / widths.max()
+            even = widths.min() > 1 - 1e-9
+            tried = [np.ones(ball.dim)] if even else [widths**a for a in _EXPONENTS]
+        choices = _promising([(p, worst_shift(sensitivity, p)) for p in tried])
         proportions, worst = choices[0]
         if len(choices) > 1:
             law = self.law
@@ -420,30 +414,12 @@ class Independent:
             proportions, worst = choices[int(np.argmin(totals))]
         return law_of(self.law, worst, epsilon, delta), proportions, worst
 
-    def _choices(self, sensitivity: Sensitivity) -> list[FloatArray]:
-        """Return the proportions to try, greatest entry 1."""
-        ball = sensitivity.ball
-        if self.proportions is not None:
-            given = np.asarray(self.proportions)
-            if len(given) != ball.dim:
-                rule = f"have {ball.dim} entries, one for each coordinate"
-                raise fail("proportions", rule, len(given))
-            return [given / given.max()]
-        widths = ask(ball, "bounding_box")
-        widths = widths / widths.max()
-        if widths.min() > 1 - 1e-9:
-            return [np.ones(ball.dim)]
-        return [widths**a for a in _EXPONENTS]
-
 
 def _promising(choices: list[tuple[FloatArray, WorstShift]]) -> list[tuple[FloatArray, WorstShift]]:
     """Return the choices that are best for pure Laplace noise and for Gaussian noise."""
-    squares = [_log_square(p) for p, _ in choices]
-    pure = [square + 2 * math.log(w.total) for square, (_, w) in zip(squares, choices, strict=True)]
-    round_ = [
-        square + 2 * math.log(w.length) for square, (_, w) in zip(squares, choices, strict=True)
-    ]
-    return [choices[k] for k in sorted({int(np.argmin(pure)), int(np.argmin(round_))})]
+    pure = [_log_square(p) + 2 * math.log(w.total) for p, w in choices]
+    normal = [_log_square(p) + 2 * math.log(w.length) for p, w in choices]
+    return [choices[k] for k in sorted({int(np.argmin(pure)), int(np.argmin(normal))})]
 
 
 def _log_square(proportions: FloatArray) -> float:
@@ -512,8 +488,7 @@ def calibrate_releases(
     26.2
     """
     releases = Releases(shifts, neighbors)
-    epsilon = check_epsilon(epsilon)
-    delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
+    epsilon, delta = check_budget(epsilon, delta)
     if type(mechanism) is Independent:
         if mechanism.proportions is not None:
             raise fail("mechanism", "have no proportions: there is one scale for all releases")
@@ -534,16 +509,13 @@ def _calibrated(
     choices: tuple[float, int] | None,
 ) -> RepeatedNoise:
     few = fewer(releases.shifts, MOST_SIZES) if delta > 0 else releases.shifts
-    worst = WorstShift(few, length_of(releases.shifts))
-    beside: Losses = ()
-    rest = epsilon
-    if choices is not None:
-        width, count = choices
-        beside = ((SelectionLoss(width), count),)
-        if delta == 0:
-            rest = (epsilon - count * width) * (1 - 1e-12)
-            if not rest > 0:
-                raise fail("choices", f"cost less than epsilon = {epsilon:g}", count * width)
+    worst, rest = WorstShift(few, length_of(releases.shifts)), epsilon
+    beside: Losses = () if choices is None else ((SelectionLoss(choices[0]), choices[1]),)
+    if choices is not None and delta == 0:
+        cost = choices[0] * choices[1]
+        rest = (epsilon - cost) * (1 - 1e-12)
+        if not rest > 0:
+            raise fail("choices", f"cost less than epsilon = {epsilon:g}", cost)
 
     def scale_of(law: Law) -> float:
         if beside and delta > 0:
@@ -559,16 +531,18 @@ def _calibrated(
             law = PLAIN["gaussian"]
     scale = scale_of(law)
 
+    shifts = [f"{count} x {size:.6g}" for size, count in releases.shifts]
+    if len(shifts) > 4:
+        shifts[2:-1] = ["..."]
+    plan = f"noise in each of {releases.count} releases with shifts {', '.join(shifts)}"
+    choice = [] if choices is None else [PrivateChoice("choices", *choices)]
+    plan += f", and {choices[1]} private choices" if choices is not None else ""
+
     def made(factor: float) -> RepeatedNoise:
         noise = RepeatedNoise(scaled(law, factor * scale), releases.shifts)
-        shifts = _told(releases.shifts)
-        told = f"{noise.law!r} noise in each of {releases.count} releases with shifts {shifts}"
-        planned: list[Release] = [NoisySum("releases", releases, noise)]
-        if choices is not None:
-            planned.append(PrivateChoice("choices", *choices))
-            told += f", and {choices[1]} private choices"
+        planned: list[Release] = [NoisySum("releases", releases, noise), *choice]
         public = Public(epsilon, delta, releases.neighbors)
-        return replace(noise, guarantee=guarantee_of(planned, public, told))
+        return replace(noise, guarantee=guarantee_of(planned, public, f"{noise.law!r} {plan}"))
 
     return certified_at_first(made)
 
@@ -584,9 +558,3 @@ def choice_width(count: int, *, epsilon: float, delta: float = 0.0) -> float:
         return SHARE * epsilon / count
     # The loss of a choice of width w, uniform on [-w, w] for small w, has the variance w^2 / 3.
     return math.sqrt(SHARE * 3 / count) / gaussian_scale(epsilon, delta)
-
-
-def _told(shifts: Shift) -> str:
-    """Return the shifts in words, abbreviated if there are many."""
-    told = [f"{count} x {size:.6g}" for size, count in shifts]
-    return ", ".join(told if len(told) <= 4 else [*told[:2], "...", told[-1]])

@@ -35,17 +35,17 @@ from skdp.trusted.noise import GaussianNoise, KNormNoise, is_round
 from skdp.trusted.radial import MOST_SHIFT, RadialLoss
 
 
+def check_budget(epsilon: float, delta: float) -> tuple[float, float]:
+    """Return both as floats, and raise unless a calibration can be accurate and delta is < 1."""
+    return check_epsilon(epsilon), check_interval("delta", delta, 0.0, 1.0, closed="left")
+
+
 def gaussian_scale(epsilon: float, delta: float) -> float:
     """Return the least standard deviation for differences of length 1, rounded up.
 
     The result is never below the least value, and within a few 1e-12 of it for delta <= 0.9. For
     delta closer to 1 it is greater: by 4e-8 at 1 - 1e-6, and by 2.6e-5 at 1 - 1e-9, for epsilon =
     1. delta must be > 0.
-
-    Examples
-    --------
-    >>> round(gaussian_scale(1.0, 1e-6), 4)
-    4.2247
     """
     epsilon = check_positive("epsilon", epsilon)
     delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
@@ -87,14 +87,11 @@ class IsotropicGaussian:
         self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
     ) -> GaussianNoise:
         """Return the least such noise that is (epsilon, delta)-private, for delta > 0."""
-        epsilon, ball = check_epsilon(epsilon), sensitivity.ball
+        (epsilon, delta), ball = check_budget(epsilon, delta), sensitivity.ball
         length = sensitivity.radius * math.sqrt(greatest_square(ball, np.ones(ball.dim)))
         scale = length * gaussian_scale(epsilon, spendable(delta)) * ROUND_UP
         said = f"Gaussian noise for differences in {ball!r}"
         return certified(GaussianNoise(ball.dim, scale), sensitivity, epsilon, delta, said)
-
-
-_REMEDY = "Greater weights mean less noise in a coordinate."
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
@@ -133,16 +130,27 @@ class EllipticGaussian:
     weights: ArrayLike | None = None
 
     def __post_init__(self) -> None:
-        if self.weights is not None:
-            weights = _checked(check_numbers("weights", self.weights))
-            weights.setflags(write=False)
-            object.__setattr__(self, "weights", weights)
+        if self.weights is None:
+            return
+        weights = check_numbers("weights", self.weights)
+        remedy = "Greater weights mean less noise in a coordinate."
+        if weights.ndim == 2 and weights.shape[0] == weights.shape[1]:
+            symmetric = np.array_equal(weights, weights.T) and np.isfinite(weights).all()
+            if not symmetric or not np.linalg.eigvalsh(weights)[0] > 0:
+                rule = "be symmetric and positive definite, if a matrix"
+                raise fail("weights", rule, remedy=remedy)
+        elif weights.ndim != 1 or not len(weights):
+            raise fail("weights", "have shape (dim,) or (dim, dim)", weights.shape, remedy)
+        elif not (np.isfinite(weights) & (weights > 0)).all():
+            raise fail("weights", "be finite numbers > 0", weights.tolist(), remedy)
+        weights.setflags(write=False)
+        object.__setattr__(self, "weights", weights)
 
     def calibrate(
         self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
     ) -> GaussianNoise:
         """Return such noise that is (epsilon, delta)-private, for delta > 0."""
-        epsilon = check_epsilon(epsilon)
+        epsilon, delta = check_budget(epsilon, delta)
         scale = gaussian_scale(epsilon, spendable(delta)) * ROUND_UP
         noise = GaussianNoise(sensitivity.ball.dim, scale * self.cover(sensitivity))
         said = f"elliptic Gaussian noise for differences in {sensitivity.ball!r}"
@@ -161,28 +169,14 @@ class EllipticGaussian:
         length = np.sqrt(greatest_square(ball, np.ones(ball.dim))) * ROUND_UP
         round_cover, fitted = np.full(ball.dim, length), least_cover(ball, weights)
         better = trace(fitted, weights) < trace(round_cover, weights)
-        found = fitted if better else round_cover  # also if a number has overflowed
-        return np.asarray(found * length_in(found, sensitivity) * ROUND_UP)
+        cover = fitted if better else round_cover  # also if a number has overflowed
+        return np.asarray(cover * length_in(cover, sensitivity) * ROUND_UP)
 
 
 def check_weights_for(weights: ArrayLike | None, dim: int) -> None:
     """Raise unless weights are None or have ``dim`` entries."""
     if weights is not None and (count := len(np.asarray(weights))) != dim:
         raise fail("weights", f"have {dim} entries, one for each coordinate", count)
-
-
-def _checked(weights: FloatArray) -> FloatArray:
-    """Return W, or raise if an eigenvalue is not finite and positive."""
-    if weights.ndim == 2 and weights.shape[0] == weights.shape[1]:
-        symmetric = np.array_equal(weights, weights.T) and np.isfinite(weights).all()
-        if symmetric and np.linalg.eigvalsh(weights)[0] > 0:
-            return weights
-        raise fail("weights", "be symmetric and positive definite, if a matrix", remedy=_REMEDY)
-    if weights.ndim != 1 or not len(weights):
-        raise fail("weights", "have shape (dim,) or (dim, dim)", weights.shape, _REMEDY)
-    if not (np.isfinite(weights) & (weights > 0)).all():
-        raise fail("weights", "be finite numbers > 0", weights.tolist(), _REMEDY)
-    return weights
 
 
 # Above this epsilon the Laplace bound is taken: it is safe, and the exact sums take long.
@@ -210,11 +204,6 @@ def shift_in_round_norm(dim: int, epsilon: float, delta: float) -> float:
     """Return the greatest length for which noise with density exp(-|x|_2) is private, rounded down.
 
     It has passed, and is within 1e-11 of the greatest and at least `shift_in_any_norm`; delta > 0.
-
-    Examples
-    --------
-    >>> round(shift_in_round_norm(1, 1.0, 0.1), 6), round(shift_in_round_norm(50, 1.0, 0.1), 6)
-    (1.210721, 6.525321)
     """
     safe, target = shift_in_any_norm(epsilon, delta), math.log(delta)
     if dim == 1 or epsilon > _MOST_EPSILON:
@@ -227,16 +216,6 @@ def shift_in_round_norm(dim: int, epsilon: float, delta: float) -> float:
     start = max(safe, math.sqrt(dim + 1) / gaussian_scale(epsilon, delta))
     # The result has passed, or the Laplace bound holds.
     return max(safe, last_passing(excess, start, tolerance=1e-12, factor=1.01))
-
-
-@remembered(maxsize=1024)
-def is_private_in_round_norm(dim: int, length: float, epsilon: float, delta: float) -> bool:
-    """Return whether noise with density exp(-|x|_2) is private for differences of this length."""
-    if length <= shift_in_any_norm(epsilon, delta):
-        return True
-    if dim == 1 or epsilon > _MOST_EPSILON or length > MOST_SHIFT:
-        return length <= shift_in_round_norm(dim, epsilon, delta)
-    return bool(RadialLoss(dim, length).log_delta(epsilon) <= math.log(delta))
 
 
 NAMES = {"l1": 1.0, "l2": 2.0, "linf": math.inf, "hull": None}
@@ -293,8 +272,7 @@ class KNorm:
         The scale is the least for delta = 0, for l_1 and l_inf, and for l_2 and its linear images.
         Other norms use the scale of l_1 and l_inf, which is sufficient for every norm.
         """
-        epsilon = check_epsilon(epsilon)
-        delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
+        epsilon, delta = check_budget(epsilon, delta)
         ball = self.for_dim(sensitivity.ball)
         if not ball.exact:
             remedy = "Take a ball whose sampler is exact."
@@ -338,8 +316,7 @@ class EllipticKNorm:
         self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
     ) -> KNormNoise:
         """Return such noise that is (epsilon, delta)-private."""
-        epsilon = check_epsilon(epsilon)
-        delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
+        epsilon, delta = check_budget(epsilon, delta)
         round_ball = LpBall(sensitivity.ball.dim)
         ellipsoid = MappedBall(round_ball, EllipticGaussian(self.weights).cover(sensitivity))
         scale = ROUND_UP / greatest_shift(round_ball, epsilon, spendable(delta))
@@ -347,6 +324,7 @@ class EllipticKNorm:
         return certified(KNormNoise(ellipsoid, scale), sensitivity, epsilon, delta, said)
 
 
+@remembered(maxsize=1024)
 def knorm_is_less(dim: int, epsilon: float, delta: float) -> bool:
     """Return whether K-norm noise on an ellipsoid has less variance than Gaussian noise."""
     if delta == 0:
@@ -354,4 +332,8 @@ def knorm_is_less(dim: int, epsilon: float, delta: float) -> bool:
     # With r = |v|_2 / scale, E r^2 = d (d + 1); both covariances are multiples of one matrix. So
     # the noise is less if it is private for differences of at least this length.
     needed = math.sqrt(dim + 1) / gaussian_scale(epsilon, delta)
-    return is_private_in_round_norm(dim, needed, epsilon, delta)
+    if needed <= shift_in_any_norm(epsilon, delta):
+        return True
+    if dim == 1 or epsilon > _MOST_EPSILON or needed > MOST_SHIFT:
+        return needed <= shift_in_round_norm(dim, epsilon, delta)
+    return bool(RadialLoss(dim, needed).log_delta(epsilon) <= math.log(delta))

@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 from skdp.mechanisms.independent import LEAST_GAIN
-from skdp.mechanisms.knorm import shift_in_any_norm, spendable
+from skdp.mechanisms.knorm import check_budget, shift_in_any_norm, spendable
 from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.noise.matrix import MatrixLaplaceNoise
 from skdp.privacy.guarantee import certified
 from skdp.trusted.arrays import ROUND_UP, FloatArray
-from skdp.trusted.checks import check_epsilon, check_interval, fail, is_ours
-
-_Ball = MomentBall | RadialMomentBall
+from skdp.trusted.checks import check_interval, fail, is_ours
 
 # Of Newton's method.
 _MOST_STEPS, _LEAST_LENGTH = 100, 1e-8
@@ -60,10 +58,9 @@ class MatrixLaplace:
         guarantee has delta = 0. ``sensitivity.ball`` must be a `MomentBall` or a
         `RadialMomentBall`.
         """
-        epsilon = check_epsilon(epsilon)
-        delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
+        epsilon, delta = check_budget(epsilon, delta)
         ball = sensitivity.ball
-        if not isinstance(ball, _Ball) or not is_ours(ball):
+        if not isinstance(ball, MomentBall | RadialMomentBall) or not is_ours(ball):
             remedy = "Pass the sensitivity as a MomentBall."
             raise fail("sensitivity", "be that of moments", type(ball), remedy)
         if sensitivity.radius != 1.0 or sensitivity.neighbors != ball.layout.neighbors:
@@ -71,21 +68,18 @@ class MatrixLaplace:
         shift = shift_in_any_norm(epsilon, spendable(delta))
         if shift <= epsilon * (1 + LEAST_GAIN):
             shift, delta = epsilon, 0.0
-        shape = self._shape(ball)
-        records = 1 if ball.layout.adds else 2
-        # The sum of v'Sv over the records that differ is at most the shift.
-        spent = records * _row_square(ball, shape) * ROUND_UP
-        noise = MatrixLaplaceNoise(ball.layout, shape * (shift / spent))
-        said = f"matrix Laplace noise on {ball.dim} moments"
-        return certified(noise, sensitivity, epsilon, delta, said)
-
-    def _shape(self, ball: _Ball) -> FloatArray:
-        """Return the diagonal of S of least weighted error, up to a factor."""
+        rows = ball if isinstance(ball, RadialMomentBall) else ball.layout
         sorts = ball.layout.column_sorts
         units = np.eye(int(sorts.max()) + 1)
         # With one weight for each sort the greatest sum of squares of a row is linear in them.
-        cost = np.array([_row_square(ball, unit[sorts]) for unit in units])
-        return least_product(cost, self._demand(ball.layout, sorts))[sorts]
+        cost = np.array([rows.row_square(unit[sorts]) for unit in units])
+        shape = least_product(cost, self._demand(ball.layout, sorts))[sorts]
+        records = 1 if ball.layout.adds else 2
+        # The sum of v'Sv over the records that differ is at most the shift.
+        spent = records * rows.row_square(shape) * ROUND_UP
+        noise = MatrixLaplaceNoise(ball.layout, shape * (shift / spent))
+        said = f"matrix Laplace noise on {ball.dim} moments"
+        return certified(noise, sensitivity, epsilon, delta, said)
 
     def _demand(self, layout: MomentLayout, sorts: NDArray[np.intp]) -> FloatArray:
         """Return the matrix (sorts, sorts) whose entries weigh 1 / (S_ii S_jj) in the error."""
@@ -127,9 +121,8 @@ def least_product(cost: FloatArray, demand: FloatArray) -> FloatArray:
         shares, pairs = shares / shares.sum(), pairs / pairs.sum()
         sums = pairs.sum(axis=1)
         slope = 2 * (shares - sums)
-        curved = (
-            np.diag(shares + sums) + pairs - np.outer(shares, shares) - 2 * np.outer(sums, sums)
-        )
+        curved = np.diag(shares + sums) + pairs
+        curved = curved - np.outer(shares, shares) - 2 * np.outer(sums, sums)
         # The ones fix the sum of the step.
         step = -np.linalg.solve(2 * curved + 1.0, slope)
         length = 1.0
@@ -139,9 +132,3 @@ def least_product(cost: FloatArray, demand: FloatArray) -> FloatArray:
         if float(np.abs(step).max()) < _LEAST_LENGTH or length <= _LEAST_LENGTH:
             break
     return np.asarray(np.exp(x - x.max()))
-
-
-def _row_square(ball: _Ball, weights: FloatArray) -> float:
-    """Return the greatest weighted sum of squares of a row, from the ball or its layout."""
-    bounded = ball if isinstance(ball, RadialMomentBall) else ball.layout
-    return bounded.row_square(weights)

@@ -45,15 +45,9 @@ class NotPolynomial(TypeError):
 class Polynomial:
     """A polynomial of degree at most two, in variables given by their indices.
 
-    Parameters
-    ----------
-    terms : dict of tuple of int to Fraction
-        Coefficients other than 0.
-    size : float
-        Result of the same computation with absolute values everywhere.
-    steps : int
-        Number of operations. The error of the computation in floats is at most about
-        2^-53 * steps * size.
+    ``terms`` has coefficients other than 0, ``size`` is the result of the same computation with
+    absolute values everywhere, and ``steps`` the number of operations. The error of the computation
+    in floats is at most about 2^-53 * steps * size.
     """
 
     terms: dict[Term, Fraction]
@@ -156,36 +150,23 @@ def _sum(terms: Iterable[tuple[Term, Fraction]]) -> dict[Term, Fraction]:
     return {term: c for term, c in total.items() if c}
 
 
-# Greatest number of choices of levels.
-MOST_CHOICES = 4096
-# Greatest number of numbers whose products are bounded by a semidefinite program.
-MOST_LIFTED = 10
+# Greatest number of choices of levels, of numbers whose products are bounded by a semidefinite
+# program, and of corners of an affine statistic for which the hull is computed.
+MOST_CHOICES, MOST_LIFTED, MOST_CORNERS = 4096, 10, 1024
 # Error of a float computation per step, relative to its size: twice the bound.
 ROUNDING = 2.0**-52
-OWN_STEPS = 16
 REMEDY = "Pass its possible values to Sensitivity.from_points, or a ball to Sensitivity."
 
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """Maps f_c(z) = constant_c + linear_c z + z' square_c z, one for each choice c of levels.
+    """Maps f_c(z) = constant_c + linear_c z + z' square_c z, one for each choice c of levels."""
 
-    Parameters
-    ----------
-    constant : ndarray of shape (n_choices, dim)
-    linear : ndarray of shape (n_choices, dim, p)
-    square : ndarray of shape (n_choices, dim, p, p), symmetric
-    rounding : ndarray of shape (dim,)
-        Bound on the rounding error of a computed f.
-    radius : float or None
-        z is in the ball of this radius, or in [-1, 1]^p.
-    """
-
-    constant: FloatArray
-    linear: FloatArray
-    square: FloatArray
-    rounding: FloatArray
-    radius: float | None
+    constant: FloatArray  # (n_choices, dim)
+    linear: FloatArray  # (n_choices, dim, p)
+    square: FloatArray  # (n_choices, dim, p, p), symmetric
+    rounding: FloatArray  # bound on the rounding error of a computed f, (dim,)
+    radius: float | None  # z is in the ball of this radius, or in [-1, 1]^p
 
     @property
     def dim(self) -> int:
@@ -222,7 +203,7 @@ class Quadratic:
         r = max(1.0, self.radius or 1.0)
         size = np.abs(self.constant) + r * np.abs(self.linear).sum(axis=2)
         size += r**2 * np.abs(self.square).sum(axis=(2, 3))
-        steps = OWN_STEPS + self.dim + self.n_numbers + self.n_numbers**2
+        steps = 16 + self.dim + self.n_numbers + self.n_numbers**2
         return np.asarray(steps * ROUNDING * size.max(axis=0))
 
     def corners(self) -> FloatArray:
@@ -292,27 +273,25 @@ def quadratic_of(function: Callable[..., object], domain: Domain) -> Quadratic:
     """Return the polynomials of a function, by calling it with polynomials as numbers."""
     if not isinstance(domain, Domain):
         raise fail("domain", "be a Domain", type(domain))
-    n_numbers = domain.n_numbers + (domain.target_bounds is not None)
     bound = domain.radius if domain.radius is not None else 1.0
     if domain.radius is not None and domain.target_bounds is not None:
         remedy = "Declare the columns as bounded numbers instead."
         raise fail("domain", "have no target of numbers where rows are in a ball", None, remedy)
-    found = [_outputs(function, record) for record in _records(domain, bound)]
-    if len({len(row) for row in found}) != 1 or not found[0]:
+    rows = [_outputs(function, record) for record in _records(domain, bound)]
+    if len({len(row) for row in rows}) != 1 or not rows[0]:
         raise fail("function", "return as many numbers, at least one, for every record")
-    shape, p = (len(found), len(found[0])), n_numbers
+    shape, p = (len(rows), len(rows[0])), domain.n_numbers + (domain.target_bounds is not None)
     constant, linear, square = np.zeros(shape), np.zeros((*shape, p)), np.zeros((*shape, p, p))
     rounding = np.zeros(shape)
     for place in np.ndindex(shape):
-        polynomial = found[place[0]][place[1]]
+        polynomial = rows[place[0]][place[1]]
         rounding[place] = ROUNDING * (polynomial.steps + 1) * polynomial.size
         for term, coefficient in polynomial.terms.items():
             if len(term) == 2:
-                i, j = term
-                square[place][i, j] += float(coefficient) / 2
-                square[place][j, i] += float(coefficient) / 2
+                square[place][term] += float(coefficient) / 2
+                square[place][term[::-1]] += float(coefficient) / 2
             elif term:
-                linear[place][term[0]] = float(coefficient)
+                linear[place][term] = float(coefficient)
             else:
                 constant[place] = float(coefficient)
     return Quadratic(constant, linear, square, rounding.max(axis=0), domain.radius)
@@ -353,8 +332,6 @@ def _outputs(function: Callable[..., object], record: tuple[object, ...]) -> lis
         raise fail("function", rule, f"{type(error).__name__}: {error}", REMEDY) from error
 
 
-# Greatest number of corners of an affine statistic for which the hull is computed.
-MOST_CORNERS = 1024
 SLACK = 1e-12
 
 Support = Callable[[FloatArray], FloatArray]
@@ -381,23 +358,15 @@ def ball_of_maps(
     support = two_sided(maps.bound, differences)
     if directions is None and maps.dim not in MOST_PAIRS:
         return LpBall(maps.dim, p=np.inf, weights=1 / (support(np.eye(maps.dim)) * (1 + SLACK)))
-    support = support if maps.is_affine else _rounded_up(support)
-    return polytope_around(support, maps.dim, directions)
-
-
-def _rounded_up(support: Support) -> Support:
-    """Return bounds that are greater by 1e-7 and rounded to seven digits, never below.
-
-    Bounds from a solver have errors of 1e-9. Without rounding, facets that share a corner would
-    meet in many corners that are too close to each other.
-    """
 
     def rounded(rows: FloatArray) -> FloatArray:
+        # Bounds from a solver have errors of 1e-9. Unless they are raised by 1e-7 and rounded to
+        # seven digits, facets that share a corner meet in many corners too close to each other.
         values = support(rows)
         unit = 2 ** np.floor(np.log2(np.maximum(values, np.finfo(float).tiny)))
         return np.asarray(np.maximum(values, np.round(values / unit, 7) * unit * (1 + 1e-7)))
 
-    return rounded
+    return polytope_around(support if maps.is_affine else rounded, maps.dim, directions)
 
 
 def _affine_hull(maps: Quadratic, differences: bool) -> Hull | None:

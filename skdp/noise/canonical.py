@@ -54,8 +54,7 @@ class CanonicalLaw(EvenLaw):
     log_concave: ClassVar[bool] = False
 
     @cached_property
-    def _central_mass(self) -> float:
-        """Return 1 - 2 c, the probability of (-1/2, 1/2)."""
+    def _central_mass(self) -> float:  # 1 - 2 c, the probability of (-1/2, 1/2)
         return float(self.tradeoff.central_mass)
 
     @property
@@ -146,12 +145,9 @@ class CanonicalLaw(EvenLaw):
 
     def _panel(self, member: str, height: _Height, low: float, high: float) -> float:
         x = low + (high - low) * _HALF
-        return float(height(x, self._values(member, x)) @ _WEIGHTS) * (high - low)
-
-    def _values(self, member: str, x: FloatArray) -> FloatArray:
-        if member == "log_slope":
-            return -self._potential(self.scale * x)
-        return -_LOG_2 - self._hazard(self.scale * x)
+        slopes, at = member == "log_slope", self.scale * x
+        values = -self._potential(at) if slopes else -_LOG_2 - self._hazard(at)
+        return float(height(x, values) @ _WEIGHTS) * (high - low)
 
     def _whole_cells(self, member: str, last: float) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield the cells 1, 2, ... before the last, and the values at their nodes."""
@@ -195,15 +191,12 @@ def _search_closed(f: TradeOff, log_q: FloatArray) -> tuple[FloatArray, FloatArr
 def _search_stepwise(f: TradeOff, log_q: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the least number of shifts, counted one by one."""
     cell, log_s = np.zeros(log_q.shape), log_q
-    for _ in count():
-        behind = log_s < f.log_fixed_point
-        if not behind.any():
-            return cell, log_s
+    while (behind := log_s < f.log_fixed_point).any():
         raised = np.where(behind, f.log_power(log_s), log_s)
         stuck = behind & ((raised <= log_s) | (raised < _NOTHING))
         cell = np.where(stuck, np.inf, cell + behind)
         log_s = np.where(stuck, 0.0, raised)
-    raise AssertionError  # the loop above ends by its return
+    return cell, log_s
 
 
 @dataclass(frozen=True)
@@ -247,11 +240,8 @@ class CanonicalNoise(CanonicalLaw):
             raise fail("tradeoff", "be non-trivial (not 1 - alpha)", self.tradeoff)
 
     def _unit_information(self) -> float:
-        """Raise: the density of canonical noise has no derivative in general."""
-        rule = "have a differentiable density for a Fisher information"
-        raise fail(
-            "law", rule, self, "log_concave_canonical gives a smooth law where there is one."
-        )
+        remedy = "log_concave_canonical gives a smooth law where there is one."
+        raise fail("law", "have a differentiable density for a Fisher information", self, remedy)
 
 
 def log_concave_canonical(tradeoff: TradeOff) -> Law:
@@ -287,23 +277,18 @@ def log_concave_canonical(tradeoff: TradeOff) -> Law:
         return Gaussian(1 / curve.mu)
     if isinstance(curve, _curves.Shifted):
         standard = isinstance(curve.law, _curves.StandardLaplace)
-        law = Laplace() if standard else cast("Law", curve.law)
-        scaled: Law = law.scaled(1 / curve.shift)
-        return scaled
+        law: Law = Laplace() if standard else cast("Law", curve.law)
+        return law.scaled(1 / curve.shift)
     if isinstance(curve, _curves.Approximate) and curve.epsilon == 0 and curve.delta > 0:
         return Uniform(1 / curve.delta)
-    rule = "be infinitely divisible to have log-concave canonical noise (Awan & Dong 2022, "
-    remedy = "Take CanonicalNoise, which every symmetric trade-off function has."
+    rule, where = "be infinitely divisible to have log-concave canonical noise", "Proposition 3.6"
     if isinstance(curve, _curves.Approximate) and curve.epsilon > 0:
         where = "Proposition 3.6" if curve.delta == 0 else "Theorem 3.3; it has a kink"
-        raise fail("tradeoff", f"{rule}{where})", tradeoff, remedy)
-    if isinstance(curve, _curves.Points):
-        raise fail("tradeoff", f"{rule}Proposition 3.6)", tradeoff, remedy)
-    known = "come from a log-concave law, or be (0, delta), for its divisibility to be known"
-    raise fail("tradeoff", f"{known} (Awan & Dong 2022, Theorem 3.3)", tradeoff, remedy)
-
-
-_MOST_STEPS = 1_000_000
+    elif not isinstance(curve, _curves.Points):
+        rule = "come from a log-concave law, or be (0, delta), for its divisibility to be known"
+        where = "Theorem 3.3"
+    remedy = "Take CanonicalNoise, which every symmetric trade-off function has."
+    raise fail("tradeoff", f"{rule} (Awan & Dong 2022, {where})", tradeoff, remedy)
 
 
 @dataclass(frozen=True)
@@ -340,9 +325,8 @@ class Tulap(CanonicalLaw):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "scale", check_positive("scale", self.scale))
         if self.epsilon == self.delta == 0:
-            raise fail(
-                "epsilon", "be > 0 if delta is 0", self.epsilon, "Take epsilon > 0 or delta > 0."
-            )
+            remedy = "Take epsilon > 0 or delta > 0."
+            raise fail("epsilon", "be > 0 if delta is 0", self.epsilon, remedy)
 
     @cached_property
     def tradeoff(self) -> TradeOff:
@@ -368,7 +352,7 @@ class Tulap(CanonicalLaw):
     def _half_square(self, edge: float) -> float:
         """Return the integral of x^2 times the density over its peak, from 0 to the edge."""
         last = math.ceil(edge - 0.5)
-        if last > _MOST_STEPS:
+        if last > 1_000_000:
             # The steps follow e^(-epsilon x) up to one part in the square of the number of cells.
             end = self.epsilon * edge
             if end < 1e-3:

@@ -41,15 +41,7 @@ MOST_GROUPS = 8
 
 @dataclass(frozen=True)
 class WorstShift:
-    """A shift that majorises all changes.
-
-    Attributes
-    ----------
-    above : Shift
-        Weakly majorises every change.
-    length : float
-        Greatest Euclidean length of a change.
-    """
+    """A shift ``above`` that weakly majorises all changes, whose greatest length is ``length``."""
 
     above: Shift
     length: float
@@ -125,8 +117,15 @@ def _concave(curve: FloatArray) -> FloatArray:
 
 def _grouped(curve: FloatArray) -> Shift:
     """Return the shift with these sums, where nearly equal sizes are rounded up to one."""
-    groups = _runs(np.diff(curve, prepend=0.0))
-    return groups if len(groups) <= MOST_GROUPS else _runs(_coarse(curve))
+    sizes = np.diff(curve, prepend=0.0)
+    groups = _runs(sizes)
+    if len(groups) <= MOST_GROUPS:
+        return groups
+    # The steps of a concave curve above this one, the minimum of a few tangents.
+    touch = np.unique(np.geomspace(1, len(curve), MOST_GROUPS // 2).round().astype(int)) - 1
+    k = np.arange(len(curve))
+    lines = curve[touch, None] + sizes[touch, None] * (k - touch[:, None])
+    return _runs(np.diff(lines.min(axis=0), prepend=0.0))
 
 
 def _runs(sizes: FloatArray) -> Shift:
@@ -143,15 +142,6 @@ def _runs(sizes: FloatArray) -> Shift:
     return tuple(groups)
 
 
-def _coarse(curve: FloatArray) -> FloatArray:
-    """Return the steps of a concave curve above this one, the minimum of a few tangents."""
-    slopes = np.diff(curve, prepend=0.0)
-    touch = np.unique(np.geomspace(1, len(curve), MOST_GROUPS // 2).round().astype(int)) - 1
-    k = np.arange(len(curve))
-    lines = curve[touch, None] + slopes[touch, None] * (k - touch[:, None])
-    return np.diff(lines.min(axis=0), prepend=0.0)
-
-
 def greatest_slope(law: Any) -> float:
     """Return sup |(log f)'|, by which v times bounds the loss of a shift v; inf if unknown."""
     if type(law) in (Laplace, Logistic) or (type(law) is Subbotin and law.r == 1):
@@ -161,12 +151,10 @@ def greatest_slope(law: Any) -> float:
 
 def losses_of(law: Law, shift: Shift, length: float, scale: float) -> Losses:
     """Return the privacy losses of noise of a scale for a shift of this Euclidean length."""
-    up = math.nextafter(1 / scale, math.inf)
+    rate = up(1 / scale)
     if type(law) is Gaussian:
-        return ((GaussianLoss(math.nextafter(length * up / law.scale, math.inf)), 1),)
-    return tuple(
-        (ShiftLoss(law, math.nextafter(size * up, math.inf)), count) for size, count in shift
-    )
+        return ((GaussianLoss(up(length * rate / law.scale)), 1),)
+    return tuple((ShiftLoss(law, up(size * rate)), count) for size, count in shift)
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
@@ -262,7 +250,16 @@ class Releases:
     neighbors: str
 
     def __init__(self, shifts: Sequence[tuple[float, int]], neighbors: str) -> None:
-        object.__setattr__(self, "shifts", _checked(shifts))
+        remedy = "Write shifts=[(2.0, 100)], say: 100 numbers that one record moves by at most 2."
+        pairs = isinstance(shifts, tuple | list) and all(
+            isinstance(pair, tuple | list) and len(pair) == 2 for pair in shifts
+        )
+        if not pairs or not shifts:
+            raise fail("shifts", "be one or more pairs of a size and a count", remedy=remedy)
+        counts: Counter[float] = Counter()
+        for size, count in shifts:
+            counts[check_positive("size in shifts", size)] += check_count("count in shifts", count)
+        object.__setattr__(self, "shifts", tuple(sorted(counts.items(), reverse=True)))
         object.__setattr__(self, "neighbors", check_choice("neighbors", neighbors, NEIGHBORS))
 
     @property
@@ -353,11 +350,7 @@ class RepeatedNoise(BaseNoise):
         """
         count = np.size(value)
         lattice, stretch = self.publication_for(np.ones(count), 1)
-
-        def draw(generator: Generator) -> FloatArray:
-            return stretch * self.rvs(generator, count)
-
-        return lattice.publish(value, draw, rng, self, stretch)
+        return lattice.publish(value, lambda g: stretch * self.rvs(g, count), rng, self, stretch)
 
     def var(self) -> float:
         """Return the variance of the noise of one release."""
@@ -369,20 +362,6 @@ class RepeatedNoise(BaseNoise):
 
     def _draws(self, n: int, rng: Generator) -> FloatArray:
         return self.rvs(rng, (n, 1))
-
-
-def _checked(shifts: Any) -> Shift:
-    """Return the shifts in falling order, equal sizes counted together."""
-    remedy = "Write shifts=[(2.0, 100)], say: 100 numbers that one record moves by at most 2."
-    pairs = isinstance(shifts, tuple | list) and all(
-        isinstance(pair, tuple | list) and len(pair) == 2 for pair in shifts
-    )
-    if not pairs or not shifts:
-        raise fail("shifts", "be one or more pairs of a size and a count", remedy=remedy)
-    counts: Counter[float] = Counter()
-    for size, count in shifts:
-        counts[check_positive("size in shifts", size)] += check_count("count in shifts", count)
-    return tuple(sorted(counts.items(), reverse=True))
 
 
 # Up to so many sizes are composed one by one; more are replaced by a few that are worse.

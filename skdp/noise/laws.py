@@ -26,12 +26,6 @@ _NODES, _LENGTHS = roots_legendre(8)
 _RULE = tuple(zip((1 + _NODES) / 2, _LENGTHS / 2, strict=True))
 
 
-def half_normal_hazard(t: FloatArray) -> FloatArray:
-    """Return -log P(|Z| > t)."""
-    near = -np.log1p(-erf(np.minimum(t, _SHORT) / math.sqrt(2)))
-    return np.where(t < _SHORT, near, t * t / 2 - np.log(erfcx(t / math.sqrt(2))))
-
-
 def hazard_between(start: float, length: FloatArray) -> FloatArray:
     """Return log P(Z > start) - log P(Z > start + length), in full precision."""
     short = np.minimum(length, _SHORT)
@@ -102,7 +96,9 @@ class Gaussian(ScaleLaw):
         return (x / self.scale) ** 2 / 2
 
     def _hazard(self, x: FloatArray) -> FloatArray:
-        return half_normal_hazard(x / self.scale)
+        t = x / self.scale
+        near = -np.log1p(-erf(np.minimum(t, _SHORT) / math.sqrt(2)))
+        return np.where(t < _SHORT, near, t * t / 2 - np.log(erfcx(t / math.sqrt(2))))
 
     def _inverse_hazard(self, level: FloatArray) -> FloatArray:
         near = math.sqrt(2) * erfinv(-np.expm1(-level))
@@ -307,7 +303,13 @@ class Subbotin(EvenLaw):
     def _tail_hazard(self, z: FloatArray) -> FloatArray:
         """Return -log Q(1 / r, z), Q the regularised upper incomplete gamma function."""
         a, z = 1 / self.r, np.maximum(z, _TINY)
-        return np.where(z < _FAR, -np.log(gammaincc(a, np.minimum(z, _FAR))), _far_hazard(a, z))
+        near, far = -np.log(gammaincc(a, np.minimum(z, _FAR))), np.maximum(z, _FAR)
+        # Legendre's continued fraction.
+        rest = far + 2 * _LEVELS + 1 - a
+        for k in range(_LEVELS, 0, -1):
+            rest = far + 2 * k - 1 - a - k * (k - a) / rest
+        hazard = far - a * np.log(far) + math.lgamma(a) + np.log(rest)
+        return np.where(z < _FAR, near, np.where(np.isinf(far), np.inf, hazard))
 
     def _inverse_hazard(self, level: FloatArray) -> FloatArray:
         turn = float(self._tail_hazard(np.asarray(_NEAR)))
@@ -362,20 +364,6 @@ class Subbotin(EvenLaw):
         return 1 / self.r - self._log_peak
 
 
-def _far_hazard(a: float, z: FloatArray) -> FloatArray:
-    """Return -log Q(a, z) for z >= _FAR by Legendre's continued fraction."""
-    z = np.maximum(z, _FAR)
-    rest = z + 2 * _LEVELS + 1 - a
-    for k in range(_LEVELS, 0, -1):
-        rest = z + 2 * k - 1 - a - k * (k - a) / rest
-    hazard = z - a * np.log(z) + math.lgamma(a) + np.log(rest)
-    return np.where(np.isinf(z), np.inf, hazard)
-
-
-# With a smaller bound, in scales, the law is uniform in every digit and its moments underflow.
-_SHORTEST = 1e-100
-
-
 @dataclass(frozen=True)
 class TruncatedLaplace(CrossingLaw):
     """Density proportional to exp(-|x| / scale) on [-bound, bound], 0 outside.
@@ -403,12 +391,11 @@ class TruncatedLaplace(CrossingLaw):
     _lengths: ClassVar[tuple[str, ...]] = ("bound", "scale")
 
     def __post_init__(self) -> None:
-        scale = check_positive("scale", self.scale)
-        bound = check_positive("bound", self.bound)
-        if not bound / scale >= _SHORTEST:
-            check_interval("bound / scale", bound / scale, _SHORTEST, math.inf, "left")
-        object.__setattr__(self, "bound", bound)
-        object.__setattr__(self, "scale", scale)
+        for name in self._lengths:
+            object.__setattr__(self, name, check_positive(name, getattr(self, name)))
+        # With less the law is uniform in every digit and its moments underflow.
+        if not self._length >= 1e-100:
+            check_interval("bound / scale", self._length, 1e-100, math.inf, "left")
 
     @property
     def _length(self) -> float:

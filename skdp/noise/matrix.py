@@ -7,13 +7,6 @@ the sum of the absolute eigenvalues. For D = v v' - u u' that is at most v'Sv + 
 log-concave, the privacy loss is dominated by that of one Laplace variable shifted by this bound.
 Statements and proofs: ``docs/proofs/matrix_laplace.md``, Theorem 1 and Corollary 2. For replaced
 records the loss is smaller (Theorem 5).
-
-For matrices with one row, h is the Laplace law. For p numbers in [-1, 1] the noise of an entry
-grows like p^(3/2), because one record changes the matrix by a matrix of rank two; the noise of a
-box around the moments grows like p^2.
-
-A single Wishart matrix (Jiang, Xie & Zhang 2016) is not private, as its support moves with the
-data. The K-norm mechanism on the trace-norm ball (d'Orsi & Novikov 2025) covers the same changes.
 """
 
 from __future__ import annotations
@@ -39,9 +32,6 @@ from skdp.trusted.statement import NEIGHBORS, NotPrivate, Public, Spent, up
 
 # For other norms the loss is that of one Laplace variable, which is about as small.
 LEAST_NORM, MOST_NORM = 1e-4, 2.5
-
-# Points on the curved part of the profile, and the share by which it is raised for rounding.
-_POINTS, _ROUND_UP = 9, 1 + 1e-9
 
 
 def losses_of_trace(norm: float, records: float) -> Losses:
@@ -78,8 +68,8 @@ def _replaced(norm: float) -> FiniteLoss:
     # Where both are equal: fall g - root sqrt(g) + 1 - start - fall = 0.
     rest = 1 - start - fall
     cross = 2 * math.log(2 * rest / (root + math.sqrt(root**2 - 4 * fall * rest)))
-    at = np.append(np.linspace(0, cross, _POINTS), norm)
-    delta = np.append(-np.expm1((at[:-1] - rho) / 2) * _ROUND_UP, 0.0)
+    at = np.append(np.linspace(0, cross, 9), norm)
+    delta = np.append(-np.expm1((at[:-1] - rho) / 2) * (1 + 1e-9), 0.0)  # raised for rounding
     # The slope of the profile at e^epsilon is -Q(L > epsilon).
     slopes = np.diff(delta) / np.diff(np.expm1(at))
     values, q = at[1:], np.diff(np.append(slopes, 0.0))

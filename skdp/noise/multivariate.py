@@ -8,9 +8,10 @@ along the shift (Awan & Dong 2022, Definition 4.1). Proofs: docs/proofs/canonica
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -29,23 +30,18 @@ from skdp.trusted.ball import LpBall
 from skdp.trusted.checks import check_choice, check_count, check_interval, check_positive, fail
 from skdp.trusted.randomness import Lattice, RandomStateLike, as_generator, gammas
 
-NORMS = ("l1", "l2", "linf")
-# More than a few roundings: results are moved to the safe side.
-_UP = 1 + 1e-14
-# More than the relative error of the inverse of an incomplete beta function.
-_UP_INVERSE = 1 + 1e-12
 
-
-class _Publishing:
-    """Base class of the laws of this module, which have ``_draws`` and ``covariance``."""
-
+class _Publishing(ABC):
     def rvs(self, size: int | None = None, rng: RandomStateLike = None) -> FloatArray:
         """Return draws, (size, dim), or one, (dim,), for simulations; ``release`` publishes."""
         drawn: FloatArray = self._draws(1 if size is None else size, as_generator(rng))
         return drawn[0] if size is None else drawn
 
-    def _draws(self, size: int, rng: Generator) -> FloatArray:
-        raise NotImplementedError
+    @abstractmethod
+    def _draws(self, size: int, rng: Generator) -> FloatArray: ...
+
+    @abstractmethod
+    def covariance(self) -> FloatArray: ...
 
     def release(self, value: ArrayLike, rng: RandomStateLike = None) -> FloatArray:
         """Return a point, (dim,), plus noise on a public lattice: the only way to publish.
@@ -53,9 +49,8 @@ class _Publishing:
         Each number costs at most 2^-34 more in epsilon than the law itself
         (docs/proofs/lattice_release.md, Theorem 1).
         """
-        law = cast("IndependentCanonical | LInfLaplace", self)
-        lattice = Lattice.of(np.sqrt(np.diag(law.covariance())))
-        return lattice.publish(value, lambda generator: law.rvs(None, generator), rng, law)
+        lattice = Lattice.of(np.sqrt(np.diag(self.covariance())))
+        return lattice.publish(value, lambda generator: self.rvs(None, generator), rng, self)
 
 
 @dataclass(frozen=True)
@@ -121,15 +116,11 @@ class LInfLaplace(_Publishing):
 
     epsilon: float
     dim: int
+    norm: ClassVar[str] = "linf"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
         object.__setattr__(self, "dim", check_count("dim", self.dim))
-
-    @property
-    def norm(self) -> str:
-        """The norm in which the released value changes by at most 1."""
-        return "linf"
 
     @property
     def tradeoff(self) -> TradeOff:
@@ -172,15 +163,11 @@ class UniformBall(_Publishing):
 
     delta: float
     dim: int
+    norm: ClassVar[str] = "l2"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delta", check_interval("delta", self.delta, 0, 1, "right"))
         object.__setattr__(self, "dim", check_count("dim", self.dim))
-
-    @property
-    def norm(self) -> str:
-        """The norm in which the released value changes by at most 1."""
-        return "l2"
 
     @property
     def tradeoff(self) -> TradeOff:
@@ -191,7 +178,8 @@ class UniformBall(_Publishing):
     def ball(self) -> LpBall:
         """The ball."""
         square = betaincinv(0.5, (self.dim + 1) / 2, self.delta)
-        return LpBall(self.dim, p=2.0, radius=_UP_INVERSE / (2 * math.sqrt(square)))
+        # The factor covers the relative error of the inverse of an incomplete beta function.
+        return LpBall(self.dim, p=2.0, radius=(1 + 1e-12) / (2 * math.sqrt(square)))
 
     def logpdf(self, x: ArrayLike) -> FloatArray:
         """Return the log-density at x, (..., dim) to (...)."""
@@ -210,12 +198,6 @@ def repeated(tradeoff: TradeOff, dim: int) -> IndependentCanonical:
     """Return ``dim`` copies of the log-concave canonical noise.
 
     They are canonical for f itself in l_1 (Awan & Dong 2022, Theorem 4.3).
-
-    Examples
-    --------
-    >>> from skdp.privacy import tradeoff
-    >>> repeated(tradeoff.laplace(2.0), 2).laws
-    (Laplace(scale=0.5), Laplace(scale=0.5))
     """
     law = log_concave_canonical(tradeoff)
     return IndependentCanonical((law,) * check_count("dim", dim), tradeoff, "l1")
@@ -225,12 +207,8 @@ def approximate_product(epsilon: float, delta: float, dim: int) -> IndependentCa
     """Return Tulap noise in the first coordinate and uniform noise in the others.
 
     Canonical for (epsilon, delta) in l_inf: 1 - delta is the product of 1 - delta_j over the
-    uniform coordinates, each of width 1 / delta_j (Awan & Dong 2022, Section 4.4).
-
-    Raises
-    ------
-    ValueError
-        If delta = 0: Theorem 4.8 there says that (epsilon, 0) has no such noise.
+    uniform coordinates, each of width 1 / delta_j (Awan & Dong 2022, Section 4.4). There is none
+    for delta = 0 (Theorem 4.8).
     """
     dim = check_count("dim", dim, least=2)
     epsilon = check_positive("epsilon", epsilon)
@@ -271,40 +249,35 @@ def multivariate_canonical(
     >>> noise.rvs(3, np.random.default_rng(0)).shape
     (3, 2)
     """
-    dim, norm = check_count("dim", dim, least=2), check_choice("norm", norm, NORMS)
-    curve: Any = tradeoff.curve
-    pure = isinstance(curve, Approximate) and curve.epsilon > 0
-    if isinstance(curve, Approximate) and curve.delta == 0:
-        raise _no_multivariate()
-    if isinstance(curve, NormalShift):
+    dim, norm = check_count("dim", dim, least=2), check_choice("norm", norm, ("l1", "l2", "linf"))
+    curve = tradeoff.curve
+    if isinstance(curve, Approximate):
+        if curve.delta == 0:
+            raise _no_multivariate()
+        if norm == "linf" and curve.epsilon > 0:
+            return approximate_product(curve.epsilon, curve.delta, dim)
+        if norm == "linf":
+            laws = (Uniform(_width(curve.delta, dim)),) * dim
+            return IndependentCanonical(laws, tradeoff, norm)
+        if norm == "l2" and curve.epsilon == 0:
+            return UniformBall(curve.delta, dim)
+    elif isinstance(curve, NormalShift):
         # |v|_2 <= 1 in l_1 and l_2, and <= sqrt(dim) in l_inf, each reached.
         length = math.sqrt(dim) if norm == "linf" else 1.0
         return IndependentCanonical((Gaussian(length / curve.mu),) * dim, tradeoff, norm)
-    if norm == "l1" and not pure:
-        return repeated(tradeoff, dim)
-    if norm == "l2" and isinstance(curve, Approximate) and not pure:
-        return UniformBall(curve.delta, dim)
-    if norm == "linf" and isinstance(curve, Approximate):
-        if pure:
-            return approximate_product(curve.epsilon, curve.delta, dim)
-        return IndependentCanonical((Uniform(_width(curve.delta, dim)),) * dim, tradeoff, "linf")
-    laplace = isinstance(curve, Shifted) and isinstance(curve.law, StandardLaplace)
-    if norm == "linf" and laplace:
+    elif norm == "linf" and isinstance(curve, Shifted) and isinstance(curve.law, StandardLaplace):
         return LInfLaplace(curve.shift, dim)
-    known = (
-        "be Gaussian or (0, delta), or with l_1 that of a log-concave law, or with l_inf Laplace"
-    )
-    known += " or approximate"
-    raise fail(
-        "tradeoff, norm", f"be a pair with known canonical noise ({known})", (tradeoff, norm)
-    )
+    if norm == "l1" and not (isinstance(curve, Approximate) and curve.epsilon > 0):
+        return repeated(tradeoff, dim)
+    known = "be Gaussian or (0, delta), or with l_1 that of a log-concave law, or with l_inf"
+    rule = f"be a pair with known canonical noise ({known} Laplace or approximate)"
+    raise fail("tradeoff, norm", rule, (tradeoff, norm))
 
 
 def _width(delta: float, dim: int) -> float:
     """Return the width with which uniform noise in ``dim`` coordinates is (0, delta) in l_inf."""
-    if delta == 1:
-        return 1.0
-    return _UP / -math.expm1(math.log1p(-delta) / dim)
+    # The factor covers a few roundings.
+    return 1.0 if delta == 1 else (1 + 1e-14) / -math.expm1(math.log1p(-delta) / dim)
 
 
 def _no_multivariate() -> ValueError:

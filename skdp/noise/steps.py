@@ -12,8 +12,6 @@ from skdp.noise.law import EvenLaw
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_choice, check_interval, check_positive
 
-LEAST = ("variance", "absolute_error")
-
 
 @dataclass(frozen=True)
 class Staircase(EvenLaw):
@@ -49,7 +47,7 @@ class Staircase(EvenLaw):
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "scale", check_positive("scale", self.scale))
         if isinstance(self.gamma, str):
-            check_choice("gamma", self.gamma, LEAST)
+            check_choice("gamma", self.gamma, ("variance", "absolute_error"))
             root = math.exp(-epsilon / 2)
             best = _least_variance(epsilon) if self.gamma == "variance" else root / (1 + root)
             object.__setattr__(self, "gamma", best)
@@ -65,8 +63,7 @@ class Staircase(EvenLaw):
         return float(self.gamma)
 
     @property
-    def _lower(self) -> float:
-        """Return the factor of the density at a step, e^-epsilon."""
+    def _lower(self) -> float:  # the factor of the density at a step
         return math.exp(-self.epsilon)
 
     @property

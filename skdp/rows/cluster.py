@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from skdp._compiled import load_kernels
@@ -45,7 +45,7 @@ class ClusterRows:
         tables = data.partitions()
         parts = [None] * len(tables) if groups is None else groups.parts
         self._partitions = [(*pair, part) for pair, part in zip(tables, parts, strict=True)]
-        self._reader = _Reader(domain, coder, data.target, groups and replace(groups, parts=[]))
+        self._coder, self._groups = coder, groups and replace(groups, parts=[])
         self._is_read = False
 
     @property
@@ -55,7 +55,21 @@ class ClusterRows:
 
     def sum(self, part: Callable[[Block], T]) -> T:
         """Return the sum of ``part(block)`` over all rows."""
-        task = _delayed(_partition_sum(self._next_reader(), part))
+        blocks_of = self._blocks_of(at_once=True)
+
+        # Functions that workers run have no text: dask asks each for it, and a part may hold long
+        # lists.
+        def partition_sum(X: object, y: object, persons: Persons | None) -> tuple[T, int]:
+            weights = []
+
+            def values() -> Iterator[T]:
+                for block in blocks_of(X, y, persons):
+                    weights.append(block.weight)
+                    yield quietly(part, block)
+
+            return summed(values()), sum(weights)
+
+        task = _delayed(partition_sum)
         total: T
         total, weight = _reduced([task(*part) for part in self._partitions])
         check_weight(weight, self._weight, self._is_read or not self.n)
@@ -75,10 +89,10 @@ class ClusterRows:
         """
         import dask
 
-        reader = self._next_reader(blocks=blocks, dtype=dtype)
+        blocks_of = self._blocks_of(blocks=blocks, dtype=dtype)
 
         def built(X: object, y: object, persons: Persons | None) -> _States:
-            own = reader.blocks_of(X, y, persons)
+            own = blocks_of(X, y, persons)
             return [(quietly(build, block), block.weight) for block in own]
 
         task, client = _delayed(built), _client()
@@ -97,9 +111,22 @@ class ClusterRows:
         self._is_read = True
         return states
 
-    def _next_reader(self, blocks: int = 1, dtype: type | None = None) -> _Reader:
-        cells = self.n * self.domain.n_columns
-        return replace(self._reader, cells=cells, blocks=blocks, dtype=dtype)
+    def _blocks_of(
+        self, blocks: int = 1, dtype: type | None = None, at_once: bool = False
+    ) -> Callable[[object, object, Persons | None], Iterator[Block]]:
+        """Return the function of a partition to its blocks. It does not hold the collection."""
+        domain, coder, groups, target = self.domain, self._coder, self._groups, self._data.target
+        cells = self.n * domain.n_columns
+
+        def blocks_of(X: object, y: object, part: Persons | None) -> Iterator[Block]:
+            load_kernels(cells)
+            batch = (X, y) if target is None else X
+            shares = None if groups is None or part is None else groups.shares(part)
+            for run in encoded_runs(domain, batch, target, coder, shares):
+                slices = block_slices(domain, len(run.target), blocks)
+                yield from run.blocks(domain, slices, dtype, at_once)
+
+        return blocks_of
 
 
 class WorkerStates:
@@ -126,12 +153,13 @@ class WorkerStates:
 
         futures = [future for part in kept for future in futures_of(part)]
         wait(futures)
-        places = _places(client, futures)
+        who = client.who_has(futures)
+        places = [min(who.get(future.key) or [""]) for future in futures]
         threads = [worker for worker, k in sorted(client.nthreads().items()) for _ in range(k)]
         threads = threads or [places[0]]
         any_other = {"pure": False, "allow_other_workers": True}
         lists = [
-            client.submit(_chained, own, workers=[worker], **any_other)
+            client.submit(sum, own, [], workers=[worker], **any_other)
             for worker, own in zip(threads, _shared_out(futures, places, threads), strict=True)
             if own
         ]
@@ -143,7 +171,7 @@ class WorkerStates:
 
     def weight(self) -> int:
         """Return the number of rows, or the sum of their shares."""
-        return self._summed(_nothing)[1]
+        return self._summed(lambda state: None)[1]
 
     def _summed(self, part: Callable[[Any], T]) -> tuple[T, int]:
         def state_sum(states: _States, number: int) -> _Part[T]:
@@ -163,12 +191,6 @@ class WorkerStates:
 
         lists = self._client.map(mapped, self._lists, pure=False, **self._where)
         return WorkerStates(self._client, lists, self._workers)
-
-
-def _places(client: Task, futures: list[Task]) -> list[str]:
-    """Return the first worker that has each future."""
-    who = client.who_has(futures)
-    return [min(who.get(future.key) or [""]) for future in futures]
 
 
 def _shared_out(items: list[Task], places: list[str], threads: list[str]) -> list[list[Task]]:
@@ -191,10 +213,6 @@ def _shared_out(items: list[Task], places: list[str], threads: list[str]) -> lis
     return lists
 
 
-def _chained(lists: list[list[T]]) -> list[T]:
-    return [pair for own in lists for pair in own]
-
-
 def _client() -> Task:
     """Return the distributed client that dask uses at present, or None."""
     distributed = sys.modules.get("distributed")
@@ -204,51 +222,6 @@ def _client() -> Task:
         return distributed.get_client()
     except ValueError:
         return None
-
-
-@dataclass(frozen=True, eq=False)
-class _Reader:
-    """Reads the blocks of a partition."""
-
-    domain: Domain
-    coder: Coder
-    target: str | None
-    groups: Groups | None = None
-    blocks: int = 1
-    dtype: type | None = None
-    cells: int = 0
-
-    def blocks_of(
-        self, X: object, y: object, part: Persons | None, at_once: bool = False
-    ) -> Iterator[Block]:
-        load_kernels(self.cells)
-        batch = (X, y) if self.target is None else X
-        shares = None if self.groups is None or part is None else self.groups.shares(part)
-        for run in encoded_runs(self.domain, batch, self.target, self.coder, shares):
-            slices = block_slices(self.domain, len(run.target), self.blocks)
-            yield from run.blocks(self.domain, slices, self.dtype, at_once)
-
-
-# Functions that workers run have no text: dask asks each for it, and a part may hold long lists.
-def _partition_sum(reader: _Reader, part: Callable[[Block], T]) -> Callable[..., tuple[T, int]]:
-    """Return the function of a partition to the sum of ``part``, and the weight of the rows."""
-
-    def found(X: object, y: object, persons: Persons | None) -> tuple[T, int]:
-        weight = 0
-
-        def values() -> Iterator[T]:
-            nonlocal weight
-            for block in reader.blocks_of(X, y, persons, at_once=True):
-                weight += block.weight
-                yield quietly(part, block)
-
-        return summed(values()), weight
-
-    return found
-
-
-def _nothing(state: object) -> None:
-    """Return no statistics: only the weight of the rows is wanted."""
 
 
 def _delayed(function: Callable[..., object]) -> Callable[..., Task]:

@@ -477,20 +477,15 @@ class MemoryRows:
         blocks: int = 1,
         dtype: type | None = None,
     ) -> Iterator[T]:
-        """Yield ``function(block)`` for all blocks, in their order."""
         load_kernels(self.n * self.domain.n_columns)
         domain = self.domain
         # A table of an earlier reading is returned as it is.
         self._runs = [replace(own, table=read_once(domain, own.table)) for own in self._runs]
 
         def applied(part: tuple[Run, slice]) -> T:
-            own, rows = part
-            (block,) = own.blocks(domain, [rows], dtype)
+            (block,) = part[0].blocks(domain, [part[1]], dtype)
             return function(block)
 
-        parts = [
-            (own, rows)
-            for own in self._runs
-            for rows in block_slices(domain, len(own.target), blocks)
-        ]
+        sizes = [(own, len(own.target)) for own in self._runs]
+        parts = [(own, rows) for own, n in sizes for rows in block_slices(domain, n, blocks)]
         yield from run(applied, parts)

@@ -45,16 +45,10 @@ class Members(NamedTuple):
 class Persons:
     """The persons of a table or of a part of it, with their numbers of rows.
 
-    Attributes
-    ----------
-    places : ndarray of int64, sorted, or dict
-        The identifiers: sorted integers, or a dict from identifiers to positions.
-    counts : ndarray of int64, shape (n_persons,)
-        Numbers of rows in the whole table; private.
-    start, stop : ndarray of int64, shape (n_persons,)
-        The rows that lie in this part, in the order of each person's rows.
-    numbers : ndarray of int, shape (n_persons,)
-        The position of each person among those of the whole table.
+    ``places`` are the identifiers: sorted integers, or a dict to positions. The other arrays have
+    the shape (n_persons,): ``counts`` of rows in the whole table, which are private; ``start`` and
+    ``stop`` of the rows that lie in this part, in the order of each person's rows; and ``numbers``,
+    the position of each person among those of the whole table.
     """
 
     places: NDArray[np.int64] | dict[Hashable, int]
@@ -81,7 +75,10 @@ class Persons:
             codes = np.array(
                 [places.setdefault(own, len(places)) for ids, _ in found for own in ids], np.intp
             )
-            if _are_spelled_twice(places):
+            # A reader of files may infer the types of a part of the rows. One row with the text
+            # "A1" makes strings of all identifiers of this part, and splits persons with rows in
+            # other parts.
+            if any(isinstance(own, Number) for own in places) and any(map(_spells_number, places)):
                 raise fail("groups", "not mix numbers and strings of numbers", remedy=_MIXED)
         counts = np.zeros(len(places), np.int64)
         np.add.at(counts, codes, sizes)
@@ -113,7 +110,7 @@ class Persons:
         return len(self.counts)
 
     def codes(self, groups: object) -> NDArray[np.intp]:
-        """Return the position of each identifier, (rows,); -1 for one that is not known."""
+        """Return the position of each identifier, (rows,), or -1 if it is not there."""
         ids = _checked(groups)
         if isinstance(self.places, dict):
             get = self.places.get
@@ -130,15 +127,8 @@ class Shares:
     The share of a row depends on its rank among the rows of its person, and not on the batches in
     which they are read. The first row has the remainder. Rows beyond those of ``persons``, and
     rows of persons that are not known, have no share: they have appeared since the identifiers
-    were read. So the shares of a person add up to at most `WHOLE`, whatever is read.
-
-    Parameters
-    ----------
-    persons : Persons
-    cap : int >= 1
-        A person with m rows gives each of them the share 1 / max(m, cap).
-    column : str, optional
-        The column of the identifiers.
+    were read. So the shares of a person add up to at most `WHOLE`, whatever is read. A person with
+    m rows gives each of them the share 1 / max(m, cap). ``column`` has the identifiers.
     """
 
     def __init__(self, persons: Persons, cap: int, column: str | None = None) -> None:
@@ -152,30 +142,22 @@ class Shares:
         """Return the person of each row of the next batch, and its share in parts of `WHOLE`."""
         codes = self._persons.codes(groups)
         shares = np.zeros(len(codes), np.int64)
-        known = np.flatnonzero(codes >= 0)
-        own = codes[known]
-        ranks = self._next[own] + _ranks(own)
-        shares[known] = self._each[own] + np.where(ranks == 0, self._rest[own], 0)
-        shares[known[ranks >= self._persons.stop[own]]] = 0
-        self._next += np.bincount(own, minlength=len(self._next))
-        codes[known] = self._persons.numbers[own]
+        rows = np.flatnonzero(codes >= 0)
+        person = codes[rows]
+        ranks = self._next[person] + _ranks(person)
+        shares[rows] = self._each[person] + np.where(ranks == 0, self._rest[person], 0)
+        shares[rows[ranks >= self._persons.stop[person]]] = 0
+        self._next += np.bincount(person, minlength=len(self._next))
+        codes[rows] = self._persons.numbers[person]
         return Members(codes, shares)
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Persons of rows that are not in memory.
+    """The n persons of rows that are not in memory, with the arguments of `Shares`.
 
-    Attributes
-    ----------
-    column : str
-        The column of identifiers.
-    cap : int
-        As that of `Shares`.
-    n : int
-        The number of persons.
-    parts : list of Persons
-        One for each partition; for rows that are read in batches the persons of the whole table.
+    There is one of the ``parts`` for each partition. For rows that are read in batches it has the
+    persons of the whole table.
     """
 
     column: str
@@ -217,7 +199,15 @@ def _checked(groups: object) -> Array:
     """Return identifiers as an array; raise if one is missing, without naming it."""
     # Of one type numpy would make the number 1 and the string "1" equal because of another row.
     ids, rule = as_column(groups, "groups"), "have an identifier in every row"
-    if converted(lambda: _has_missing(ids), "groups", rule, _MISSING):
+
+    def has_missing() -> bool:
+        if ids.dtype.kind in "fmM":
+            return bool((ids != ids).any())
+        # A decimal NaN is no float, but it is not equal to itself either.
+        cells = ids.tolist() if ids.dtype.kind == "O" else []
+        return any(is_missing(own) or bool(own != own) for own in cells)
+
+    if converted(has_missing, "groups", rule, _MISSING):
         raise fail("groups", rule, remedy=_MISSING)
     if ids.dtype.kind not in "mM":
         return ids
@@ -228,23 +218,6 @@ def _checked(groups: object) -> Array:
     return times
 
 
-def _has_missing(ids: Array) -> bool:
-    if ids.dtype.kind in "fmM":
-        return bool((ids != ids).any())
-    # A decimal NaN is no float, but it is not equal to itself either.
-    cells = ids.tolist() if ids.dtype.kind == "O" else []
-    return any(is_missing(own) or bool(own != own) for own in cells)
-
-
-def _are_spelled_twice(ids: Iterable[object]) -> bool:
-    """Return whether some identifiers are numbers and others are strings that spell numbers.
-
-    A reader of files may infer the types of a part of the rows. Then one row with the text "A1"
-    makes strings of all identifiers of this part, and splits persons with rows in other parts.
-    """
-    return any(isinstance(own, Number) for own in ids) and any(map(_spells_number, ids))
-
-
 def _spells_number(own: object) -> bool:
     try:
         return isinstance(own, str) and not math.isnan(float(own))
@@ -253,7 +226,6 @@ def _spells_number(own: object) -> bool:
 
 
 def _counted(ids: Array) -> _Counts:
-    """Return the different identifiers with their numbers of rows."""
     if ids.dtype.kind == "i":
         return np.unique(ids.astype(np.int64), return_counts=True)
     rule = "contain identifiers that can be hashed"

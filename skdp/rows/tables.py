@@ -10,8 +10,9 @@ from __future__ import annotations
 import operator
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from collections.abc import Collection as AnyCollection
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -56,7 +57,6 @@ _BATCHES = "return an iterable of DataFrames, or of pairs of a table and a targe
 # The column that a target becomes, beside those of the user.
 _TARGET = "y of fit(X, y)"
 _AS_COLUMN = 'Make the target a column of a DataFrame, and use fit(X, target="name").'
-_INSTALL = "Install it: pip install 'skdp[arrow]'."
 
 
 class ArrowStream:
@@ -76,31 +76,25 @@ class ArrowStream:
         return len(self.names)
 
     def batches(self, columns: list[str] | None) -> Iterator[Frame]:
-        """Yield DataFrames with some of the columns."""
+        """Yield DataFrames with some of the columns, of which a few are in memory."""
         wanted = self.names if columns is None else columns
         for fragment in self.dataset.get_fragments():
             own = _read(partial(getattr, fragment, "physical_schema")).names
             # Where a file lacks a column, pyarrow would fill it with nulls.
             if missing := [name for name in wanted if name not in own]:
                 raise fail("every file of X", f"have the columns {missing}")
-        limits = self._limits(len(wanted))
-        batches = self.dataset.to_batches(columns=columns, **limits)
-        while (batch := _read(lambda: next(batches, None))) is not None:
-            if batch.num_rows:
-                yield _read(partial(arrow_frame, batch))
-
-    def _limits(self, n_columns: int) -> dict[str, object]:
-        """Return options of pyarrow with which a few batches are in memory."""
-        size = max(1, min(BATCH_ROWS, BATCH_CELLS // max(1, n_columns)))
+        size = max(1, min(BATCH_ROWS, BATCH_CELLS // max(1, len(wanted))))
         limits: dict[str, object] = {"batch_size": size, "batch_readahead": 2}
         limits["fragment_readahead"] = 1
-        own = getattr(getattr(self.dataset, "format", None), "default_extname", None)
-        if own == "parquet":
+        if _format(self.dataset) == "parquet":
             from pyarrow.dataset import ParquetFragmentScanOptions
 
             # Otherwise whole row groups are read ahead.
             limits["fragment_scan_options"] = ParquetFragmentScanOptions(pre_buffer=False)
-        return limits
+        batches = self.dataset.to_batches(columns=columns, **limits)
+        while (batch := _read(lambda: next(batches, None))) is not None:
+            if batch.num_rows:
+                yield _read(partial(arrow_frame, batch))
 
     @cached_property
     def n(self) -> int:
@@ -175,10 +169,11 @@ class FactoryStream:
     @cached_property
     def _first(self) -> Frame:
         table = None
-        for batch in self._all(None):
-            table = batch[0] if isinstance(batch, tuple) else batch
-            if len(table):
-                break
+        with closing(self._all(None)) as batches:
+            for batch in batches:
+                table = batch[0] if isinstance(batch, tuple) else batch
+                if len(table):
+                    break
         if table is None:
             raise fail("X", "return at least one batch", None, "It may have no rows.")
         return table
@@ -199,9 +194,14 @@ class FactoryStream:
             if len(batch[0] if isinstance(batch, tuple) else batch):
                 yield batch
 
-    def _all(self, columns: list[str] | None) -> Iterator[Frame]:
-        """Yield all batches."""
-        found = self._called()
+    def _all(self, columns: list[str] | None) -> Generator[Frame, None, None]:
+        found: Iterable[Frame] = _batch(self.factory)
+        kind = type(found)
+        if not issubclass(kind, Iterable) or hasattr(kind, "columns"):
+            raise fail("X", _BATCHES, kind.__name__)
+        if issubclass(kind, Iterator) and found is self._last:
+            raise fail("X", "return a new iterator for every pass", kind.__name__)
+        self._last = found
         batches: Any = _batch(lambda: iter(found))
         try:
             while (batch := _batch(lambda: next(batches, _END))) is not _END:
@@ -219,25 +219,11 @@ class FactoryStream:
             if hasattr(type(batches), "close"):
                 _batch(batches.close)
 
-    def _called(self) -> Iterable[Frame]:
-        """Return what the function returns; raise unless it is an iterable of its own."""
-        found: Iterable[Frame] = _batch(self.factory)
-        kind = type(found)
-        if not issubclass(kind, Iterable) or hasattr(kind, "columns"):
-            raise fail("X", _BATCHES, kind.__name__)
-        if issubclass(kind, Iterator) and found is self._last:
-            raise fail("X", "return a new iterator for every pass", kind.__name__)
-        self._last = found
-        return found
-
-    def _tables(self) -> Iterator[Frame]:
-        for batch in self.batches(None):
-            yield batch[0] if isinstance(batch, tuple) else batch
-
     @cached_property
     def n(self) -> int:
         """The number of rows; all batches are read."""
-        found = sum(map(len, self._tables()))
+        tables = (own[0] if isinstance(own, tuple) else own for own in self.batches(None))
+        found = sum(map(len, tables))
         check_weight(found, None, not len(self._first))
         return found
 
@@ -246,12 +232,12 @@ Stream: TypeAlias = ArrowStream | FactoryStream
 
 
 def _stream_at(place: str) -> ArrowStream:
-    """Return the stream of a file or a folder."""
     path = Path(place)
     try:
         from pyarrow import dataset
     except ImportError:
-        raise ImportError(f"Reading files needs pyarrow. {_INSTALL}") from None
+        install = "Install it: pip install 'skdp[arrow]'."
+        raise ImportError(f"Reading files needs pyarrow. {install}") from None
     if not (place and path.exists()):
         raise fail("X", "be the path of a file or a folder", place)
     files = sorted(own for own in path.rglob("*") if own.is_file())
@@ -343,7 +329,6 @@ def computed(call: Callable[[], T]) -> T:
 
 
 def _joined(X: Frame, y: Frame) -> Frame:
-    """Return X with y as a further column, row by row."""
     from dask import dataframe
 
     if y.npartitions != X.npartitions:
@@ -401,9 +386,12 @@ def _refuse_inferred(dataset: object) -> None:
     """Raise an error for text files: one record could change the types inferred for all."""
     for part in getattr(dataset, "children", ()):
         _refuse_inferred(part)
-    own = getattr(getattr(dataset, "format", None), "default_extname", "")
-    if own in ("csv", "json"):
-        raise fail("X", _STATED, own, _STATE)
+    if _format(dataset) in ("csv", "json"):
+        raise fail("X", _STATED, _format(dataset), _STATE)
+
+
+def _format(dataset: object) -> str | None:
+    return getattr(getattr(dataset, "format", None), "default_extname", None)
 
 
 def opened(X: Frame) -> Any:
@@ -444,19 +432,9 @@ MOST_KEPT = 3 * 2**27
 class StreamedRows:
     """Rows of a stream; see `skdp.rows.Rows`.
 
-    Parameters
-    ----------
-    domain : Domain
-    stream : Stream
-    target : str or None
-        Name of the column of the target. None if the batches are pairs of a table and a target.
-    coder : Coder
-        Encodes the target.
-    weight : int or None
-        The number of rows, or the sum of their shares, if it is public. Then an error is raised if
-        a reading has another one.
-    groups : Groups or None
-        The column of identifiers, and the shares of rows in their persons.
+    The target is the name of a column, or None if the batches are pairs of a table and a target.
+    The weight is the number of rows, or the sum of their shares, if it is public: then an error is
+    raised if a reading has another one.
     """
 
     def __init__(
@@ -502,7 +480,6 @@ class StreamedRows:
     def _blocks(
         self, function: Callable[[Block], T], blocks: int, dtype: type | None, at_once: bool = False
     ) -> Iterator[T]:
-        """Yield ``function(block)`` for all blocks, in their order."""
         load_kernels(self.n * self.domain.n_columns)
         domain = self.domain
 
@@ -521,7 +498,6 @@ class StreamedRows:
         return one_by_one(function, encoded())
 
     def _runs(self) -> Iterator[Run]:
-        """Yield the rows of batches with their encoded targets."""
         domain, weight, groups = self.domain, 0, self.groups
         # A pair has no column that is a target.
         names = None if self.target is None else self.stream.names

@@ -24,7 +24,7 @@ from scipy.special import log_softmax
 
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model.losses import Softmax, greatest_curvature, size_of_slopes
-from skdp.noise.independent import IndependentNoise, Releases, RepeatedNoise
+from skdp.noise.independent import IndependentNoise, RepeatedNoise
 from skdp.noise.laws import Gaussian
 from skdp.noise.matrix import MatrixGaussianNoise, MatrixLaplaceNoise, RowsWithin
 from skdp.privacy.shift import ShiftLoss
@@ -53,34 +53,28 @@ class Published:
 
     @property
     def name(self) -> str:
-        """The name of the release, or the class of noise that is used alone."""
         return getattr(self.release, "name", type(self.release).__name__)
 
     @property
     def noise(self) -> Any:
-        """The noise of a sum."""
         return getattr(self.release, "noise", self.release)
 
     @property
     def is_minimiser(self) -> bool:
-        """Whether the minimiser of a perturbed objective is published."""
         return hasattr(self.release, "leverage")
 
     @property
     def is_counted(self) -> bool:
-        """Whether levels with counts above a threshold are published."""
         return hasattr(self.release, "threshold")
 
     @property
     def is_sum(self) -> bool:
-        """Whether a sum with noise is published."""
         return "unit" in self.facts and not isinstance(self.release, PrivateChoice)
 
     @property
     def among(self) -> Sequence[int]:
-        """The candidates of a choice."""
-        among: Sequence[int] = self.facts.get("among", range(len(self.exact)))
-        return among
+        candidates: Sequence[int] = self.facts.get("among", range(len(self.exact)))
+        return candidates
 
     @property
     def rate(self) -> Any:
@@ -110,12 +104,11 @@ class Published:
 
 def loss_of(own: Published, other: Published) -> Interval:
     """Return the log-ratio of the densities, or probabilities, of the own table and another one."""
-    release = own.release
     if own.is_minimiser:
         return _of_minimiser(own, other)
     if own.is_counted:
         return _exactly(_of_levels(own, other))
-    if isinstance(release, PrivateChoice):
+    if isinstance(own.release, PrivateChoice):
         mine, others = (_log_probabilities(entry)[own.value] for entry in (own, other))
         return _exactly(mine - others)
     if not own.is_sum:
@@ -148,7 +141,11 @@ def _of_noise(noise: Any, mine: FloatArray, others: FloatArray) -> Interval:
         case RepeatedNoise():
             pair = (noise.law.logpdf(rest) for rest in (mine, others))
         case GaussianNoise():
-            pair = (-(_of_factor(noise.factor, rest) ** 2) / 2 for rest in (mine, others))
+            factor, rests = np.asarray(noise.factor), (mine, others)
+            if factor.ndim == 2:
+                pair = (-(np.linalg.solve(factor, rest) ** 2) / 2 for rest in rests)
+            else:
+                pair = (-((rest / factor) ** 2) / 2 for rest in rests)
         case MatrixGaussianNoise():
             inverse = np.linalg.inv(noise.covariance())
             pair = (-rest @ inverse @ rest / 2 for rest in (mine, others))
@@ -159,12 +156,6 @@ def _of_noise(noise: Any, mine: FloatArray, others: FloatArray) -> Interval:
             return _around(stated)
     first, second = (np.sum(own) for own in pair)
     return _exactly(first - second)
-
-
-def _of_factor(factor: float | FloatArray, rest: FloatArray) -> FloatArray:
-    """Return A^-1 of a vector, for Gaussian noise A Z."""
-    factor = np.asarray(factor)
-    return np.asarray(np.linalg.solve(factor, rest) if factor.ndim == 2 else rest / factor)
 
 
 def _of_matrix(
@@ -190,7 +181,7 @@ def _of_matrix(
 
 
 def _matrix_of(layout: MomentLayout, entries: FloatArray) -> FloatArray:
-    """Return the matrix of differences of moments; entries that are not released are 0."""
+    # Entries that are not released are 0.
     return np.asarray(np.nan_to_num(layout.gram(entries, None if layout.adds else 0.0)))
 
 
@@ -226,26 +217,23 @@ def _log_probabilities(entry: Published) -> dict[int, float]:
 
 def _of_levels(own: Published, other: Published) -> float:
     """Return the loss of noisy counts above a threshold; inf for a level of one table only."""
-    release, scale = own.release, own.release.noise.scale * own.facts["scale"]
+    scale = own.release.noise.scale * own.facts["scale"]
     published, found = {name: -count for count, name in own.value}, 0.0
+
+    def log_below(count: int | None) -> float:  # that it is not above the threshold
+        size = math.inf if count is None else (own.release.threshold - count) / scale
+        return math.log1p(-math.exp(-size) / 2) if size > 0 else size - math.log(2)
+
     for name in own.exact.keys() | other.exact.keys() | published.keys():
         counts = [entry.exact.get(name) for entry in (own, other)]
-        if name not in published:  # a count is below the threshold, or is not there
-            first, second = (_log_below(release.threshold, s, scale) for s in counts)
+        if name not in published:
+            first, second = map(log_below, counts)
         elif None in counts:
             first, second = (-math.inf if s is None else 0.0 for s in counts)
         else:
             first, second = (-abs(published[name] - s) / scale for s in counts)
         found += first - second
     return found
-
-
-def _log_below(threshold: float, count: int | None, scale: float) -> float:
-    """Return the log-probability that a count with Laplace noise is at most a threshold."""
-    if count is None:
-        return 0.0
-    size = (threshold - count) / scale
-    return math.log1p(-math.exp(-size) / 2) if size > 0 else size - math.log(2)
 
 
 def _of_minimiser(own: Published, other: Published) -> Interval:
@@ -269,7 +257,6 @@ class _Whole(Softmax):
     """A softmax with the whole gradient: its mean over the classes is not taken off."""
 
     def slopes(self, z: FloatArray, y: Any) -> FloatArray:
-        """Return the gradient of a record for predictors z."""
         return super().slopes(z, y) - (1 - self.normalizer) / self.n_classes
 
 
@@ -287,7 +274,6 @@ def linear_term_at(entry: Published, point: FloatArray, whole: bool = False) -> 
 
 
 def _log_determinant(entry: Published, point: FloatArray) -> float:
-    """Return the log-determinant of the second derivative of the objective at a point."""
     found = entry.exact.hessian(np.ravel(point))
     rest = np.setdiff1d(np.arange(len(found.diagonal)), found.core)
     parts = [float(np.linalg.slogdet(own)[1]) for own in found.matrix]
@@ -312,7 +298,7 @@ def size_of_change(own: Published, other: Published, relation: str) -> float:
     change = getattr(release, "change", None)
     moved = own.change(other) * own.facts["scale"]
     match change:
-        case None | Releases():  # of repeated releases: `size_of_repeated`
+        case None:
             return 0.0
         case Change():
             return float(change.ball.gauge(moved)) / change.radius
@@ -366,28 +352,25 @@ def size_of_shift(pairs: Sequence[tuple[Published, Published]], losses: Losses) 
 
 
 def _change_of_minimiser(own: Published, other: Published, relation: str) -> float:
-    """Return the change of the gradient at the published point over the greatest one."""
-    release, noise = own.release, own.release.noise
-    pair = [linear_term_at(entry, own.value, whole=True) for entry in (own, other)]
-    moved = pair[1] - pair[0]
-    found = _change_of_curvature(own, other)
-    if isinstance(noise, KNormNoise):
-        most = records_changed(relation) * size_of_slopes(release.loss)
-        found = max(found, float(noise.ball.gauge(moved)) / (most * release.reach(noise)))
-    return found
+    """Return the change of the gradient at the published point over the greatest one.
 
-
-def _change_of_curvature(own: Published, other: Published) -> float:
-    """Return the change of the second derivative, over the penalty's, over the greatest one."""
-    release, point = own.release, np.ravel(own.value)
-    found = [entry.exact.hessian(point) for entry in (own, other)]
+    The same for the second derivative, in units of the penalty's, if it is one matrix.
+    """
+    release, point, size = own.release, np.ravel(own.value), 0.0
+    first, second = (entry.exact.hessian(point) for entry in (own, other))
     most = greatest_curvature(release.loss) * release.leverage
-    if found[0].core.shape != (1, len(point)) or not 0 < most < math.inf:
-        return 0.0
-    at = found[0].core[0]
-    penalty = np.array([own.exact.penalty(unit) for unit in np.eye(len(point))])[np.ix_(at, at)]
-    changed = eigh(found[0].matrix[0] - found[1].matrix[0], penalty, eigvals_only=True)
-    return float(np.abs(changed).max() / most)
+    if first.core.shape == (1, len(point)) and 0 < most < math.inf:
+        at = first.core[0]
+        penalty = np.array([own.exact.penalty(unit) for unit in np.eye(len(point))])[np.ix_(at, at)]
+        changed = eigh(first.matrix[0] - second.matrix[0], penalty, eigvals_only=True)
+        size = float(np.abs(changed).max() / most)
+    noise = release.noise
+    if isinstance(noise, KNormNoise):
+        pair = [linear_term_at(entry, own.value, whole=True) for entry in (own, other)]
+        most = records_changed(relation) * size_of_slopes(release.loss)
+        moved = float(noise.ball.gauge(pair[1] - pair[0]))
+        size = max(size, moved / (most * release.reach(noise)))
+    return size
 
 
 # What two objects have in common
@@ -425,7 +408,6 @@ def differences(
 
 
 def _bits(value: object) -> tuple[object, ...]:
-    """Return what tells a value without parts from others."""
     if not isinstance(value, np.ndarray):
         return (text_of(value),)
     flags = value.flags
@@ -434,7 +416,7 @@ def _bits(value: object) -> tuple[object, ...]:
 
 
 def text_of(value: object) -> str:
-    """Return the repr of an object, without an address."""
+    # Without an address.
     return "" if type(value).__repr__ is object.__repr__ else repr(value)
 
 

@@ -34,14 +34,12 @@ def agree(
 
 
 def members_of(part: object, names: tuple[str, ...]) -> None:
-    """Require a part to have members by these names."""
     lacking = [name for name in names if not hasattr(part, name)]
     kind = type(part).__name__
     require(not lacking, kind, f"have the members {list(names)}", f"none of {lacking}")
 
 
 def pickled(part: T, name: str, rule: str = "be picklable") -> T:
-    """Return a copy from a pickle; require that there is one."""
     try:
         copy: T = pickle.loads(pickle.dumps(part))
         return copy

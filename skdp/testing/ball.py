@@ -94,21 +94,17 @@ def check_protocol(ball: NormBall, rng: Generator) -> None:
 def check_norm(ball: NormBall, rng: Generator) -> None:
     """Check that the gauge is positive, symmetric, homogeneous and subadditive."""
     name = f"{type(ball).__name__}.gauge"
-    for pair in _pairs(ball.dim, rng):
+    # Of many sizes, sparse, nearly parallel or opposite.
+    pairs = rng.normal(size=(60, 2, ball.dim)) * np.exp(rng.uniform(-7, 7, (60, 2, 1)))
+    pairs[10:30] *= rng.integers(0, 2, (20, 2, ball.dim))
+    pairs[30:40, 1] = pairs[30:40, 0] * rng.uniform(-2, 2, (10, 1))
+    pairs[40:50, 1] = -pairs[40:50, 0] + rng.normal(size=(10, ball.dim)) * 1e-3
+    for pair in pairs:
         check_norm_at(ball, pair, float(np.exp(rng.uniform(-7, 7))))
     signs = rng.integers(-1, 2, (200, ball.dim))
     positive = ball.gauge(signs[signs.any(axis=1)].astype(float)) > 0
     require(positive, name, "be > 0 except at 0")
     require(ball.gauge(np.zeros(ball.dim)) == 0, name, "be 0 at 0")
-
-
-def _pairs(dim: int, rng: Generator) -> Array:
-    """Return pairs of points, (n, 2, dim): of many sizes, sparse, nearly parallel or opposite."""
-    v = rng.normal(size=(60, 2, dim)) * np.exp(rng.uniform(-7, 7, (60, 2, 1)))
-    v[10:30] *= rng.integers(0, 2, (20, 2, dim))
-    v[30:40, 1] = v[30:40, 0] * rng.uniform(-2, 2, (10, 1))
-    v[40:50, 1] = -v[40:50, 0] + rng.normal(size=(10, dim)) * 1e-3
-    return v
 
 
 def check_norm_at(ball: NormBall, pair: Array, factor: float) -> None:
@@ -190,26 +186,21 @@ def check_polytope(ball: NormBall, rng: Generator) -> None:
         rule = "be the greatest <w, u> over the extreme points"
         expected = (w @ points.T).max(axis=1)
         agree(ball.support(w), expected, 1e-9, f"{type(ball).__name__}.support", rule)
-    _check_programs(ball, points, rng)
+    rule = "be that of the hull of the extreme points"
+    if len(points) <= 300:
+        for v in rng.normal(size=(6, ball.dim)) * rng.integers(0, 2, (6, ball.dim)):
+            found = ball.gauge(v)
+            agree(found, lp_gauge(points, v), 1e-7, f"{type(ball).__name__}.gauge", rule, 1e-9)
+    if len(points) <= 40:
+        for i, point in enumerate(points):
+            outside = lp_gauge(np.delete(points, i, axis=0), point) > 1 + 1e-7
+            single = "list no point that lies in the hull of the others"
+            require(outside, name, single, point.tolist())
     if ball.dim <= 5 and hasattr(ball, "log_volume") and hasattr(ball, "covariance"):
         volume, covariance = polytope_moments(points)
         name = type(ball).__name__
-        rule = "be that of the hull of the extreme points"
         agree(ball.log_volume(), math.log(volume), 0.0, f"{name}.log_volume", rule, 1e-9)
         agree(ball.covariance(), covariance, 1e-9, f"{name}.covariance", rule, 1e-12)
-
-
-def _check_programs(ball: NormBall, points: Array, rng: Generator) -> None:
-    name = type(ball).__name__
-    if len(points) <= 300:
-        for v in rng.normal(size=(6, ball.dim)) * rng.integers(0, 2, (6, ball.dim)):
-            rule = "be that of the hull of the extreme points"
-            agree(ball.gauge(v), lp_gauge(points, v), 1e-7, f"{name}.gauge", rule, 1e-9)
-    if len(points) <= 40:
-        for i in range(len(points)):
-            outside = lp_gauge(np.delete(points, i, axis=0), points[i]) > 1 + 1e-7
-            rule = "list no point that lies in the hull of the others"
-            require(outside, f"{name}.extreme_points", rule, points[i].tolist())
 
 
 def check_radius(ball: NormBall, rng: Generator, draws: int = 20_000) -> None:

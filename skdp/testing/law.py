@@ -116,21 +116,19 @@ def check_protocol(law: Law) -> None:
         require(False, name, rule, repr(error))
     require(same, _name(law, "__hash__"), "be the same for equal laws")
     agree(copy.logpdf(TAILS), law.logpdf(TAILS), 0.0, _name(law, "logpdf"), "survive a pickle")
+    table = np.array([[0.1, 0.2, math.nan], [0.5, 0.8, 0.9]])
     for member in ("logpdf", "pdf", "logsf", "sf", "logcdf", "cdf", "isf", "ppf"):
         if hasattr(law, member):
-            _check_shapes(getattr(law, member), _name(law, member))
+            method, name = getattr(law, member), _name(law, member)
+            single = [[float(method(x)) for x in row] for row in table]
+            rule = "give for a table what it gives for its entries"
+            agree(method(table), single, 1e-13, name, rule)
+            require(np.shape(method(0.25)) == (), name, "give a number for a number")
+            require(np.shape(method(np.zeros(0))) == (0,), name, "take an empty array")
+            require(np.isnan(method(math.nan)), name, "give NaN for NaN")
     if hasattr(law, "log_ratio"):
         found = np.shape(law.log_ratio(np.zeros((4, 1)), np.ones(3)))
         require(found == (4, 3), _name(law, "log_ratio"), "broadcast x and shift", found)
-
-
-def _check_shapes(method: Callable[[ArrayLike], FloatArray], name: str) -> None:
-    table = np.array([[0.1, 0.2, math.nan], [0.5, 0.8, 0.9]])
-    single = [[float(method(x)) for x in row] for row in table]
-    agree(method(table), single, 1e-13, name, "give for a table what it gives for its entries")
-    require(np.shape(method(0.25)) == (), name, "give a number for a number")
-    require(np.shape(method(np.zeros(0))) == (0,), name, "take an empty array")
-    require(np.isnan(method(math.nan)), name, "give NaN for NaN")
 
 
 def check_density(law: Law, slack: float = 1.0) -> None:
@@ -145,16 +143,11 @@ def check_density(law: Law, slack: float = 1.0) -> None:
     beyond = _support(law) * (1 + 1e-12)
     outside = math.isinf(beyond) or law.logpdf(beyond) == -math.inf
     require(outside, name, "be -inf outside the support")
-    _check_integral(law, slack)
-
-
-def _check_integral(law: Law, slack: float) -> None:
     ends = law.isf(np.concatenate([np.linspace(0.5, 0.01, 50), 0.75 ** np.arange(17.0, 100)]))
     widths = np.diff(ends)
     nodes = ends[:-1, None] + widths[:, None] * (1 + _NODES) / 2
     steps = np.exp(law.logpdf(nodes)) @ _LENGTHS * widths / 2
     gaps = -np.diff(np.exp(law.logsf(ends)))
-    name = _name(law, "logpdf")
     # The interval with a kink is less accurate.
     off = (np.abs(steps / gaps - 1) > 1e-10 * slack).sum()
     rule = "integrate to the differences of the tail"
@@ -168,12 +161,31 @@ def check_inverse(law: Law, slack: float = 1.0) -> None:
     require(np.diff(x[np.argsort(-TAILS)]) >= 0, name, "fall as q grows")
     inner = x < _support(law) * (1 - 1e-12)  # near an end the spacing of x is too coarse
     q, x = TAILS[inner], x[inner]
-    _check_digits(law, q, x, slack)
+    # A rounding error of x changes the log of the tail by x times the hazard rate, relatively.
+    rate, tail = np.exp(law.logpdf(x) - law.logsf(x)), law.logsf(x)
+    error = np.abs(tail - np.log(q))
+    allowed = slack * (3e-14 + 1e-15 * np.abs(np.log(q)) + 1e-15 * x * rate)
+    allowed += 2.0**-1073 / q  # below the least normal float, q itself has few digits
+    with np.errstate(invalid="ignore"):
+        worst = int(np.argmax(np.where(np.isfinite(error), error - allowed, np.inf)))
+    rule = "be the inverse of isf to full precision of the tail, not of its distance to 1"
+    seen = f"an error of {float(error[worst]):.2g} in the log of {float(q[worst]):.2g}"
+    require(error <= allowed, _name(law, "logsf"), rule, seen)
     rule = "be that of an even law: P(X > -x) = 1 - P(X > x)"
-    below = np.log1p(-np.exp(law.logsf(x)))
+    below = np.log1p(-np.exp(tail))
     # With slack 1 - P may be rounded.
     agree(law.logsf(-x), below, 3e-13 * slack, _name(law, "logsf"), rule, 1e-16 * (slack - 1))
-    _check_named_tails(law, q, x, slack)
+    follows = {
+        "sf": (x, np.exp(tail), 3e-13 * slack),
+        "pdf": (x, np.exp(law.logpdf(x)), 3e-13 * slack),
+        "logcdf": (-x, tail, 1e-15 * slack),
+        "cdf": (-x, np.exp(tail), 3e-13 * slack),
+        "ppf": (q, -law.isf(q), 1e-15 * slack),
+    }
+    for member, (at, expected, rtol) in follows.items():
+        if hasattr(law, member):
+            found = getattr(law, member)(at)
+            agree(found, expected, rtol, _name(law, member), "follow from logpdf, logsf and isf")
 
 
 def check_tails(law: Law, slack: float = 1.0) -> None:
@@ -191,35 +203,6 @@ def check_tails(law: Law, slack: float = 1.0) -> None:
     height = math.exp(float(law.logpdf(0.0)))
     rule = "be accurate near 0"
     agree(law.isf(centre) * height, 0.5 - centre, 1e-8 * slack, name, rule)
-
-
-def _check_digits(law: Law, q: FloatArray, x: FloatArray, slack: float) -> None:
-    # A rounding error of x changes the log of the tail by x times the hazard rate, relatively.
-    rate = np.exp(law.logpdf(x) - law.logsf(x))
-    error = np.abs(law.logsf(x) - np.log(q))
-    allowed = slack * (3e-14 + 1e-15 * np.abs(np.log(q)) + 1e-15 * x * rate)
-    allowed += 2.0**-1073 / q  # below the least normal float, q itself has few digits
-    with np.errstate(invalid="ignore"):
-        worst = int(np.argmax(np.where(np.isfinite(error), error - allowed, np.inf)))
-    rule = "be the inverse of isf to full precision of the tail, not of its distance to 1"
-    seen = f"an error of {float(error[worst]):.2g} in the log of {float(q[worst]):.2g}"
-    require(error <= allowed, _name(law, "logsf"), rule, seen)
-
-
-def _check_named_tails(law: Law, q: FloatArray, x: FloatArray, slack: float) -> None:
-    """Check that optional members follow from the required ones."""
-    tail = law.logsf(x)
-    follows = {
-        "sf": (x, np.exp(tail), 3e-13 * slack),
-        "pdf": (x, np.exp(law.logpdf(x)), 3e-13 * slack),
-        "logcdf": (-x, tail, 1e-15 * slack),
-        "cdf": (-x, np.exp(tail), 3e-13 * slack),
-        "ppf": (q, -law.isf(q), 1e-15 * slack),
-    }
-    for member, (at, expected, rtol) in follows.items():
-        if hasattr(law, member):
-            found = getattr(law, member)(at)
-            agree(found, expected, rtol, _name(law, member), "follow from logpdf, logsf and isf")
 
 
 def check_shift(law: Law, slack: float = 1.0) -> None:
@@ -243,10 +226,10 @@ def check_shift(law: Law, slack: float = 1.0) -> None:
         allowed = slack * 3e-13 * (1 + np.abs(here) + np.abs(there))
         require(error <= allowed, name, "be logpdf(x) - logpdf(x + shift)")
         if hasattr(law, "greatest_slope") and shift > 1e-4 * _std(law):
-            most, told = float(law.greatest_slope()), _name(law, "greatest_slope")
-            require(0 < most < math.inf, told, "be a finite number > 0")
+            most, member = float(law.greatest_slope()), _name(law, "greatest_slope")
+            require(0 < most < math.inf, member, "be a finite number > 0")
             rule = "be no less than the slope of logpdf"
-            require(np.abs(ratio[seen]) <= most * shift * (1 + 1e-6) + allowed, told, rule)
+            require(np.abs(ratio[seen]) <= most * shift * (1 + 1e-6) + allowed, member, rule)
         if hasattr(law, "crossing"):
             _check_crossing(law, law.crossing, shift)
 

@@ -58,9 +58,13 @@ def check_loss(loss: Any) -> None:
         require(np.abs(slope) <= c * (1 + _ROUNDING), f"{name}.slope", rule)
         rule = "not decrease in the predictor: the loss must be convex"
         require(np.diff(slope, axis=1) >= -2 * _ROUNDING * c, f"{name}.slope", rule)
-        _check_bound(loss, c)
         _check_curvature(loss, c, z, y, slope)
-        _check_value(loss, c, z, y, slope)
+        # The value has this slope, by the mean value theorem.
+        value = _evaluated(loss, "value", z, y)
+        rise, step = np.diff(value, axis=1), np.diff(z, axis=1)
+        slack = 1e-12 * (np.abs(value[:, 1:]) + np.abs(value[:, :-1]) + c) + _CLOSE * c * step
+        held = (rise >= slope[:, :-1] * step - slack) & (rise <= slope[:, 1:] * step + slack)
+        require(held, f"{name}.value", "have the derivative slope(z, y)")
     both = (slope > _ROUNDING * c).any(axis=1) & (slope < -_ROUNDING * c).any(axis=1)
     rule = "never change its sign for a target, as one_sided = True states"
     require(not (getattr(loss, "one_sided", False) and both.any()), f"{name}.slope", rule)
@@ -79,8 +83,11 @@ def _evaluated(loss: Any, member: str, z: FloatArray, y: FloatArray) -> FloatArr
     return found.reshape(z.shape)
 
 
-def _check_bound(loss: Any, c: float) -> None:
-    """Check that the curvature bound is one number for each interval and monotone in it."""
+def _check_curvature(loss: Any, c: float, z: FloatArray, y: FloatArray, slope: FloatArray) -> None:
+    """Check that the bound is one number for each interval and monotone in it.
+
+    And that it holds for the curvature, and for changes of the slope.
+    """
     name, ends = f"{type(loss).__name__}.curvature_bound", c * np.linspace(0.0, 1.0, 65)
     at = np.triu_indices(len(ends))
     bound = np.asarray(loss.curvature_bound(ends[at[0]], ends[at[1]]), dtype=float)
@@ -92,10 +99,6 @@ def _check_bound(loss: Any, c: float) -> None:
     least = np.maximum(table[:-1, 1:], 0.0) * (1 + 1e-9) + 1e-12
     held = (table[:-1, :-1] <= least) & (table[1:, 1:] <= least)
     require(held, name, "not decrease for a wider interval of slopes")
-
-
-def _check_curvature(loss: Any, c: float, z: FloatArray, y: FloatArray, slope: FloatArray) -> None:
-    """Check the bound on the curvature against the curvature and against changes of the slope."""
     size, off = np.minimum(np.abs(slope), c), _ROUNDING * c
     whole = float(np.max(loss.curvature_bound(0.0, c)))
 
@@ -105,7 +108,6 @@ def _check_curvature(loss: Any, c: float, z: FloatArray, y: FloatArray, slope: F
 
     curvature = _evaluated(loss, "curvature", z, y)
     most = greatest(np.maximum(size - off, 0.0), np.minimum(size + off, c))
-    name = f"{type(loss).__name__}.curvature_bound"
     rule = "be no less than the curvature at slopes in the interval"
     require((curvature >= 0) & (curvature <= most), name, rule)
     before, after = slope[:, :-1], slope[:, 1:]
@@ -113,12 +115,3 @@ def _check_curvature(loss: Any, c: float, z: FloatArray, y: FloatArray, slope: F
     high = np.minimum(np.maximum(np.abs(before), np.abs(after)), c)
     rise = np.diff(z, axis=1) * greatest(np.minimum(low, high), high) + 4 * off
     require(after - before <= rise, name, rule)
-
-
-def _check_value(loss: Any, c: float, z: FloatArray, y: FloatArray, slope: FloatArray) -> None:
-    """Check the value against the slope, by the mean value theorem."""
-    value = _evaluated(loss, "value", z, y)
-    rise, step = np.diff(value, axis=1), np.diff(z, axis=1)
-    slack = 1e-12 * (np.abs(value[:, 1:]) + np.abs(value[:, :-1]) + c) + _CLOSE * c * step
-    held = (rise >= slope[:, :-1] * step - slack) & (rise <= slope[:, 1:] * step + slack)
-    require(held, f"{type(loss).__name__}.value", "have the derivative slope(z, y)")

@@ -92,7 +92,17 @@ def check_release(
     repeats = max(_FEWEST, -(-numbers // len(deviation)))
     own = getattr(noise, "release", None) or partial(release, noise)
     outputs = [np.array([own(v, rng) for _ in range(repeats)]) for v in values]
-    spacing = _lattice_of(outputs, deviation, name)
+    for found in outputs:
+        require(found.shape[1:] == deviation.shape, name, f"give {len(deviation)} numbers")
+        require(np.isfinite(found).all(), name, "give finite numbers")
+        require(not np.signbit(found[found == 0]).any(), name, "never give -0.0")
+    # The last bit of each number that is 1, and of each coordinate.
+    share, exponent = np.frexp(np.vstack(outputs))
+    mantissa = np.ldexp(share, 53).astype(np.int64)
+    last = exponent - 54 + np.frexp((mantissa & -mantissa).astype(float))[1]
+    spacing = np.where(mantissa == 0, _NO_BIT, last).min(axis=0).astype(np.int64)
+    fine = spacing < np.floor(np.log2(deviation)) - _FINEST
+    require(not fine.any(), name, f"end at most {_FINEST} halvings below the standard deviation")
     for found in outputs:
         units = np.ldexp(found, -spacing)
         for start in (np.zeros(len(deviation)), *values):
@@ -102,22 +112,6 @@ def check_release(
             expected = steps.size / _PATTERNS
             p = float(chi2(_PATTERNS - 1).sf(((counts - expected) ** 2).sum() / expected))
             require(p > RELEASE_ALARM, name, "have uniform low bits", f"p = {p:.1g}")
-
-
-def _lattice_of(outputs: list[Array], deviation: Array, name: str) -> NDArray[np.int64]:
-    """Return the binary logarithm of the spacing of each coordinate."""
-    for found in outputs:
-        require(found.shape[1:] == deviation.shape, name, f"give {len(deviation)} numbers")
-        require(np.isfinite(found).all(), name, "give finite numbers")
-        require(not np.signbit(found[found == 0]).any(), name, "never give -0.0")
-    # The last bit of each number that is 1.
-    share, exponent = np.frexp(np.vstack(outputs))
-    mantissa = np.ldexp(share, 53).astype(np.int64)
-    last = exponent - 54 + np.frexp((mantissa & -mantissa).astype(float))[1]
-    spacing = np.where(mantissa == 0, _NO_BIT, last).min(axis=0).astype(np.int64)
-    fine = spacing < np.floor(np.log2(deviation)) - _FINEST
-    require(not fine.any(), name, f"end at most {_FINEST} halvings below the standard deviation")
-    return np.asarray(spacing, dtype=np.int64)
 
 
 def _values(value: ArrayLike | None, deviation: Array, start: float) -> Array:
@@ -185,23 +179,34 @@ def check_mechanism(
     >>> check_mechanism(KNorm("linf"))
     """
     sensitivity = Sensitivity(LpBall(3, p=math.inf)) if sensitivity is None else sensitivity
-    asked = {"epsilon": check_positive("epsilon", epsilon)}
-    asked["delta"] = check_interval("delta", delta, 0.0, 1.0, closed="left")
+    budget = {"epsilon": check_positive("epsilon", epsilon)}
+    budget["delta"] = check_interval("delta", delta, 0.0, 1.0, closed="left")
     draws, rng = check_count("draws", draws, 400), as_generator(random_state)
     mechanism = mechanism_of(mechanism)
-    noise = mechanism.calibrate(sensitivity, **asked)
+    noise = mechanism.calibrate(sensitivity, **budget)
     members_of(noise, MEMBERS)
     name, claim = f"{type(noise).__name__}.guarantee", noise.guarantee
     require(isinstance(claim, Statement), name, "be a Guarantee or a Statement", type(claim))
-    for spent, most in asked.items():
+    for spent, most in budget.items():
         rule, found = f"claim {spent} <= {most:g}, the {spent} asked for", getattr(claim, spent)
         require(found <= most * (1 + 1e-9), name, rule, found)
     relation = sensitivity.neighbors
     require(claim.neighbors == relation, name, f"be under neighbors={relation!r}", claim.neighbors)
     require(claim.holds, name, "hold without a seed", claim.void_because)
     check_noise(noise, sensitivity, rng, draws)
-    _check_order(mechanism, sensitivity, **asked)
-    check_audit(noise, sensitivity, rng, draws, **asked)
+    # Half of epsilon needs more noise, and twice the sensitivity twice the noise.
+    wider = Sensitivity(sensitivity.ball, 2 * sensitivity.radius, sensitivity.neighbors)
+    half = budget | {"epsilon": budget["epsilon"] / 2}
+    usual, less, wide = (
+        math.sqrt(np.trace(mechanism.calibrate(own, **given).covariance()))
+        for own, given in ((sensitivity, budget), (sensitivity, half), (wider, budget))
+    )
+    name = type(mechanism).__name__
+    rule = "make more noise for half of epsilon"
+    require(less >= usual * (1 - _SEARCH), name, rule, f"{less / usual:.3g} of it")
+    rule = "make twice the noise for twice the sensitivity"
+    require(abs(wide / usual - 2) <= 2 * _SEARCH, name, rule, f"{wide / usual:.3g} of it")
+    check_audit(noise, sensitivity, rng, draws, **budget)
 
 
 def check_noise(noise: Noise, sensitivity: Sensitivity, rng: Generator, draws: int) -> None:
@@ -231,20 +236,6 @@ def check_noise(noise: Noise, sensitivity: Sensitivity, rng: Generator, draws: i
     require(close, f"{name}.expected_norm", "be the mean gauge of the draws")
 
 
-def _check_order(mechanism: Any, sensitivity: Sensitivity, *, epsilon: float, delta: float) -> None:
-    """Check that half of epsilon needs more noise, and twice the sensitivity twice the noise."""
-    name = type(mechanism).__name__ if not isinstance(mechanism, str) else mechanism
-    wider = Sensitivity(sensitivity.ball, 2 * sensitivity.radius, sensitivity.neighbors)
-    usual, less, wide = (
-        math.sqrt(np.trace(mechanism.calibrate(own, epsilon=share, delta=delta).covariance()))
-        for own, share in ((sensitivity, epsilon), (sensitivity, epsilon / 2), (wider, epsilon))
-    )
-    rule = "make more noise for half of epsilon"
-    require(less >= usual * (1 - _SEARCH), name, rule, f"{less / usual:.3g} of it")
-    rule = "make twice the noise for twice the sensitivity"
-    require(abs(wide / usual - 2) <= 2 * _SEARCH, name, rule, f"{wide / usual:.3g} of it")
-
-
 def check_audit(
     noise: Noise,
     sensitivity: Sensitivity,
@@ -257,12 +248,8 @@ def check_audit(
     """Check that draws distinguish 0 from values of a neighbour no better than epsilon allows."""
     # On a lattice, like releases: otherwise the last bits of a float depend on the value.
     spacing = np.ldexp(1.0, publication(noise).lattice.spacing)
-
-    def round_(v: Array) -> Array:
-        return np.floor(v / spacing) * spacing
-
-    x, y = round_(_drawn(noise, rng, draws)), round_(_drawn(noise, rng, draws))
-    shifts, found = [round_(v) for v in _shifts(sensitivity)], 0.0
+    x, y = (np.floor(_drawn(noise, rng, draws) / spacing) * spacing for _ in "ab")
+    shifts, found = [np.floor(v / spacing) * spacing for v in _shifts(sensitivity)], 0.0
     for v in shifts:
         statistics = _statistics(noise, sensitivity, v)
         pair, alarm = (statistics(x), statistics(y + v)), ALARM / len(shifts)
@@ -273,9 +260,8 @@ def check_audit(
 
 def _shifts(sensitivity: Sensitivity) -> list[Array]:
     """Return some differences on the boundary of the sensitivity."""
-    ball = sensitivity.ball
+    ball, points = sensitivity.ball, corners(sensitivity.ball)
     candidates = np.vstack([np.ones(ball.dim), np.eye(ball.dim)])
-    points = corners(ball)
     if points is not None:
         candidates = np.vstack([points, candidates])
     at = np.unique(np.linspace(0, len(candidates) - 1, _MOST_SHIFTS).astype(int))

@@ -41,7 +41,6 @@ from skdp.testing._realised import (
     size_of_shift,
     text_of,
 )
-from skdp.trusted.arrays import FloatArray
 from skdp.trusted.certify import Listed, PrivateChoice, certify
 from skdp.trusted.randomness import Recorder, discrete_laplace
 from skdp.trusted.statement import NotPrivate, Public
@@ -54,10 +53,6 @@ EXACT = 1e-10
 
 # Returns a value to publish in the place of the one that was drawn, or None.
 Choose = Callable[[Published], object]
-
-
-class Parted(RuntimeError):
-    """The replayed fit publishes more than the recorded one."""
 
 
 class Tape(Recorder):
@@ -75,11 +70,10 @@ class Tape(Recorder):
     def __repr__(self) -> str:
         return "Tape()"
 
-    def __copy__(self) -> Tape:
+    def __deepcopy__(self, memo: object = None) -> Tape:
         return self
 
-    def __deepcopy__(self, memo: object) -> Tape:
-        return self
+    __copy__ = __deepcopy__
 
     def published(
         self, release: Any, exact: Any, draw: Callable[[Generator], Any], facts: dict[str, Any]
@@ -94,7 +88,7 @@ class Tape(Recorder):
         self._check_noise(drawn)
         if self.recorded is not None:
             if before >= len(self.recorded.entries):
-                raise Parted(f"{drawn.name} is published once more")
+                raise RuntimeError(f"{drawn.name} is published once more")
             value = self.recorded.entries[before].value
         elif self.choose is not None and (chosen := self.choose(drawn)) is not None:
             value = chosen
@@ -115,15 +109,14 @@ class Tape(Recorder):
     # The noise
 
     def _check_noise(self, drawn: Published) -> None:
-        """Compare a value with the one that the law of its release gives."""
-        right = True
+        is_right = True
         if drawn.is_minimiser:
-            right = self._is_perturbed(drawn)
+            is_right = self._is_perturbed(drawn)
         elif drawn.is_sum and hasattr(drawn.noise, "guarantee"):
-            is_shared = isinstance(drawn.noise, RepeatedNoise)  # its changes are in these units
-            right = is_shared or drawn.facts["scale"] >= 1
-            right = right and np.array_equal(self._expected(drawn), drawn.value)
-        if not right:
+            # The changes of a repeated noise are in units of the scale.
+            is_right = isinstance(drawn.noise, RepeatedNoise) or drawn.facts["scale"] >= 1
+            is_right = is_right and np.array_equal(self._expected(drawn), drawn.value)
+        if not is_right:
             self.wrong.append(f"noise: {drawn.name} does not have the noise of its release")
 
     def _expected(self, drawn: Published) -> Any:
@@ -273,9 +266,8 @@ def replay(
     ((), True)
     """
     tape = Tape(seed, choose=choose)
-    first = _shown(estimator, table, tape)
     again = Tape(seed, recorded=tape)
-    second = _shown(estimator, neighbour, again)
+    first, second = _shown(estimator, table, tape), _shown(estimator, neighbour, again)
     # Of a fitted model, an inference or an estimated domain.
     stated = (getattr(first.model, name, None) for name in ("guarantee_", "guarantee", "estimated"))
     guarantee = next((own for own in stated if isinstance(own, Guarantee)), None)
@@ -289,19 +281,27 @@ def replay(
         facts = guarantee.delta, guarantee.neighbors, guarantee.unit, bool(steps)
         public = Public(guarantee.epsilon, *facts)
     unproven = [] if public is None else _proof(first.model, tape, public)
-    changes = _changes(pairs, "add_remove" if steps else relation)
+    by_release: dict[int, list[tuple[Published, Published]]] = {}
+    for pair in pairs:
+        by_release.setdefault(id(pair[0].release), []).append(pair)
+    changes: dict[str, float] = {}
+    losses: dict[str, Interval] = {}
+    claims: list[str] = []
+    for same in by_release.values():
+        name, ends = same[0][0].name, list(starmap(loss_of, same))
+        for low, high in ends:
+            before = losses.get(name, (0.0, 0.0))
+            losses[name] = before[0] + low, before[1] + high
+        size = _change(same, "add_remove" if steps else relation)
+        changes[name] = max(changes.get(name, 0.0), size)
+        if public is not None and not unproven:
+            claims += _claims(same, ends, public, steps)
     wrong += unproven + [
         f"change: {name} changes by {size:.6g} of what its release allows"
         for name, size in changes.items()
         if not size <= steps.get(name, 1) * (1 + (SLACK if name == "objective" else EXACT))
     ]
-    if public is not None and not unproven:
-        wrong += _claims(pairs, public, steps)
-    losses: dict[str, Interval] = {}
-    for own, other in pairs:
-        low, high = losses.get(own.name, (0.0, 0.0))
-        more = loss_of(own, other)
-        losses[own.name] = low + more[0], high + more[1]
+    wrong += claims
     # Bounds on what the lattices add to the losses, under both tables.
     sums = [entry for entry in tape.entries if entry.is_sum]
     cost = math.fsum(2 * len(own.exact) / own.facts["lattice"].dither for own in sums)
@@ -317,7 +317,7 @@ def replay(
 @dataclass
 class _Shown:
     model: object = None
-    told: list[str] = field(default_factory=list)  # warnings, printed text, the error
+    messages: list[str] = field(default_factory=list)  # warnings, printed text, the error
     text: str = ""
     error: str = ""
 
@@ -343,19 +343,16 @@ def _shown(estimator: Any, table: Any, tape: Tape) -> _Shown:
             text = getattr(shown.model, "to_json", None)
             shown.text = "" if text is None else text()
         except Exception as error:
-            lines = list(_chain(error))
-            shown.told += [f"the error {line}" for line in lines]
+            lines: list[str] = []
+            cause: BaseException | None = error
+            while cause is not None:
+                lines += [f"{type(cause).__name__}: {cause}", *getattr(cause, "__notes__", ())]
+                cause = cause.__cause__ or cause.__context__
+            shown.messages += [f"the error {line}" for line in lines]
             shown.error = "\n".join(lines)
-    shown.told += [f"the warning {own.category.__name__}: {own.message}" for own in caught]
-    shown.told.append(f"the printed text {printed.getvalue()!r}")
+    shown.messages += [f"the warning {own.category.__name__}: {own.message}" for own in caught]
+    shown.messages.append(f"the printed text {printed.getvalue()!r}")
     return shown
-
-
-def _chain(error: BaseException | None) -> Iterator[str]:
-    """Yield the texts of an error, its notes, and its causes and contexts."""
-    while error is not None:
-        yield from (f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ()))
-        error = error.__cause__ or error.__context__
 
 
 def _releases_of(model: object) -> tuple[Listed, ...] | None:
@@ -365,11 +362,11 @@ def _releases_of(model: object) -> tuple[Listed, ...] | None:
 
 def _flow(first: _Shown, second: _Shown, tape: Tape, again: Tape) -> Iterator[str]:
     """Yield what is not the same in two fits that published the same values."""
-    for told, other in ((first, second), (second, first)):
+    for one, other in ((first, second), (second, first)):
         yield from (
-            f"flow: one fit only has {line}" for line in told.told if line not in other.told
+            f"flow: one fit only has {line}" for line in one.messages if line not in other.messages
         )
-    if first.told != second.told and sorted(first.told) == sorted(second.told):
+    if first.messages != second.messages and sorted(first.messages) == sorted(second.messages):
         yield "flow: messages have another order"
     names = [[entry.name for entry in own.entries] for own in (tape, again)]
     if names[0] != names[1]:
@@ -439,24 +436,23 @@ def _proof(model: object, tape: Tape, public: Public) -> list[str]:
 
 
 def _claims(
-    pairs: list[tuple[Published, Published]], public: Public, steps: dict[str, int]
+    pairs: list[tuple[Published, Published]],
+    ends: list[Interval],
+    public: Public,
+    steps: dict[str, int],
 ) -> Iterator[str]:
-    """Yield which releases lose more, or change more in all, than their theorem states."""
-    published: dict[int, list[tuple[Published, Published]]] = {}
-    for pair in pairs:
-        published.setdefault(id(pair[0].release), []).append(pair)
-    for own in published.values():
-        release = own[0][0].release
-        if not hasattr(release, "spent"):
-            continue
-        spent, most = release.spent(public), steps.get(release.name, 1)
-        low, high = (math.fsum(ends) for ends in zip(*starmap(loss_of, own), strict=True))
-        if not max(high, -low) <= most * spent.epsilon * (1 + SLACK):
-            lost = f"{max(high, -low):.9g}, and {most * spent.epsilon:.9g} is stated"
-            yield f"loss: that of {release.name} is {lost}"
-        size = size_of_shift(own, spent.losses)
-        if not size <= most * (1 + SLACK):
-            yield f"change: all of {release.name} together changes by {size:.6g} of what is stated"
+    """Yield whether a release loses more, or changes more in all, than its theorem states."""
+    release = pairs[0][0].release
+    if not hasattr(release, "spent"):
+        return
+    spent, most = release.spent(public), steps.get(release.name, 1)
+    low, high = map(math.fsum, zip(*ends, strict=True))
+    if not max(high, -low) <= most * spent.epsilon * (1 + SLACK):
+        lost = f"{max(high, -low):.9g}, and {most * spent.epsilon:.9g} is stated"
+        yield f"loss: that of {release.name} is {lost}"
+    size = size_of_shift(pairs, spent.losses)
+    if not size <= most * (1 + SLACK):
+        yield f"change: all of {release.name} together changes by {size:.6g} of what is stated"
 
 
 def _times(entry: Published) -> float:
@@ -471,18 +467,10 @@ def _times(entry: Published) -> float:
     return getattr(release, "columns", 1)
 
 
-def _changes(pairs: list[tuple[Published, Published]], relation: str) -> dict[str, float]:
-    """Return the greatest change of each release over what it allows."""
-    found: dict[str, float] = {}
-    repeated: dict[int, tuple[Published, list[FloatArray]]] = {}
-    for own, other in pairs:
-        if isinstance(getattr(own.release, "change", None), Releases):
-            known = repeated.setdefault(id(own.release), (own, []))
-            known[1].append(own.change(other))
-        else:
-            size = size_of_change(own, other, relation)
-            found[own.name] = max(found.get(own.name, 0.0), size)
-    for own, moved in repeated.values():
-        size = size_of_repeated(own.release, moved, own.facts.get("parts"))
-        found[own.name] = max(found.get(own.name, 0.0), size)
-    return found
+def _change(pairs: list[tuple[Published, Published]], relation: str) -> float:
+    """Return the greatest change of a release over what it allows."""
+    own = pairs[0][0]
+    if isinstance(getattr(own.release, "change", None), Releases):
+        moved = [one.change(other) for one, other in pairs]
+        return size_of_repeated(own.release, moved, own.facts.get("parts"))
+    return max(size_of_change(one, other, relation) for one, other in pairs)

@@ -27,7 +27,7 @@ from skdp import (
     Ledger,
     estimate_domain,
 )
-from skdp.bounds.estimate import Asked, BoundsPlan
+from skdp.bounds.estimate import BoundsPlan, Request
 from skdp.domain.domain import subset
 from skdp.model_selection import PrivateSearchCV
 from skdp.privacy import guarantee_of
@@ -222,7 +222,6 @@ def cities(n=2000):
 
 @pytest.mark.parametrize("kind", [object, "category", "string"])
 def test_frequent_strings_are_found(kind):
-    """The most frequent first; the string of one record is not among them."""
     X = cities().astype(kind)
     found = estimate_domain(X, columns={"city": "levels"}, epsilon=1, delta=1e-6, random_state=0)
     assert str(found).startswith("Domain({'city': ['Rome', '")
@@ -242,8 +241,8 @@ def test_columns_of_strings_never_fail():
 
 def test_levels_and_bounds_share_the_budget():
     X = cities().assign(x=range(2000))
-    asked = Asked.of(X, {"city": "levels", "x": "bounds"}, None, None, None, 1e6)
-    plan = BoundsPlan.of(asked, 1.0, 1e-6, "replace_one")
+    request = Request.of(X, {"city": "levels", "x": "bounds"}, None, None, None, 1e6)
+    plan = BoundsPlan.of(request, 1.0, 1e-6, "replace_one")
     assert plan.numbers.epsilon + plan.strings.epsilon == 1
     assert plan.numbers.delta + plan.strings.delta <= 1e-6
     assert plan.guarantee(Public(1.0, 1e-6)).delta == 1e-6
@@ -303,7 +302,6 @@ def test_a_model_on_estimated_bounds_predicts():
 @pytest.mark.parametrize("value", [0.0, 5.0, -1e300, 5e-324])
 @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e6])
 def test_no_data_make_it_fail(n, value, epsilon):
-    """Constant columns, few records, and numbers far outside of the limit."""
     X = np.full((n, 3), value)
     X[0, 0] = 1e308
     for seed, neighbors in enumerate(["replace_one", "add_remove"]):

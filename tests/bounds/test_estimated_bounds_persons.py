@@ -15,7 +15,7 @@ import pytest
 from inner_package import CountNoise, Magnitudes, Steps, counts
 
 from skdp import Domain, DPLogisticRegression, Ledger, estimate_domain
-from skdp.bounds.estimate import Asked, BoundsPlan, Data
+from skdp.bounds.estimate import BoundsPlan, Data, Request
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows.persons import WHOLE, Persons, Shares
 
@@ -28,7 +28,7 @@ GRIDS = [Magnitudes(1e6), Steps(-2.0, 2.0, 16)]
 def read(rows, ids, missing="indicator", columns=None):
     """What is read of rows of two columns."""
     X = pd.DataFrame(rows, columns=["a", "b"])
-    return Asked.of(X, columns, None, None, missing, 1e6).read(X, None, ids)
+    return Request.of(X, columns, None, None, missing, 1e6).read(X, None, ids)
 
 
 # Counts of numbers
@@ -181,7 +181,6 @@ def test_a_level_with_the_name_of_an_indicator_is_left_out():
 @pytest.mark.parametrize("rule", ["indicator", "middle"])
 @pytest.mark.parametrize("share", [0.1, 0.8])
 def test_bounds_hold_the_numbers_that_are_not_missing(neighbors, rule, share):
-    """Whatever share is missing, as if the column had only the other cells."""
     rng = np.random.default_rng(4)
     n = 20_000
     full = np.column_stack([rng.normal(size=n), rng.normal(-122, 0.3, n), rng.gamma(2, 1e-3, n)])
@@ -195,7 +194,6 @@ def test_bounds_hold_the_numbers_that_are_not_missing(neighbors, rule, share):
 
 
 def test_rules_are_those_of_the_columns():
-    """By name, by position, and numbers for declared bounds."""
     X = np.column_stack([np.arange(50.0), np.full(50, NAN), np.arange(50.0)])
     frame = pd.DataFrame(X, columns=list("abc"))
     columns = {"a": "bounds", "b": (0, 9), "c": "bounds"}
@@ -222,7 +220,7 @@ def test_a_private_number_of_numbers_is_not_used(ruled):
     """Under add_remove nothing but noisy counts is read, with and without rules."""
     X = np.random.default_rng(0).normal(size=(500, 2))
     for neighbors, is_private in (("add_remove", True), ("replace_one", False)):
-        plan = BoundsPlan.of(Asked.of(X, None, None, None, ruled, 1e6), 5.0, 0.0, neighbors)
+        plan = BoundsPlan.of(Request.of(X, None, None, None, ruled, 1e6), 5.0, 0.0, neighbors)
         found = [
             plan.release(Data(n, np.full(500, WHOLE), list(X.T), []), np.random.default_rng(3))
             for n in (1, 500, 50_000)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from skdp import Spline
 from skdp.domain import Domain
+from skdp.domain.splines import GRID
 
 LARGEST = sys.float_info.max
 PEOPLE = Domain(
@@ -18,7 +19,6 @@ PEOPLE = Domain(
 
 
 def people(**columns):
-    """A small table of PEOPLE, with some columns replaced."""
     table = {
         "age": [17, 53.5, 90, 200],
         "sex": ["Male", "Female", "unheard of", None],
@@ -83,3 +83,12 @@ SPLINES = [
 def whole(values):
     """Return all values of rows or nodes, the first one included, which is not encoded."""
     return np.column_stack([1 - values.sum(axis=1), values])
+
+
+def check_simplex(table, most):
+    """All bounds of columns of levels need: values >= 0 on a grid that add up to exactly 1."""
+    values = whole(table)
+    assert (values >= 0).all()
+    assert (values / GRID == np.rint(values / GRID)).all()
+    assert (values.sum(axis=1) == 1).all()  # without rounding, on the grid
+    assert ((values > 0).sum(axis=1) <= most).all()

@@ -158,7 +158,6 @@ def test_unit_numbers_are_only_clipped():
 
 @pytest.mark.parametrize("rows", [0, 1, 9000, 70_000])
 def test_many_blocks_of_rows_are_like_one(rows):
-    """Both tables are cut into blocks; none is lost, none is mixed up."""
     numbers = np.random.default_rng(0).uniform(-2, 2, (rows, 5))
     domain = Domain.box([-1.5] * 5, [1.5] * 5, names=list("abcde"))
     expected = np.clip(numbers / 1.5, -1, 1)

@@ -74,7 +74,6 @@ DECLARATIONS = {
 
 @pytest.mark.parametrize("name", DECLARATIONS)
 def test_errors_about_declarations(name):
-    """Each names the column, the rule and the public value."""
     declare, pattern = DECLARATIONS[name]
     with pytest.raises(ValueError, match=pattern):
         declare()

@@ -60,7 +60,6 @@ def test_a_ball_is_filled_evenly():
 
 
 def test_a_target_depends_on_the_row():
-    """Labels and bounded numbers that a linear model predicts far better than chance."""
     X, y = MIXED.sample(4000, random_state=4, with_target=True)
     assert isinstance(X, pd.DataFrame)
     assert set(y) == {"no", "yes"}

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from declared import SPLINES, whole
+from declared import SPLINES, check_simplex, whole
 from inner_descent import Blocks, RowBound, keep_scaled, plain_scaling
 from inner_fits import Design, exact_sums
 from inner_package import encode
@@ -51,7 +51,6 @@ def interaction(pair):
 
 @pytest.mark.parametrize("pair", PAIRS, ids=repr)
 def test_the_values_of_a_pair_of_nodes_are_a_point_of_the_simplex(pair):
-    """All bounds of columns of levels need: values >= 0 on a grid that add up to exactly 1."""
     kind, domain = interaction(pair), apart(pair).interact("p", "q")
     if kind.table is None:
         assert domain.block_positions == (6,)
@@ -59,11 +58,7 @@ def test_the_values_of_a_pair_of_nodes_are_a_point_of_the_simplex(pair):
     assert kind.table.size <= MOST_ENTRIES
     assert domain.block_positions == (len(kind.table),)
     assert len(kind.table) <= MOST_POSITIONS
-    values = whole(kind.table)
-    assert (values >= 0).all()
-    assert (values / GRID == np.rint(values / GRID)).all()
-    assert all(sum(map(Fraction, row.tolist())) == 1 for row in values[::3])
-    assert ((values > 0).sum(axis=1) <= 16).all()
+    check_simplex(kind.table, 16)
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=repr)
@@ -200,21 +195,35 @@ def test_bounds_of_the_design_hold_for_all_rows(domain, intercept):
         assert group.ball.gauge(part).max() <= 1 + 1e-12
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=repr)
-def test_contributions_to_sums_and_to_a_descent_are_exact(pair):
-    domain = apart(pair).interact("p", "q")
-    X, slopes = domain.sample(50, random_state=0), np.random.default_rng(0).uniform(-1, 1, 50)
-    rows, encoded = MemoryRows(domain, X, np.zeros(50)), domain.encode(X)[:, domain.blocks[0]]
-    sums, squares, _ = exact_sums(rows)
-    for own, power in ((sums, 1), (squares, 2)):
-        expected = [sum(Fraction(x) ** power for x in column.tolist()) for column in encoded.T]
-        assert [Fraction(int(s), 2**40) for s in own[domain.blocks[0]]] == expected
-    blocks = Blocks(domain, True, True)
+@pytest.mark.parametrize("domain", CODED, ids=repr)
+def test_contributions_to_sums_are_exact(domain):
+    X = domain.sample(200, random_state=0)
+    encoded = domain.encode(X)
+    sums, squares, _ = exact_sums(MemoryRows(domain, X, np.zeros(200)))
+    for block in domain.blocks:
+        for own, power in ((sums, 1), (squares, 2)):
+            columns = encoded[:, block].T.tolist()
+            expected = [sum(Fraction(x) ** power for x in column) for column in columns]
+            assert [Fraction(int(s), 2**40) for s in own[block]] == expected
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+@pytest.mark.parametrize("domain", CODED, ids=repr)
+def test_contributions_to_a_descent_are_those_of_dense_rows(domain, classes):
+    """Exactly, and their sizes add up to at most the weight times the slope."""
+    X, blocks = domain.sample(50, random_state=0), Blocks(domain, True, True)
     scaling = plain_scaling(blocks, 50.0, RowBound(np.ones(len(blocks))))
-    (state,) = keep_scaled(rows, blocks, scaling).states
-    slopes = np.rint(slopes / GRID) * GRID
-    found = state.sums(blocks.first_levels, None, slice(0, 50), slopes)
-    np.testing.assert_array_equal(found, slopes @ whole(encoded))
+    (state,) = keep_scaled(MemoryRows(domain, X, np.zeros(50)), blocks, scaling).states
+    rng, at = np.random.default_rng(0), blocks.first_levels
+    slopes = np.rint(rng.uniform(-1, 1, (classes, 50)) / GRID) * GRID
+    dense = whole(domain.encode(X)[:, domain.blocks[0]])
+    own = slopes[0] if classes == 1 else slopes
+    found = state.sums(at, None, slice(0, 50), own)
+    np.testing.assert_array_equal(found, (slopes @ dense).T.squeeze())
+    one = state.sums(at, None, slice(0, 1), own[..., :1])
+    assert (np.abs(one).sum(axis=0) <= np.abs(slopes[:, 0]) * (1 + 1e-15)).all()
+    change = rng.normal(size=(dense.shape[1], *(classes,) * (classes > 1)))
+    np.testing.assert_allclose(state.along(at, change), (dense @ change).T, rtol=1e-12, atol=1e-14)
 
 
 def crossed(n, seed):

@@ -167,7 +167,6 @@ def test_columns_with_and_without_rules(kind):
 
 
 def test_a_missing_cell_does_not_change_how_others_are_read():
-    """Integers that no float holds, and texts."""
     large = [2**53 + 1, 2**62 + 1, 7]
     domain = Domain.box([0], [2.0**63], missing="middle")
     expected = domain.encode(np.array(large, object)[:, None])
@@ -268,7 +267,6 @@ DECLARED = [
 
 @pytest.mark.parametrize("domain", DECLARED, ids=repr)
 def test_rules_are_part_of_the_declaration(domain):
-    """Of equality, hash and text."""
     for twin in (eval(repr(domain)), domain._build(*domain._key())):
         assert (twin, hash(twin), repr(twin)) == (domain, hash(domain), repr(domain))
     assert [other for other in DECLARED if other == domain] == [domain]
@@ -282,7 +280,6 @@ def test_text_of_a_declaration():
 
 
 def test_encoded_columns():
-    """Their names, blocks and bounds."""
     domain = DECLARED[0]
     names = ("age", "age_missing", "sex_m", "sex_missing", "bmi", "bmi_missing", "job_clerk")
     names = (*names, "job_smith", "job_missing")

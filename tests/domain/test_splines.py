@@ -2,16 +2,14 @@
 
 import pickle
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
-from declared import SPLINES, whole
+from declared import SPLINES, check_simplex
 from exact_gradient import LOSSES, distance, exact_gradient, penalised, problem
-from inner_descent import Blocks, RowBound, keep_scaled, plain_scaling
 from inner_descent import solve_module as descent_rules
-from inner_fits import Design, Task, exact_cross, exact_sums
+from inner_fits import Design, Task, exact_cross
 from inner_moments import RowScaler, ScaledMoments, Scaler, posterior
 from inner_moments import solve_module as moments
 from inner_objective import certified_gradient
@@ -45,12 +43,7 @@ PAIR = (
 
 @pytest.mark.parametrize("spline", SPLINES, ids=repr)
 def test_the_values_of_a_node_are_a_point_of_the_simplex(spline):
-    """All bounds of columns of levels need: values >= 0 on a grid that add up to exactly 1."""
-    values = whole(spline.table)
-    assert (values >= 0).all()
-    assert (values / GRID == np.rint(values / GRID)).all()
-    assert all(sum(map(Fraction, row.tolist())) == 1 for row in values)
-    assert ((values > 0).sum(axis=1) <= spline.degree + 1).all()
+    check_simplex(spline.table, spline.degree + 1)
 
 
 @pytest.mark.parametrize("spline", SPLINES, ids=repr)
@@ -109,16 +102,6 @@ def test_invalid_declarations_are_errors(spline, words):
     assert "age" in str(error.value)
 
 
-def test_sums_of_encoded_columns_are_exact():
-    domain = Domain({"w": (0, 1), "x": SPLINES[4], "z": SPLINES[6]})
-    rows, n = domain.sample(700, random_state=3), 700
-    columns = domain.encode(rows)[:, 1:].T
-    sums, squares, _ = exact_sums(MemoryRows(domain, rows, np.zeros(n)))
-    for own, power in ((sums, 1), (squares, 2)):
-        expected = [sum(Fraction(x) ** power for x in column.tolist()) for column in columns]
-        assert [Fraction(int(s), 2**40) for s in own[1:-1]] == expected
-
-
 @pytest.mark.parametrize("scale", [1.0, 1e3])
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -171,27 +154,6 @@ def test_the_second_derivative_with_splines(intercept, room, monkeypatch):
     assert (len(core) == made.dim) == (room == 1024)
     np.testing.assert_allclose(matrix, expected[np.ix_(core, core)], atol=1e-4)
     np.testing.assert_allclose(diagonal, expected.diagonal(), atol=1e-4)
-
-
-@pytest.mark.parametrize("classes", [1, 3])
-@pytest.mark.parametrize("spline", SPLINES, ids=repr)
-def test_contributions_to_a_descent_are_those_of_dense_rows(spline, classes):
-    """Exactly, and their sizes add up to at most the weight times the slope."""
-    domain = Domain({"w": (0, 1), "x": spline})
-    blocks = Blocks(domain, True, True)
-    rows = MemoryRows(domain, domain.sample(50, random_state=0), np.zeros(50))
-    scaling = plain_scaling(blocks, 50.0, RowBound(np.ones(len(blocks))))
-    (state,) = keep_scaled(rows, blocks, scaling).states
-    slopes = np.rint(np.random.default_rng(0).uniform(-1, 1, (classes, 50)) / GRID) * GRID
-    encoded = spline.table[state.levels[0]]
-    dense = np.column_stack([1 - encoded.sum(axis=1), encoded])
-    own = slopes[0] if classes == 1 else slopes
-    found = state.sums(2, None, slice(0, 50), own)
-    np.testing.assert_array_equal(found, (slopes @ dense).T.squeeze())
-    one = state.sums(2, None, slice(0, 1), own[..., :1])
-    assert (np.abs(one).sum(axis=0) <= np.abs(slopes[:, 0]) * (1 + 1e-15)).all()
-    change = np.random.default_rng(1).normal(size=(dense.shape[1], *(classes,) * (classes > 1)))
-    np.testing.assert_allclose(state.along(2, change), (dense @ change).T, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])

@@ -25,24 +25,6 @@ CURVED = example.CurvedBall()
 INF = math.inf
 
 
-@dataclass(frozen=True)
-class Shy:
-    """A ball that has nothing but what it must have."""
-
-    ball: Any
-    exact: ClassVar[bool] = False
-
-    @property
-    def dim(self) -> int:
-        return int(self.ball.dim)
-
-    def gauge(self, v: Any) -> Any:
-        return self.ball.gauge(v)
-
-    def sample(self, n: int, rng: Any) -> Any:
-        return self.ball.sample(n, rng)
-
-
 @dataclass
 class Slow:
     """A ball whose gauge and support take a millisecond for each vector, and are counted."""
@@ -91,22 +73,13 @@ class Hexagon:
 
 SHEAR = np.array([[1.0, 0.7], [-0.2, 1.5]])
 PLANE = [
-    LpBall(2, p=1),
-    LpBall(2, p=1.5, weights=(1.0, 3.0)),
-    LpBall(2, p=2, radius=0.3),
-    LpBall(2, p=7, weights=(20.0, 1.0)),
-    LpBall(2, p=INF),
-    MappedBall(LpBall(2, p=3), SHEAR),
-    MappedBall(LpBall(2), SHEAR),
-    ShearedBall(LpBall(2, p=3), (0.0, 0.7)),
-    MappedBall(ScaledBall(LpBall(2, p=INF), 2.0), SHEAR.T),
-    SimplexBall(2),
-    EncodedRowsBall(0, (1,)),
-    SumBall((LpBall(1), LpBall(1)), (1.0, 2.0)),
-    ProductBall((LpBall(1), LpBall(1, radius=3.0)), ((1,), (0,))),
-    CURVED,
-    Hexagon(),
-]
+    LpBall(2, p=1), LpBall(2, p=1.5, weights=(1.0, 3.0)), LpBall(2, p=2, radius=0.3),
+    LpBall(2, p=7, weights=(20.0, 1.0)), LpBall(2, p=INF), MappedBall(LpBall(2, p=3), SHEAR),
+    MappedBall(LpBall(2), SHEAR), ShearedBall(LpBall(2, p=3), (0.0, 0.7)),
+    MappedBall(ScaledBall(LpBall(2, p=INF), 2.0), SHEAR.T), SimplexBall(2),
+    EncodedRowsBall(0, (1,)), SumBall((LpBall(1), LpBall(1)), (1.0, 2.0)),
+    ProductBall((LpBall(1), LpBall(1, radius=3.0)), ((1,), (0,))), CURVED, Hexagon(),
+]  # fmt: skip
 
 
 def brute(ball: Any, over: Any) -> float:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ball_battery import BATTERY, Check
-from compared_balls import CURVED, PLANE, SHEAR, Shy, brute, example
+from ball_battery import BATTERY, Check, Shy
+from compared_balls import CURVED, PLANE, SHEAR, brute, example
 from scipy.integrate import dblquad
 from scipy.stats import gamma, kstest
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compared_balls import PLANE, Shy, Slow, brute
+from ball_battery import Shy
+from compared_balls import PLANE, Slow, brute
 
 from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, ProductBall, ScaledBall, SumBall
 from skdp.geometry.containment import TOUCH, GaugeBounds, contains, greatest_gauge_over

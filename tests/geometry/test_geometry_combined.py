@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
-from ball_battery import BATTERY, Check
+from ball_battery import BATTERY, Check, Shy
 
 from skdp.geometry import (
     EncodedRowsBall,
@@ -114,20 +113,6 @@ def test_a_permutation_is_an_index() -> None:
     same_body(ball, LpBall(3, weights=(2, 3, 1)), np.random.default_rng(32))
 
 
-@dataclass(frozen=True)
-class Bare:
-    """Somebody else's ball with nothing but the protocol, and an approximate sampler."""
-
-    dim: int = 2
-    exact: bool = False
-
-    def gauge(self, v: Any) -> Any:
-        return np.abs(v).max(axis=-1)
-
-    def sample(self, n: int, rng: np.random.Generator) -> Any:
-        return rng.uniform(-1, 1, (n, self.dim))
-
-
 def combinations_of(ball: NormBall) -> list[Any]:
     one = LpBall(1)
     return [
@@ -141,15 +126,15 @@ def combinations_of(ball: NormBall) -> list[Any]:
 def test_combinations_have_what_their_parts_have() -> None:
     """With all members in the parts there are all; without, the error names the part's class."""
     members = ("log_volume", "bounding_box", "covariance", "extreme_points")
-    for full, bare in zip(combinations_of(BOX), combinations_of(Bare()), strict=True):
+    for full, bare in zip(combinations_of(BOX), combinations_of(Shy(BOX)), strict=True):
         assert full.exact
         assert not bare.exact
         assert bare.sample(5, np.random.default_rng(0)).shape == (5, bare.dim)
         for member in members:
             assert np.isfinite(getattr(full, member)()).all()
-            with pytest.raises(AttributeError, match=f"Bare must have {member}"):
+            with pytest.raises(AttributeError, match=f"Shy must have {member}"):
                 getattr(bare, member)()
-        with pytest.raises(AttributeError, match="Bare must have support"):
+        with pytest.raises(AttributeError, match="Shy must have support"):
             bare.support(np.ones(bare.dim))
 
 

@@ -18,24 +18,15 @@ from skdp.geometry.encoded_rows import block_moments
 
 ADULT = (6, (8, 15, 6, 14, 5, 4, 1, 40))
 BALLS = [
-    EncodedRowsBall(0),
-    EncodedRowsBall(2),
-    EncodedRowsBall(1, (1,)),
-    EncodedRowsBall(0, (3,)),
-    EncodedRowsBall(1, (2,), index=(2, 0, 3, 1)),
-    EncodedRowsBall(0, (2, 2)),
-    EncodedRowsBall(1, (2, 1, 3)),
-    EncodedRowsBall(2, (5, 1, 9)),
-    EncodedRowsBall(*ADULT),
-    EncodedRowsBall(2, (), intercept=False),
-    EncodedRowsBall(0, (3,), intercept=False),
+    EncodedRowsBall(0), EncodedRowsBall(2), EncodedRowsBall(1, (1,)), EncodedRowsBall(0, (3,)),
+    EncodedRowsBall(1, (2,), index=(2, 0, 3, 1)), EncodedRowsBall(0, (2, 2)),
+    EncodedRowsBall(1, (2, 1, 3)), EncodedRowsBall(2, (5, 1, 9)), EncodedRowsBall(*ADULT),
+    EncodedRowsBall(2, (), intercept=False), EncodedRowsBall(0, (3,), intercept=False),
     EncodedRowsBall(1, (1,), intercept=False),
     EncodedRowsBall(0, (2, 2), intercept=False, index=(3, 1, 0, 2)),
-    EncodedRowsBall(1, (1, 2), intercept=False),
-    EncodedRowsBall(0, (2, 1, 2), intercept=False),
-    EncodedRowsBall(2, (5, 1, 9), intercept=False),
-    EncodedRowsBall(*ADULT, intercept=False),
-]
+    EncodedRowsBall(1, (1, 2), intercept=False), EncodedRowsBall(0, (2, 1, 2), intercept=False),
+    EncodedRowsBall(2, (5, 1, 9), intercept=False), EncodedRowsBall(*ADULT, intercept=False),
+]  # fmt: skip
 SMALL = [ball for ball in BALLS if ball.dim <= 7]
 
 

@@ -100,10 +100,7 @@ def test_the_sampled_masses_are_those_of_the_theorem():
 
 @settings(deadline=None, max_examples=200)
 @given(
-    st.integers(-(2**70), 2**70),
-    st.integers(-60, 20),
-    st.floats(-1e12, 1e12),
-    st.integers(-12, 12),
+    st.integers(-(2**70), 2**70), st.integers(-60, 20), st.floats(-1e12, 1e12), st.integers(-12, 12)
 )
 def test_a_release_is_the_exact_sum_rounded_down(exact, unit, noise, size):
     """In rational arithmetic: with the dither known, floor(floor(T + X) + D) on both grids."""
@@ -315,15 +312,8 @@ def test_twins_are_caught(twin, monkeypatch):
 
 
 BAD = [
-    [1.0],
-    [1.0, math.nan],
-    [1.0, math.inf],
-    "ab",
-    [1.0, "7919.5x"],
-    [[1.0, 2.0]],
-    None,
-    [1, 2, 3],
-]
+    [1.0], [1.0, math.nan], [1.0, math.inf], "ab", [1.0, "7919.5x"], [[1.0, 2.0]], None, [1, 2, 3],
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("value", BAD, ids=repr)

@@ -19,20 +19,11 @@ from skdp.noise import (
 )
 
 FEW = [
-    Laplace(0.7),
-    Gaussian(2.0),
-    Logistic(0.3),
-    Subbotin(3.5, 2.0),
-    Subbotin(100.0),
-    FlippedHuber(0.1, 1.3),
-    FlippedHuber(1e-3, 1.1),
-    FlippedHuber(2.0, 1.0),
-    FlippedHuber(1e6, 1.0),
-    TruncatedLaplace(3.0, 1.0),
-    TruncatedLaplace(80.0, 1.1),
-    OffsetGaussian(0.3, 1.0),
+    Laplace(0.7), Gaussian(2.0), Logistic(0.3), Subbotin(3.5, 2.0), Subbotin(100.0),
+    FlippedHuber(0.1, 1.3), FlippedHuber(1e-3, 1.1), FlippedHuber(2.0, 1.0), FlippedHuber(1e6, 1.0),
+    TruncatedLaplace(3.0, 1.0), TruncatedLaplace(80.0, 1.1), OffsetGaussian(0.3, 1.0),
     OffsetGaussian(30.0, 1.0),
-]
+]  # fmt: skip
 MANY = [
     *(Subbotin(r) for r in (1.0, 1.01, 1.5, 2.0, 6.0, 20.0, 1000.0)),
     *(FlippedHuber(a, 1.1) for a in (0.0, 1e-6, 0.4, 0.55, 0.6, 1.0, 5.0, 25.0, 30.0, 1e3)),

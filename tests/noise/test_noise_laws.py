@@ -20,14 +20,9 @@ from skdp.noise import (
 from skdp.noise import law as noise_law
 
 KINDS = [
-    Laplace(0.7),
-    Gaussian(),
-    Logistic(),
-    Subbotin(7.5),
-    FlippedHuber(0.55, 1.1),
-    TruncatedLaplace(3.0),
-    OffsetGaussian(0.5),
-]
+    Laplace(0.7), Gaussian(), Logistic(), Subbotin(7.5), FlippedHuber(0.55, 1.1),
+    TruncatedLaplace(3.0), OffsetGaussian(0.5),
+]  # fmt: skip
 SHAPES = [
     Laplace(1e-5),
     Gaussian(1e5),
@@ -47,21 +42,15 @@ MORE = [
 ]
 
 
-@pytest.mark.parametrize("law", KINDS, ids=repr)
-def test_law(law):
-    check_law(law, np.random.default_rng(7))
+ELSEWHERE = pytest.mark.slow("the battery at parameters far from the usual ones")
+CASES = [(law, DRAWS) for law in KINDS]
+CASES += [(law, 50_000) for law in SHAPES]  # too few draws for the twin
+CASES += [pytest.param(law, DRAWS, marks=ELSEWHERE) for law in MORE]
 
 
-@pytest.mark.parametrize("law", SHAPES, ids=repr)
-def test_law_of_another_shape(law):
-    """As above, with too few draws for the twin."""
-    check_law(law, np.random.default_rng(7), draws=50_000)
-
-
-@pytest.mark.slow("the battery at parameters far from the usual ones")
-@pytest.mark.parametrize("law", MORE, ids=repr)
-def test_law_elsewhere(law):
-    check_law(law, np.random.default_rng(7))
+@pytest.mark.parametrize(("law", "draws"), CASES, ids=repr)
+def test_law(law, draws):
+    check_law(law, np.random.default_rng(7), draws=draws)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,6 @@ def test_equal_losses_are_counted_together():
 
 
 def with_a_factor(parent, *arguments):
-    """Return an instance of a plain subclass that holds more than ``==`` compares."""
     found = type("Bent", (parent,), {"__module__": __name__})(*arguments)
     object.__setattr__(found, "factor", 5.0)
     return found

@@ -1,15 +1,16 @@
 """The random source is ChaCha20 under keys that nobody shares; the lattice is exact."""
 
 import copy
-import multiprocessing
 import os
 import pickle
+import select
+import signal
 import struct
+import threading
 
 import joblib
 import numpy as np
 import pytest
-from programs import output_of
 from randomgen import ChaCha
 
 from skdp.trusted.randomness import SystemGenerator, as_generator, is_cryptographic
@@ -141,72 +142,40 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this
 
 
 @needs_fork
-def test_forked_workers_never_share():
-    """A generator made before the fork has another stream in each child and in the parent."""
-    global _inherited
-    _inherited = as_generator()
-    with multiprocessing.get_context("fork").Pool(2) as pool:
-        asked = [pool.apply_async(_from_inherited) for _ in range(4)]
-        streams = [answer.get(timeout=30) for answer in asked]
-    assert all_differ([*streams, some_bytes(_inherited)])
-
-
-@needs_fork
-def test_fork_rekeys_whoever_holds_the_bit_generator():
-    """Also a plain Generator over the same bits leaves the parent's stream in the child."""
+def test_a_fork_rekeys_whoever_holds_the_bit_generator():
+    """Each child has a stream of its own, also in a plain Generator over the same bits."""
     generator = as_generator()
     view = np.random.Generator(generator.bit_generator)
-    in_child = in_forked_child(lambda: generator.bytes(STREAM) + view.bytes(STREAM))
-    streams = [in_child[:STREAM], in_child[STREAM:], some_bytes(generator), some_bytes(view)]
-    assert all_differ(streams)
-
-
-HOLD_AND_FORK = """
-import os, select, threading
-from skdp.trusted.randomness import as_generator
-
-generator = as_generator()
-held, done = threading.Event(), threading.Event()
-
-def hold():
-    with generator.bit_generator.lock:
-        held.set()
-        done.wait(30)
-
-thread = threading.Thread(target=hold)
-thread.start()
-held.wait(30)
-end, mouth = os.pipe()
-pid = os.fork()
-if pid == 0:
-    os.write(mouth, generator.bytes(32))
-    os._exit(0)
-os.close(mouth)
-answered = select.select([end], [], [], 15)[0]
-if not answered:
-    os.kill(pid, 9)
-os.waitpid(pid, 0)
-done.set()
-thread.join()
-print(len(os.read(end, 32)) if answered else "blocked")
-"""
+    both = [lambda: generator.bytes(STREAM) + view.bytes(STREAM)] * 3
+    found = b"".join(map(in_forked_child, both))
+    streams = [found[at : at + STREAM] for at in range(0, len(found), STREAM)]
+    assert len(streams) == 6
+    assert all_differ([*streams, some_bytes(generator), some_bytes(view)])
 
 
 @needs_fork
 def test_fork_while_another_thread_draws_does_not_block_the_child():
     """A lock held by a thread that does not exist in the child would be held for ever."""
-    assert output_of(HOLD_AND_FORK).strip() == "32"
+    generator = as_generator()
+    held, done = threading.Event(), threading.Event()
 
+    def hold():
+        with generator.bit_generator.lock:
+            held.set()
+            done.wait(30)
 
-def _from_inherited():
-    return some_bytes(_inherited)
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        assert held.wait(30)
+        assert len(in_forked_child(lambda: generator.bytes(32))) == 32
+    finally:
+        done.set()
+        thread.join()
 
 
 def in_forked_child(work):
     """Run ``work`` in a fork and return its bytes; a child that hangs is ended, and fails."""
-    import select
-    import signal
-
     end, mouth = os.pipe()
     pid = os.fork()
     if pid == 0:  # pragma: no cover

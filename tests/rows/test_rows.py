@@ -26,7 +26,7 @@ DOMAIN = Domain(COLUMNS, target=(-1.0, 1.0))
 NUMBERS = Domain.unit_box(3)
 
 
-def table(n: int, seed: int = 0) -> pd.DataFrame:
+def table(n, seed: int = 0) -> pd.DataFrame:
     """Return rows in the domain and outside of it."""
     rng = np.random.default_rng(seed)
     found = pd.DataFrame({"a": rng.uniform(-1, 4, n), "job": rng.choice(["x", "y", "z", "?"], n)})
@@ -58,7 +58,7 @@ def total_of(values: Any) -> Any:
 
 
 @pytest.mark.parametrize("count", [1, 2, FOLD - 1, FOLD, FOLD + 1, 3 * FOLD, 5 * FOLD + 7])
-def test_integers_are_added_exactly_beyond_63_bits(count: int) -> None:
+def test_integers_are_added_exactly_beyond_63_bits(count):
     """Entries of 2^55, the greatest, and of 1: no float and no int64 holds the sum."""
     assert FOLD * 2**55 < 2**63
     part = np.array([2**55, -(2**55), 2**55 - 1, 1, 0])
@@ -68,14 +68,14 @@ def test_integers_are_added_exactly_beyond_63_bits(count: int) -> None:
     assert part.tolist() == [2**55, -(2**55), 2**55 - 1, 1, 0]
 
 
-def test_a_fold_that_is_too_long_is_caught(monkeypatch: Any) -> None:
+def test_a_fold_that_is_too_long_is_caught(monkeypatch):
     """The twin: twice as many parts in int64 overflow."""
     monkeypatch.setattr("skdp.trusted.arrays.FOLD", 2 * FOLD)
     with np.errstate(all="ignore"):
         assert total_of([np.array([2**55])] * (2 * FOLD)).tolist() != [2 * FOLD * 2**55]
 
 
-def test_tuples_lists_and_numbers_are_added_part_by_part() -> None:
+def test_tuples_lists_and_numbers_are_added_part_by_part():
     """Tuples within tuples; lists are joined in order; the parts are not changed."""
     parts = [
         (np.array([2**55, k]), (np.array([0.5 * k]), [k, str(k)]), k, 0.25) for k in range(300)
@@ -91,7 +91,7 @@ def test_tuples_lists_and_numbers_are_added_part_by_part() -> None:
         assert words == [k, str(k)]
 
 
-def test_floats_are_added_in_a_fixed_order() -> None:
+def test_floats_are_added_in_a_fixed_order():
     """Folds of FOLD parts, one after the other; another order gives other last bits."""
     parts = list(np.random.default_rng(1).normal(size=(3 * FOLD + 5, 4)))
     whole = np.zeros(4)
@@ -106,7 +106,7 @@ def test_floats_are_added_in_a_fixed_order() -> None:
     np.testing.assert_allclose(whole, exact, rtol=1e-10)
 
 
-def test_no_part_has_no_sum() -> None:
+def test_no_part_has_no_sum():
     assert total_of([]) is None
     assert total_of([(np.array([1]), [2])])[1] == [2]
 
@@ -137,9 +137,7 @@ def expected_rows(domain: Domain, X: Any, target: Any) -> list[Any]:
     (1, 2**13, 2**18), (1000, 7, 2**18), (1000, 1000, 2**18), (1000, 999, 2**18),
     (3000, 2**13, 1), (2**13 + 1, 2**13, 2**18),
 ])  # fmt: skip
-def test_blocks_hold_every_row_once_and_in_order(
-    n: int, most: int, cells: int, n_threads: int, monkeypatch: Any
-) -> None:
+def test_blocks_hold_every_row_once_and_in_order(n, most, cells, n_threads, monkeypatch):
     monkeypatch.setattr(block_module, "MOST_ROWS", most)
     monkeypatch.setattr(block_module, "CELLS", cells)
     X, target = table(n), np.random.default_rng(1).uniform(-1, 1, n)
@@ -154,8 +152,7 @@ def test_blocks_hold_every_row_once_and_in_order(
     assert [len(state) for state in kept.states] == sizes
 
 
-def test_states_may_have_more_rows() -> None:
-    """A multiple of those of a block; the last one has what is left."""
+def test_states_may_have_more_rows():
     n = 5 * MOST_ROWS + 3
     X, target = np.zeros((n, 3)), np.arange(n)
     for blocks, states in ((1, 6), (4, 2), (5, 2), (6, 1)):
@@ -165,7 +162,7 @@ def test_states_may_have_more_rows() -> None:
 
 
 @pytest.mark.parametrize("kind", ["floats", "objects", "frame"])
-def test_states_may_keep_and_change_the_numbers_of_a_type(kind: str) -> None:
+def test_states_may_keep_and_change_the_numbers_of_a_type(kind):
     """They are rounded once, and neither the table nor a later reading changes with them."""
     n = 2 * MOST_ROWS + 5
     X: Any = np.random.default_rng(0).uniform(-2, 2, (n, 3))
@@ -186,7 +183,7 @@ def test_states_may_keep_and_change_the_numbers_of_a_type(kind: str) -> None:
     assert (np.asarray(cells, dtype=float) == X).all()
 
 
-def test_parts_of_a_block_are_its_rows_in_order() -> None:
+def test_parts_of_a_block_are_its_rows_in_order():
     X, target = table(1500), np.arange(1500)
     (block,) = MemoryRows(DOMAIN, X, target).keep(lambda block: block).states
     for width in (1, 300, 2**18, 2**30):
@@ -196,7 +193,7 @@ def test_parts_of_a_block_are_its_rows_in_order() -> None:
     assert next(block.parts(1)) is block
 
 
-def test_blocks_keep_the_types_of_targets_and_levels() -> None:
+def test_blocks_keep_the_types_of_targets_and_levels():
     """Positions of labels stay small integers; a column of one level is left out."""
     target = np.array([0, 1, 2] * 100, dtype=np.uint8)
     (block,) = MemoryRows(DOMAIN, table(300), target).keep(lambda block: block).states
@@ -207,9 +204,7 @@ def test_blocks_keep_the_types_of_targets_and_levels() -> None:
     assert block.numbers.dtype == np.float64
 
 
-def test_arrays_frames_and_files_are_one_table(
-    tmp_path: Any, n_threads: int, monkeypatch: Any
-) -> None:
+def test_arrays_frames_and_files_are_one_table(tmp_path, n_threads, monkeypatch):
     monkeypatch.setattr(block_module, "MOST_ROWS", 800)  # three blocks
     numbers = np.random.default_rng(5).uniform(-1.2, 1.2, (2000, 3))
     target = np.arange(2000)
@@ -224,7 +219,7 @@ def test_arrays_frames_and_files_are_one_table(
         assert MemoryRows(NUMBERS, X, target).sum(all_rows) == expected
 
 
-def test_numbers_of_an_array_stay_where_they_are() -> None:
+def test_numbers_of_an_array_stay_where_they_are():
     """A file may be larger than the memory."""
     X = np.zeros((100, 3))
     rows = MemoryRows(NUMBERS, X, np.zeros(100))
@@ -235,9 +230,7 @@ def test_numbers_of_an_array_stay_where_they_are() -> None:
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("row", [0, 999, 1999])
-def test_a_bad_number_is_an_error_at_every_reading(
-    bad: float, row: int, n_threads: int, monkeypatch: Any
-) -> None:
+def test_a_bad_number_is_an_error_at_every_reading(bad, row, n_threads, monkeypatch):
     """The error names the column and not the row."""
     monkeypatch.setattr(block_module, "MOST_ROWS", 800)  # each row is in a block of its own
     X, target = np.random.default_rng(6).uniform(-1, 1, (2000, 3)), np.arange(2000)
@@ -258,7 +251,7 @@ EXTREMES = [1e308, -1e308, 1e-308, 5e-324, -0.0, 1.7e308, 1.0, 1 + 2.0**-52, 0.5
     NUMBERS, Domain.box([-1e-300, 0.0, -1e300], [1e-300, 1e-306, 1e300]),
     Domain.l2_ball(3, 1e-150), Domain.l2_ball(3, 1e150), Domain.l2_ball(3, 0.3),
 ], ids=repr)  # fmt: skip
-def test_whatever_the_data_numpy_does_not_warn(domain: Domain, n_threads: int) -> None:
+def test_whatever_the_data_numpy_does_not_warn(domain: Domain, n_threads):
     """Whether it warned would depend on private numbers; the bounds are public."""
     X = np.random.default_rng(7).choice(EXTREMES, (20_000, 3))
 
@@ -280,7 +273,7 @@ def test_whatever_the_data_numpy_does_not_warn(domain: Domain, n_threads: int) -
 # Kept states
 
 
-def test_states_are_mapped_in_place_and_added_in_order(n_threads: int) -> None:
+def test_states_are_mapped_in_place_and_added_in_order(n_threads):
     kept = KeptBlocks([np.array([k, 2**54]) for k in range(50)])
     states = kept.states
     assert kept.sum(lambda state: state).tolist() == [49 * 25, 50 * 2**54]
@@ -292,15 +285,15 @@ def test_states_are_mapped_in_place_and_added_in_order(n_threads: int) -> None:
     assert KeptBlocks([]).sum(len) is None
 
 
-def test_a_map_frees_each_state_when_it_is_replaced() -> None:
+def test_a_map_frees_each_state_when_it_is_replaced():
     """In one thread no more than one old state is held beside the new ones."""
     alive: list[int] = []
 
     class State:
-        def __init__(self) -> None:
+        def __init__(self):
             alive.append(1)
 
-        def __del__(self) -> None:
+        def __del__(self):
             alive.pop()
 
     with threadpool_limits(1, user_api="blas"):
@@ -320,7 +313,7 @@ def test_a_map_frees_each_state_when_it_is_replaced() -> None:
 # Threads
 
 
-def test_results_come_in_order_whichever_is_first(n_threads: int) -> None:
+def test_results_come_in_order_whichever_is_first(n_threads):
     delays = np.random.default_rng(8).uniform(0, 2e-3, 60)
 
     def slowly(k: int) -> int:
@@ -332,7 +325,7 @@ def test_results_come_in_order_whichever_is_first(n_threads: int) -> None:
     assert list(in_order(slowly, [])) == []
 
 
-def test_several_threads_work_at_once_and_each_uses_blas_alone(n_threads: int) -> None:
+def test_several_threads_work_at_once_and_each_uses_blas_alone(n_threads):
     """As many as BLAS had before; the fixture checks that its own number is restored."""
     together = threading.Barrier(n_threads, timeout=30)
     used: list[int] = []
@@ -349,7 +342,7 @@ def test_several_threads_work_at_once_and_each_uses_blas_alone(n_threads: int) -
     assert blas_threads() == 1
 
 
-def test_an_error_is_that_of_the_first_bad_item_and_ends_the_work(n_threads: int) -> None:
+def test_an_error_is_that_of_the_first_bad_item_and_ends_the_work(n_threads):
     done: list[int] = []
 
     def failing(k: int) -> int:
@@ -368,7 +361,7 @@ def test_an_error_is_that_of_the_first_bad_item_and_ends_the_work(n_threads: int
     assert blas_threads() == 1
 
 
-def test_work_that_nobody_waits_for_ends(n_threads: int) -> None:
+def test_work_that_nobody_waits_for_ends(n_threads):
     done: list[int] = []
     results = in_order(lambda k: done.append(k) or k, range(10_000))
     assert next(results) == 0
@@ -377,8 +370,7 @@ def test_work_that_nobody_waits_for_ends(n_threads: int) -> None:
     assert blas_threads() == 1
 
 
-def test_blocks_do_not_pile_up(n_threads: int) -> None:
-    """No more than some blocks for each thread are computed before they are asked for."""
+def test_blocks_do_not_pile_up(n_threads):
     done: list[int] = []
     for k, _ in enumerate(in_order(done.append, range(200))):
         assert len(done) <= k + 2 + 5 * n_threads
@@ -389,7 +381,7 @@ def test_blocks_do_not_pile_up(n_threads: int) -> None:
 SEEN: ContextVar[str] = ContextVar("SEEN", default="none")
 
 
-def test_context_variables_of_the_caller_are_seen(n_threads: int) -> None:
+def test_context_variables_of_the_caller_are_seen(n_threads):
     """Such as the settings of scikit-learn and of numpy; changes do not come back."""
     token = SEEN.set("mine")
 
@@ -406,7 +398,7 @@ def test_context_variables_of_the_caller_are_seen(n_threads: int) -> None:
         SEEN.reset(token)
 
 
-def test_fits_at_the_same_time_share_the_limit_and_the_last_one_restores_it() -> None:
+def test_fits_at_the_same_time_share_the_limit_and_the_last_one_restores_it():
     with threadpool_limits(2, user_api="blas"):
         first, second = shared_threads(), shared_threads()
         first.__enter__()

@@ -26,7 +26,7 @@ from skdp.model_selection import PrivateSearchCV
 from skdp.rows import memory, tables
 from skdp.rows.tables import opened, spellings
 
-N = 3000
+N, SECRET = 3000, "Zanzibar"
 BOUNDS = {"a": (-1.0, 1.0), "b": (0.0, 5.0), "g": ["u", "v", "w"]}
 EXACT = [DPLinearRegression, DPCoordinateDescentClassifier, DPCoordinateDescentRegressor]
 ROUNDED = [DPLogisticRegression, DPHuberRegressor]
@@ -74,6 +74,16 @@ def check_same(model, expected):
         assert np.all(model.intercept_ == expected.intercept_)
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
     assert model.guarantee_ == expected.guarantee_
+
+
+def check_refused(model, message, *given, **named):
+    """A fit is refused before anything is spent, and shows no cell; return the error."""
+    with pytest.raises(ValueError, match=message) as caught:
+        model.fit(*given, **named)
+    assert "No budget was spent" in "".join(caught.value.__notes__)
+    assert not model.ledger.entries
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+    return caught.value
 
 
 def batches(frame: pd.DataFrame, size: int = 700):
@@ -293,20 +303,14 @@ def test_bad_input_costs_nothing(kind, neighbors, case, tmp_path):
     (tmp_path / "none").mkdir()
     build, message = REFUSED[case]
     source, named = build(tmp_path)
-    model = made(kind, neighbors=neighbors)
-    with pytest.raises(ValueError, match=message) as caught:
-        model.fit(source, **named)
-    assert "No budget was spent" in "".join(caught.value.__notes__)
-    assert not model.ledger.entries
-    assert str(N) not in str(caught.value)
+    error = check_refused(made(kind, neighbors=neighbors), message, source, **named)
+    assert str(N) not in str(error)
 
 
 def test_a_file_without_rows_is_refused_where_their_number_is_public(tmp_path):
     FRAME[:0].to_parquet(tmp_path / "empty.parquet")
-    model = made(DPLinearRegression)
-    with pytest.raises(ValueError, match="must have records"):
-        model.fit(tmp_path / "empty.parquet", target="z")
-    assert not model.ledger.entries
+    empty = tmp_path / "empty.parquet"
+    check_refused(made(DPLinearRegression), "must have records", empty, target="z")
     made(DPLinearRegression, neighbors="add_remove").fit(tmp_path / "empty.parquet", target="z")
 
 
@@ -315,14 +319,10 @@ def test_an_error_of_a_file_quotes_no_cell(column, tmp_path):
     """A word far below the numbers of a column; all cells are read as texts."""
     frame = pd.concat([FRAME[["a", "b", "g", "z"]]] * 20)
     frame = frame.astype({column: object})
-    frame.iloc[-5, list(frame.columns).index(column)] = "Zanzibar"
+    frame.iloc[-5, list(frame.columns).index(column)] = SECRET
     frame.to_csv(tmp_path / "t.csv", index=False)
-    model = made(DPLinearRegression)
-    with pytest.raises(ValueError, match="must contain only finite numbers") as caught:
-        model.fit(tmp_path / "t.csv", target="z")
-    shown = "".join(traceback.format_exception(caught.value))
-    assert "Zanzibar" not in shown
-    assert not model.ledger.entries
+    model, message = made(DPLinearRegression), "must contain only finite numbers"
+    check_refused(model, message, tmp_path / "t.csv", target="z")
 
 
 def test_one_record_of_a_csv_file_does_not_change_how_others_are_encoded(tmp_path):
@@ -405,19 +405,15 @@ def test_pairs_may_have_a_column_of_targets_and_predictions_take_pairs():
 
 def test_errors_of_pyarrow_quote_no_cell(tmp_path):
     (tmp_path / "t.csv").write_text("a,z\n0.1,1\n0.2,Zanzibar,1\n")
-    with pytest.raises(ValueError, match="pyarrow") as caught:
-        made(DPLinearRegression).fit(tmp_path / "t.csv", target="z")
-    assert "Zanzibar" not in "".join(traceback.format_exception(caught.value))
+    check_refused(made(DPLinearRegression), "pyarrow", tmp_path / "t.csv", target="z")
 
 
 def test_labels_of_a_file_are_declared_and_not_named():
-    with pytest.raises(ValueError, match="must be declared if y is not in memory"):
-        made(DPLogisticRegression, domain=Domain(BOUNDS)).fit(lambda: batches(FRAME), target="y")
-    model = made(DPLogisticRegression)
-    with pytest.raises(ValueError, match="only declared labels") as caught:
-        model.fit(lambda: batches(FRAME.replace({"y": {"yes": "Zanzibar"}})), target="y")
-    assert "Zanzibar" not in str(caught.value)
-    assert not model.ledger.entries
+    model, message = made(DPLogisticRegression, domain=Domain(BOUNDS)), "must be declared if y"
+    check_refused(model, message, lambda: batches(FRAME), target="y")
+    other = FRAME.replace({"y": {"yes": SECRET}})
+    model, message = made(DPLogisticRegression), "only declared labels"
+    check_refused(model, message, lambda: batches(other), target="y")
 
 
 class Changing:
@@ -438,10 +434,10 @@ class Changing:
 def test_a_source_that_turned_bad_is_an_error_without_a_cell(kind, monkeypatch):
     """The columns are read for their names and their number, then once before the charge."""
     monkeypatch.setattr(tables, "MOST_KEPT", 0)
-    bad = FRAME.assign(a=["Zanzibar"] * N)
+    bad = FRAME.assign(a=[SECRET] * N)
     with pytest.raises(ValueError, match="column 'a' must contain only finite numbers") as caught:
         made(kind).fit(Changing(bad, good=3), target=target_of(kind))
-    assert "Zanzibar" not in "".join(traceback.format_exception(caught.value))
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
     assert "The budget was spent" in caught.value.__notes__[0]
 
 
@@ -484,8 +480,6 @@ def test_a_later_reading_without_rows_is_one_of_no_records(kind, good, monkeypat
 @pytest.mark.parametrize("kind", [DPHuberRegressor, DPLinearRegression])
 def test_batches_that_are_used_up_are_found_before_anything_is_spent(kind, neighbors):
     """The function looks new at each call, and the source behind it can be read only once."""
-    once = batches(FRAME)
-    model = made(kind, neighbors=neighbors, n_public=N)
-    with pytest.raises(ValueError, match="X must have") as caught:
-        model.fit(lambda: map(pd.DataFrame, once), target=target_of(kind))
-    assert "No budget was spent" in caught.value.__notes__[0]
+    once, model = batches(FRAME), made(kind, neighbors=neighbors, n_public=N)
+    source = lambda: map(pd.DataFrame, once)  # noqa: E731
+    check_refused(model, "X must have", source, target=target_of(kind))

@@ -205,7 +205,6 @@ def test_the_target_may_be_a_column(kind):
 
 
 def test_other_doors_take_them():
-    """Searches, curves, estimated bounds, and batches of a function."""
     bounds = {"age": (0, 100), "big": [5], "job": "levels", "own": [False, True]}
 
     def found(X, y):
@@ -352,7 +351,6 @@ def refusal(call, pattern, ledger=None):
 
 
 def made(estimator, **parameters):
-    """An estimator with its domain, and a ledger to look at."""
     domain = LABELLED if estimator in CLASSIFIERS else BOUNDED
     return estimator(**{"domain": domain, "random_state": 0, "ledger": Ledger(10.0)} | parameters)
 
@@ -468,7 +466,6 @@ CELLS = {
 
 
 def spoiled(cell):
-    """Rows as objects, with one odd cell."""
     cells = X.astype(object)
     cells[4, 1] = cell
     return cells
@@ -524,7 +521,6 @@ def test_cells_of_levels_and_identifiers_with_code_of_their_own():
 
 @pytest.mark.parametrize("cell", [Decimal("0.5"), Fraction(1, 2), np.float16(0.5), "0.5", b"0.5"])
 def test_numbers_of_python_and_numpy_are_read(cell):
-    """In an array, a list or a frame, and in a target."""
     for rows in (spoiled(cell), spoiled(cell).tolist(), framed(cell)):
         assert BOUNDED.encode(rows)[4, 1] == 0.5
     assert BOUNDED.encode_target([cell])[0] == 0.5

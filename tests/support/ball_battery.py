@@ -87,3 +87,21 @@ class Twin:
     log_volume, support = member("log_volume"), member("support")
     bounding_box, covariance = member("bounding_box"), member("covariance")
     variance, extreme_points = member("variance"), member("extreme_points")
+
+
+@dataclass(frozen=True)
+class Shy:
+    """A ball that has nothing but what it must have."""
+
+    ball: Any
+    exact = False
+
+    @property
+    def dim(self) -> int:
+        return int(self.ball.dim)
+
+    def gauge(self, v: Any) -> Any:
+        return self.ball.gauge(v)
+
+    def sample(self, n: int, rng: Any) -> Any:
+        return self.ball.sample(n, rng)

@@ -105,7 +105,6 @@ def of_classes(clip):
     ids=["regression", "clipped", "not clipped"],
 )
 def test_gaussian_gradients_change_as_much_as_they_may(pair):
-    """The length of the changes of all passes is the stated one."""
     model, *tables, choose = pair
     model.set_params(mechanism="gaussian", delta=1e-6, scaling_share=0)
     found = replay(model, *tables, choose=choose).check()

@@ -76,7 +76,6 @@ def given(estimator, neighbors):
 
 
 def found(estimator, neighbors="replace_one"):
-    """Return the violations for the table and its neighbour."""
     estimator, pair = given(estimator, neighbors)
     found = replay(estimator, *pair)
     assert found.n_published
@@ -88,7 +87,6 @@ def linear(**given):
 
 
 def moments():
-    """Return a regression that releases all moments."""
     return linear(mechanism="l1")
 
 

@@ -1,12 +1,12 @@
 """The public checks of laws and balls: good ones pass, and each check catches its twin."""
 
 import inspect
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from programs import output_of
 
 from skdp.geometry import LpBall, ScaledBall
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
@@ -17,12 +17,6 @@ from skdp.testing.examples import BoxNoise, Cylinder, HyperbolicSecant, LaplaceI
 # Laws
 
 
-@pytest.mark.parametrize("law", [HyperbolicSecant(), HyperbolicSecant(1e-3), Laplace()], ids=repr)
-def test_a_law_with_six_members_passes(law):
-    """False alarms: 2e-9 a law, as derived in skdp/testing/law.py."""
-    check_law(law, draws=20_000)
-
-
 def twin(parent, name, **members):
     """Return a subclass with other members, which can be pickled."""
     kind = type(name, (parent,), {"__module__": __name__, **members})
@@ -31,7 +25,6 @@ def twin(parent, name, **members):
 
 
 def own(member):
-    """Return a member of the right law."""
     return getattr(HyperbolicSecant, member)
 
 
@@ -91,20 +84,7 @@ def test_slack_lets_rounding_pass_and_nothing_else():
         check_law(kinds["Skewed"], draws=5_000, slack=1e4)
 
 
-# Losses
-
-
-@pytest.mark.parametrize("loss", [Logistic(), SharpLogistic(0.6), PseudoHuber(0.3)], ids=repr)
-def test_a_loss_passes(loss):
-    check_loss(loss)
-
-
 # Balls
-
-
-@pytest.mark.parametrize("ball", [Cylinder(), Cylinder(0.1), LpBall(3, p=1)], ids=repr)
-def test_a_ball_of_somebody_elses_passes(ball):
-    check_ball(ball)
 
 
 def flat_disc(self, n, rng):
@@ -135,20 +115,27 @@ def test_a_ball_that_is_none_is_caught(ball, rule):
         check_ball(ball)
 
 
-def test_draws_that_are_said_not_to_be_exact_are_not_held_to_it():
-    check_ball(FlatDisc(exact=False))
+GOOD = {
+    partial(check_law, draws=20_000): [HyperbolicSecant(), HyperbolicSecant(1e-3), Laplace()],
+    check_loss: [Logistic(), SharpLogistic(0.6), PseudoHuber(0.3)],
+    # Draws that are said not to be exact are not held to it.
+    check_ball: [Cylinder(), Cylinder(0.1), LpBall(3, p=1), ScaledBall(Cylinder(), 3.0)]
+    + [FlatDisc(exact=False)],
+}
+PARTS = [pytest.param(check, part, id=repr(part)) for check in GOOD for part in GOOD[check]]
+
+
+@pytest.mark.parametrize(("check", "part"), PARTS)
+def test_good_parts_pass(check, part):
+    """False alarms: 2e-9 a law, as derived in skdp/testing/law.py."""
+    check(part)
 
 
 def test_the_checks_need_no_test_framework():
     """Neither pytest nor hypothesis is imported, nor what draws or reads tables."""
-    code = "import sys, skdp.testing, skdp.testing.examples; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    said = output_of("import sys, skdp.testing, skdp.testing.examples; print(*sys.modules)")
+    loaded = {name.partition(".")[0] for name in said.split()}
     assert not loaded & {"pytest", "hypothesis", "mpmath", "matplotlib", "cvxpy"}
-
-
-def test_a_scaled_ball_passes_like_the_ball():
-    check_ball(ScaledBall(Cylinder(), 3.0))
 
 
 @pytest.mark.parametrize(

@@ -59,14 +59,11 @@ def sums(shift):
 
 
 BALLS = [
-    LpBall(6, p=1),
-    LpBall(6, p=1.5, weights=(1, 2, 3, 1, 1, 0.5)),
-    LpBall(6, p=2),
-    LpBall(30, p=2),
+    LpBall(6, p=1), LpBall(6, p=1.5, weights=(1, 2, 3, 1, 1, 0.5)), LpBall(6, p=2), LpBall(30, p=2),
     LpBall(6, p=math.inf, weights=(1, 2, 3, 1, 1, 0.5)),
     MappedBall(LpBall(3, p=2), [[2.0, 1.0, 0.0], [0.0, 1.0, -1.0], [0.0, 0.0, 0.5]]),
     Hull.from_points(CORNERS),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("ball", BALLS, ids=repr)
@@ -143,13 +140,9 @@ def test_one_coordinate_is_exact(name):
 
 
 FLIPPED = [
-    (0.1, 0.05, 19.699596),
-    (0.1, 1e-3, 159.89631),
-    (0.1, 1e-6, 199.76776),
-    (1.0, 0.05, 1.2556938),
-    (1.0, 0.01, 1.7038411),
-    (1.0, 1e-6, 1.9997815),
-]
+    (0.1, 0.05, 19.699596), (0.1, 1e-3, 159.89631), (0.1, 1e-6, 199.76776), (1.0, 0.05, 1.2556938),
+    (1.0, 0.01, 1.7038411), (1.0, 1e-6, 1.9997815),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "variance"), FLIPPED)

@@ -22,31 +22,15 @@ from skdp.noise.laws import (
 from skdp.privacy.shift import log_delta
 
 LAWS = [
-    Laplace(0.7),
-    Gaussian(2.0),
-    Logistic(0.4),
-    Subbotin(1.05),
-    Subbotin(1.5),
-    Subbotin(8.0),
-    FlippedHuber(1e-3, 1.0),
-    FlippedHuber(1.5, 1.0),
-    FlippedHuber(30.0, 1.0),
-    TruncatedLaplace(0.2, 1.0),
-    TruncatedLaplace(5.0, 1.0),
-    OffsetGaussian(0.5, 1.0),
+    Laplace(0.7), Gaussian(2.0), Logistic(0.4), Subbotin(1.05), Subbotin(1.5), Subbotin(8.0),
+    FlippedHuber(1e-3, 1.0), FlippedHuber(1.5, 1.0), FlippedHuber(30.0, 1.0),
+    TruncatedLaplace(0.2, 1.0), TruncatedLaplace(5.0, 1.0), OffsetGaussian(0.5, 1.0),
     OffsetGaussian(20.0, 1.0),
-]
+]  # fmt: skip
 GRID = [
-    (1e-4, 1e-2),
-    (1e-4, 1e-30),
-    (0.01, 1e-6),
-    (0.1, 0.9),
-    (1.0, 1e-2),
-    (1.0, 1e-12),
-    (5.0, 1e-30),
-    (100.0, 1e-6),
-    (700.0, 1e-12),
-]
+    (1e-4, 1e-2), (1e-4, 1e-30), (0.01, 1e-6), (0.1, 0.9), (1.0, 1e-2), (1.0, 1e-12), (5.0, 1e-30),
+    (100.0, 1e-6), (700.0, 1e-12),
+]  # fmt: skip
 
 
 def is_private(law, scale, epsilon, delta):

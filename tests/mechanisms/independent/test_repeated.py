@@ -34,13 +34,9 @@ NAMED = [
     if name != "auto"
 ]
 LAWS = [
-    Laplace(),
-    Logistic(),
-    FlippedHuber(1.0, 1.0),
-    OffsetGaussian(1.0),
-    Subbotin(1.5),
+    Laplace(), Logistic(), FlippedHuber(1.0, 1.0), OffsetGaussian(1.0), Subbotin(1.5),
     TruncatedLaplace(20.0),
-]
+]  # fmt: skip
 MIXED = [(1.0, 20), (0.4, 300), (2.0, 3)]
 
 
@@ -302,9 +298,6 @@ def test_many_releases_need_the_variance_of_the_gaussian_times_the_information()
         factor = factor or law.fisher_information() * law.var()
         found = calibrated(law, [(1.0, 100_000)]).var() / gaussian
         assert found == pytest.approx(factor, rel=3e-3)
-
-
-# The theorem of the paper, for comparison
 
 
 # Names

@@ -34,18 +34,15 @@ SKEW = np.array([[2.0, 1.0, 0.0], [0.0, 1.0, -1.0], [0.0, 0.0, 0.05]])
 FLAT = EncodedRowsBall(2, (2, 3), index=(3, 0, 7, 1, 2, 4, 5, 6))
 BALLS = [
     *(LpBall(3, p=p, radius=1.5, weights=(1.0, 0.1, 4.0)) for p in P),
-    *(MappedBall(LpBall(3, p=p), SKEW) for p in P),
-    MappedBall(LpBall(3, p=3.0), (1.0, -5.0, 0.2)),
-    FLAT,
-    EncodedRowsBall(1, (2,), intercept=False),
-    SimplexBall(4),
+    *(MappedBall(LpBall(3, p=p), SKEW) for p in P), MappedBall(LpBall(3, p=3.0), (1.0, -5.0, 0.2)),
+    FLAT, EncodedRowsBall(1, (2,), intercept=False), SimplexBall(4),
     ScaledBall(SimplexBall(3), 7.0),
     ProductBall((LpBall(1), LpBall(2, radius=3.0)), ((1,), (0, 2))),
     ProductBall((SimplexBall(2), LpBall(1, radius=0.1), EncodedRowsBall(1, (1,)))),
     ShearedBall(EncodedRowsBall(1, (2, 1), index=(0, 3, 1, 2, 4)), (0.0, -0.3, 0.4, -0.2, -0.5)),
     ShearedBall(EncodedRowsBall(1, (2,), index=(3, 0, 1, 2)), (0.0, -0.3, 0.4, -0.2)),
     SumBall((LpBall(1), SimplexBall(2), LpBall(2, p=3.0)), (0.3, 0.7, 2.0)),
-]
+]  # fmt: skip
 IDS = [repr(ball).replace("\n", "") for ball in BALLS]
 
 
@@ -292,7 +289,7 @@ def test_a_map_that_floats_do_not_carry_is_not_used():
 
 def test_whatever_the_solver_says_the_differences_are_covered(monkeypatch):
     """A wrong answer makes for more noise, never for too little."""
-    monkeypatch.setattr(ellipsoid, "cover_sums", lambda worst, sums: np.array([7.0, 30.0]))
+    monkeypatch.setattr(ellipsoid, "cover_sums", lambda *_: np.array([7.0, 30.0]))
     factor = least_cover(Moments(3), np.ones(6))
     assert ((differences(3) / factor) ** 2).sum(axis=1).max() == pytest.approx(1, rel=1e-9)
 

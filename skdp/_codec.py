@@ -90,7 +90,6 @@ _LATER = "If a later version of skdp wrote it, update skdp."
 
 
 def package_version() -> str:
-    """Return the version of the installed package."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -167,7 +166,6 @@ def document(
 
 @lru_cache
 def type_named(name: str) -> Any:
-    """Return a type of the table."""
     module = import_module(TYPES[name])
     return getattr(module, "Logistic" if name == _LOSS else name)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
@@ -14,7 +14,6 @@ from numpy.random import Generator
 from skdp.domain import Domain
 from skdp.linear_model._descent.advice import (
     DescentPlan,
-    DescentTask,
     may_be_joint,
     plan_descent,
     stage_sums,
@@ -23,6 +22,7 @@ from skdp.linear_model._descent.gradients import (
     Blocks,
     Gradients,
     Scaling,
+    Slope,
     clipped_residual,
     keep_scaled,
     logistic_slope,
@@ -71,12 +71,6 @@ _MOST, _LEAST = 1e30, 1e-30
 _LEAST_UNIT, _MOST_UNIT = 1e-60, 1e60
 
 
-class FittedDescent:
-    """Attributes that coordinate descent adds."""
-
-    history_: list[Progress]
-
-
 @dataclass(frozen=True, eq=False)
 class CoordinateDescent:
     """Noisy coordinate descent of a kind of loss with the parameters of an estimator."""
@@ -109,7 +103,7 @@ class CoordinateDescent:
             raise fail("callback", "be None or a function of a Progress", type(params.callback))
 
     def plan(self, task: Task) -> DescentPlan:
-        """Choose the releases and calibrate their noise, from public information only."""
+        """Choose the releases and their noise, from public information only."""
         params, clip, share = self.params, self.params.clip, self.params.scaling_share
         # Other penalties are defined on the encoded columns, which leave out first levels.
         all_levels = is_auto(params.penalty) and task.design.intercept
@@ -120,71 +114,84 @@ class CoordinateDescent:
         if isinstance(clip, Real) and not _LEAST_UNIT <= self._clip(blocks.domain) <= _MOST_UNIT:
             rule = f"be {_LEAST_UNIT:g} to {_MOST_UNIT:g} times half the width of the target"
             raise fail("clip", rule, clip, "It is in units of the target. " + _AUTO)
-        descent = DescentTask(
-            **vars(task),
-            blocks=blocks,
+        if params.start is not None:
+            self._starts(blocks.domain, task.n_models)  # raises an error before anything is spent
+        is_joint = may_be_joint(params.order, params.mechanism, task.delta)
+        plan = plan_descent(
+            task,
+            blocks,
+            None if share == 0 else stage_sums(blocks, self.kind.is_regression, task.n),
             mechanism=params.mechanism,
             share=None if is_auto(share) else float(share),
             n_passes=None if is_auto(params.n_passes) else int(params.n_passes),
             order=params.order,
             clips=not is_auto(clip),
+            is_joint=is_joint and task.n_models > 1 and not isinstance(clip, Real),
         )
-        is_joint = may_be_joint(params.order, params.mechanism, task.delta)
-        if task.n_models > 1 and is_joint and not isinstance(clip, Real):
-            descent = replace(descent, n_models=1, n_classes=task.n_models)
-        if params.start is not None:
-            self._starts(descent)  # raises an error before anything is spent
-        sums = None if share == 0 else stage_sums(blocks, self.kind.is_regression, task.n)
-        plan = plan_descent(descent, sums)
         # These raise an error if 53-bit floats cannot keep the guarantee.
-        plan.published()
-        if plan.stage is not None:
-            plan.stage_published()
+        plan.published(plan.factors)
+        if plan.stage is not None and plan.stage.norm is None:
+            plan.published(plan.ratio * plan.stage.units)
         return plan
 
     def sums(self, plan: DescentPlan, records: Records) -> Any:
         """Return the records, the sums of a scaling stage or None, and scaled rows or None."""
         if plan.stage is not None:
             return records, plan.stage.sums.exact(*exact_sums(records.rows)), None
-        return records, None, keep_scaled(records.rows, plan.task.blocks, scaling_of(plan, None))
+        return records, None, keep_scaled(records.rows, plan.blocks, scaling_of(plan, None))
 
     def release(self, plan: DescentPlan, sums: Any, rng: Generator) -> Solution:
-        """Release the scaling stage, and the gradients of every model."""
-        (records, exact, kept), task, blocks = sums, plan.task, plan.task.blocks
+        """Release all sums, and return the coefficients that they give."""
+        (records, exact, kept), joint, blocks = sums, plan.joint, plan.blocks
+        n_models, domain = plan.task.n_models, blocks.domain
         scaling = scaling_of(plan, None if exact is None else release_stage(plan, exact, rng))
         if kept is None:
             kept = keep_scaled(records.rows, blocks, scaling)
         descent, slope = self._descent(plan, scaling)
         clips = descent.unit if isinstance(self.params.clip, Real) else None
-        releases = {release.name: release for release in plan.releases}
         models: list[Model] = []
         history: list[Progress] = []
-        for k, label in enumerate((None,) if task.joint else records.models):
-            watch = partial(self._watch, task, scaling, history, k)
-            facts = label, slope, clips, records.label_weights, task.classes
-            gradients = Gradients(kept, blocks, *facts)
-            theta = descent.run(gradients, self._start(task, scaling, k), releases, rng, watch)
+
+        def watch(model: int, done: int, theta: FloatArray) -> bool:
+            """Add a pass to the history; return whether the callback ends the descent."""
+            coef, intercept = self._decoded(domain, *_encoded_model(blocks, scaling, theta))
+            one = (coef, intercept) if joint else (coef[0], float(intercept[0]))
+            history.append(Progress(model, n_models, done, plan.passes, *one))
+            if self.params.verbose:
+                history[-1].show()
+            callback = self.params.callback
+            try:
+                return callback is not None and bool(callback(history[-1]))
+            except BaseException as error:
+                note = "The callback had seen the coefficients after every pass up to this one."
+                error.add_note(note)
+                raise
+
+        for k, label in enumerate((None,) if joint else records.models):
+            facts = label, slope, clips, records.label_weights, plan.classes
+            gradients, start = Gradients(kept, blocks, *facts), self._start(plan, scaling, k)
+            theta = descent.run(gradients, start, rng, partial(watch, k))
             models.append(_encoded_model(blocks, scaling, theta))
         passes = [progress.n_pass for progress in history]
         attributes: dict[str, Any] = {
             "history_": history,
             "n_iter_": max(passes),
             # Only a callback can end a descent before all planned passes.
-            "converged_": sum(n == task.passes for n in passes) == task.n_models,
+            "converged_": passes.count(plan.passes) == n_models,
         }
-        if task.joint:
-            attributes["normalizer_"] = task.joint.normalizer
+        if joint:
+            attributes["normalizer_"] = joint.normalizer
         coef, intercept = (np.concatenate(part) for part in zip(*models, strict=True))
         return Solution(coef, intercept, attributes)
 
     @np.errstate(all="ignore")  # penalties and steps may overflow
-    def _descent(self, plan: DescentPlan, scaling: Scaling) -> tuple[Descent, Any]:
+    def _descent(self, plan: DescentPlan, scaling: Scaling) -> tuple[Descent, Slope]:
         """Return the descent, and the derivative of the loss in units of its bound."""
-        task, blocks, joint, params = plan.task, plan.task.blocks, plan.task.joint, self.params
+        blocks, joint, params = plan.blocks, plan.joint, self.params
         kind = joint_kind(joint) if joint else self.kind
         curvature = curvatures(blocks, scaling, kind)
-        unit = np.ones(blocks.dim)
-        slope: Any = joint or logistic_slope
+        unit: FloatArray = np.ones(blocks.dim)
+        slope: Slope = joint or logistic_slope
         if isinstance(params.clip, Real):
             # Muthukrishnan & Kalyani 2023, appendix D: C_j = C sqrt(M_j / sum M).
             clip = self._clip(blocks.domain)
@@ -201,17 +208,9 @@ class CoordinateDescent:
             ridge[blocks.places[block]] = 0.0
         size = kind.step if is_auto(params.step_size) else float(params.step_size)
         step = np.where(blocks.free, size / curvature, 0.0)
-        shape = (blocks.dim, *(1 for _ in task.classes))
-        descent = Descent(
-            plan,
-            unit=unit.reshape(shape),
-            step=step.reshape(shape),
-            l1=l1.reshape(shape),
-            ridge=ridge.reshape(shape),
-            average=bool(params.average),
-            rough=rough,
-        )
-        return descent, slope
+        shape = (blocks.dim, *(1 for _ in plan.classes))
+        unit, step, l1, ridge = (part.reshape(shape) for part in (unit, step, l1, ridge))
+        return Descent(plan, unit, step, l1, ridge, bool(params.average), rough), slope
 
     def _clip(self, domain: Domain) -> float:
         """Return the number ``clip`` in units of the gradients, for targets in [-1, 1]."""
@@ -221,47 +220,22 @@ class CoordinateDescent:
         low, high = domain.decode_target([-1.0, 1.0]).tolist()
         return clip / float(high / 2 - low / 2)
 
-    def _watch(
-        self,
-        task: DescentTask,
-        scaling: Scaling,
-        history: list[Progress],
-        model: int,
-        done: int,
-        theta: FloatArray,
-    ) -> bool:
-        """Add a pass to the history; return whether the callback ends the descent."""
-        encoded = _encoded_model(task.blocks, scaling, theta)
-        coef, intercept = self._decoded(task.blocks.domain, *encoded)
-        one = (coef, intercept) if task.joint else (coef[0], float(intercept[0]))
-        progress = Progress(model, task.n_models, done, task.passes, *one)
-        history.append(progress)
-        if self.params.verbose:
-            progress.show()
-        callback = self.params.callback
-        try:
-            return callback is not None and bool(callback(progress))
-        except BaseException as error:
-            note = "The callback had seen the coefficients after every pass up to this one."
-            error.add_note(note)
-            raise
-
-    def _start(self, task: DescentTask, scaling: Scaling, model: int) -> FloatArray:
-        """Return the coordinates at which the descent of a model begins."""
-        blocks = task.blocks
-        shape = (blocks.dim, *task.classes)
+    def _start(self, plan: DescentPlan, scaling: Scaling, model: int) -> FloatArray:
+        blocks = plan.blocks
+        shape = (blocks.dim, *plan.classes)
         if self.params.start is None:
             theta = np.zeros(shape)
             theta[: blocks.intercept] = scaling.target_centre
             return theta
-        coef, intercept = self._starts(task)[model]
+        count = plan.joint.n_classes if plan.joint else plan.task.n_models
+        own = slice(None) if plan.joint else slice(model, model + 1)
+        coef, intercept = (part[own] for part in self._starts(blocks.domain, count))
         coef[:, list(blocks.numbers)] *= row_unit(blocks.domain)
         coef, intercept = scaling.scaler(blocks).apply(coef, intercept)
         return blocks.of_model(coef.T, intercept).reshape(shape)
 
-    def _starts(self, task: DescentTask) -> list[Model]:
+    def _starts(self, domain: Domain, n_models: int) -> Model:
         """Return the user's ``start`` as models of the encoded columns."""
-        domain, each = task.blocks.domain, (task.n_models, task.n_classes)
         rule = (
             "be None or a pair of coefficients and intercept of coef_'s shape, at most 2^20 in"
             " the units of numbers and targets scaled to [-1, 1]"
@@ -269,30 +243,24 @@ class CoordinateDescent:
         remedy = "Pass one row per model or class, such as (coef_, intercept_) of a public model."
         try:
             coef, intercept = (np.asarray(part, dtype=float) for part in self.params.start)
-            coef = coef.reshape(*each, domain.n_encoded)
-            intercept = intercept.reshape(each)
+            coef = coef.reshape(n_models, domain.n_encoded)
+            intercept = intercept.reshape(n_models)
         except (TypeError, ValueError):
             raise fail("start", rule, None, remedy) from None
         with np.errstate(all="ignore"):
-            pairs = zip(coef, intercept, strict=True)
-            models = [self._encoded(domain, *pair) for pair in pairs]
+            # `_decoded` is affine.
+            zero, one = np.zeros_like(coef), np.ones_like(coef)
+            coef = coef / self._decoded(domain, one, intercept)[0]
+            ends = [self._decoded(domain, *pair)[1] for pair in ((zero, 0.0), (zero, 1.0))]
+            intercept = intercept - self._decoded(domain, coef, 0.0)[1]
+            intercept = intercept / (ends[1] - ends[0])
         # The comparison also rejects NaN.
-        if not all(np.abs(np.append(*model)).max() <= FARTHEST for model in models):
+        if not np.abs(np.column_stack([coef, intercept])).max() <= FARTHEST:
             raise fail("start", rule, None, remedy)
-        return models
+        return coef, intercept
 
-    def _decoded(self, domain: Domain, coef: FloatArray, intercept: FloatArray) -> Model:
+    def _decoded(self, domain: Domain, coef: FloatArray, intercept: FloatArray | float) -> Model:
         return domain.decode_coef(coef, intercept, regression=self.kind.is_regression)
-
-    def _encoded(self, domain: Domain, coef: FloatArray, intercept: FloatArray) -> Model:
-        """Invert `_decoded`, which is affine."""
-        zeros, none, one = np.zeros_like(coef), np.zeros(len(coef)), np.ones(len(coef))
-        zero, constant = self._decoded(domain, zeros, none)
-        slopes, _ = self._decoded(domain, zeros + 1, none)
-        _, unit = self._decoded(domain, zeros, one)
-        coef = (coef - zero) / (slopes - zero)
-        rest = intercept - self._decoded(domain, coef, none)[1]
-        return coef, rest / (unit - constant)
 
 
 def _encoded_model(blocks: Blocks, scaling: Scaling, theta: FloatArray) -> Model:
@@ -305,7 +273,7 @@ def _encoded_model(blocks: Blocks, scaling: Scaling, theta: FloatArray) -> Model
 
 
 @with_parameters
-class _DescentEstimator(PrivateLinearModel, FittedDescent):
+class _DescentEstimator(PrivateLinearModel):
     """The parameters of both estimators.
 
     Parameters
@@ -384,6 +352,7 @@ class _DescentEstimator(PrivateLinearModel, FittedDescent):
     scaling_share: Any = "auto"
     verbose: int = 0
     callback: Any = None
+    history_: list[Progress] = field(init=False)
 
     def _algorithm(self) -> Algorithm:
         return CoordinateDescent(self._kind, self._asked())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.random import Generator
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.domain.domain import Domain, subset
+from skdp.domain.domain import subset
 from skdp.linear_model._inference.estimate import NoisyEquations, estimate, user_units
 from skdp.linear_model._inference.table import Inference
 from skdp.linear_model._moments.advice import NAMES, MomentPlan, ScaledMoments, plan_moments
@@ -37,15 +37,6 @@ from skdp.trusted.ball import NormBall
 from skdp.trusted.checks import check_choice, fail
 
 
-class FittedMoments:
-    """Attributes that the release of moments adds."""
-
-    moments_: Moments
-    coef_std_: FloatArray
-    intercept_std_: float
-    coef_corr_: FloatArray
-
-
 @dataclass(frozen=True, eq=False)
 class FunctionalMechanism:
     """The functional mechanism with the parameters of :class:`DPLinearRegression`."""
@@ -68,7 +59,7 @@ class FunctionalMechanism:
             raise fail("postprocess", f"be one of {sorted(RECIPES)} or a function", postprocess)
 
     def plan(self, task: Task) -> MomentPlan:
-        """Choose the moments and their noise, from public information only."""
+        """Choose the releases and their noise, from public information only."""
         return plan_moments(task, self.params.mechanism)
 
     def sums(self, plan: MomentPlan, records: Records) -> Any:
@@ -76,7 +67,7 @@ class FunctionalMechanism:
         return records, plan.sums(records.rows)
 
     def release(self, plan: MomentPlan, sums: Any, rng: Generator) -> Solution:
-        """Release the moments, and return the coefficients that they give."""
+        """Release all sums, and return the coefficients that they give."""
         records, exact = sums
         rows, design = records.rows, records.design
         names = ("1", *design.domain.encoded_names(), "target")
@@ -109,36 +100,23 @@ class FunctionalMechanism:
         coef, intercept = scaler.undo(solution[None, 1:], solution[:1])
         theta = np.zeros(domain.n_encoded)
         theta[: coef.shape[1]] = coef[0]
-        deviations, correlations = _deviations(domain, scaler.undo_covariance(spread))
+        # The covariance of the intercept and the coefficients in the user's units.
+        rows = user_units(domain, True)[0][:, : len(spread)].T
+        # With bounds such as 1e-300 the squares of the entries would overflow.
+        greatest = np.abs(rows).max(axis=0)
+        rows = rows / np.where(greatest > 0, greatest, 1.0)
+        covariance = rows.T @ scaler.undo_covariance(spread) @ rows
+        deviations = np.sqrt(np.diag(covariance))
+        unit = np.where(deviations > 0, deviations, 1.0)
+        correlations = covariance / unit / unit[:, None]
+        np.fill_diagonal(correlations, 1.0)
         attributes = {
             "moments_": moments,
-            "intercept_std_": float(deviations[0]),
-            "coef_std_": deviations[1:] / row_unit(domain),
+            "intercept_std_": float(greatest[0] * deviations[0]),
+            "coef_std_": (greatest * deviations)[1:],
             "coef_corr_": correlations[1:, 1:],
         }
         return Solution(theta[None] / row_unit(domain), intercept, attributes)
-
-
-def _deviations(domain: Domain, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return standard deviations in the user's units, and correlations.
-
-    ``spread`` is the covariance of the encoded (intercept, coefficients).
-    """
-    size = domain.n_encoded + 1
-    zero, constant = domain.decode_coef(np.zeros(size - 1), 0.0, regression=True)
-    units = np.eye(size)[:, : len(spread)].T
-    slopes, intercepts = domain.decode_coef(units[:, 1:], units[:, 0], regression=True)
-    # Decoding is affine: it maps differences linearly.
-    rows = np.column_stack([intercepts - constant, slopes - zero])
-    # With bounds such as 1e-300 the squares of the entries would overflow.
-    greatest = np.abs(rows).max(axis=0)
-    rows = rows / np.where(greatest > 0, greatest, 1.0)
-    covariance = rows.T @ spread @ rows
-    deviations = np.sqrt(np.diag(covariance))
-    unit = np.where(deviations > 0, deviations, 1.0)
-    correlations = covariance / unit / unit[:, None]
-    np.fill_diagonal(correlations, 1.0)
-    return greatest * deviations, correlations
 
 
 NOTES = (
@@ -149,7 +127,7 @@ NOTES = (
 
 
 @with_parameters
-class DPLinearRegression(PrivateRegressor, FittedMoments):
+class DPLinearRegression(PrivateRegressor):
     """Regressor for several analyses of one release: least squares from private moments.
 
     The method is the functional mechanism. ``fit`` releases noisy sums of products of all columns
@@ -229,6 +207,10 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
     """
 
     postprocess: Any = "auto"
+    moments_: Moments = field(init=False)
+    coef_std_: FloatArray = field(init=False)
+    intercept_std_: float = field(init=False)
+    coef_corr_: FloatArray = field(init=False)
 
     def _algorithm(self) -> Algorithm:
         return FunctionalMechanism(self._asked())

@@ -253,7 +253,6 @@ def _read(source: object) -> str:
 
 
 def _with_parameters(estimator: Any, found: ModelFile) -> Any:
-    """Return an estimator with the parameters of a file, and its domain unless it had another."""
     names, left_out = estimator().get_params(deep=False), found.left_out
     given = found.parameters
     check_keys("parameters", given, (), names)
@@ -309,7 +308,6 @@ def _clipping(domain: Domain, encoded: Encoded) -> ClippingBounds:
 def _proof_of(
     found: ModelFile | InferenceFile, design: Design
 ) -> tuple[Guarantee, Public, tuple[Listed, ...]]:
-    """Return guarantee, public facts and releases, which `check_proof` evaluates."""
     if not found.releases:
         raise fail("releases", "name what was released")
     whole = found.guarantee

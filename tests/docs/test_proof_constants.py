@@ -13,7 +13,7 @@ from inner_descent import gradients_module as _gradients
 from inner_descent import solve_module as _descent
 from inner_fits import GRAM_BITS, NUMBER_BITS, Design, Task, row_unit, whole_rows
 from inner_fits import gram_module as _gram
-from inner_moments import DESCENT, RowScaler, Scaler, moment_ball
+from inner_moments import DESCENT, RowScaler, moment_ball
 from inner_moments import moments_module as _parts
 from inner_moments import stage_module as _stage
 from inner_objective import greatest_leverage, greatest_shift, leverage_apart
@@ -185,8 +185,7 @@ def test_rows_of_the_second_stage_are_as_short_as_what_is_charged(width):
     """Rows that end half a step from grid points, all upwards: beyond 1, and that is paid for."""
     rng = np.random.default_rng(width)
     layout = _parts.MomentLayout(width - 2, tuple(range(width - 2)), (), True, True)
-    zeros, ones = np.zeros(width), np.ones(width)
-    scaler = RowScaler(Scaler(zeros[1:], ones[1:]), ones)
+    scaler = RowScaler(np.zeros(width), np.ones(width), np.ones(width))
     rows = np.floor(rng.uniform(0.02, 1, (400, width)) / math.sqrt(width) * 2**NUMBER_BITS)
     rows = (rows + 0.5000001) / 2**NUMBER_BITS
     rows[0] = 1.0  # from far outside

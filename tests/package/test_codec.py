@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from file_edits import outcome, paths
 from inner_package import (
     ARRAYS,
     TYPES,
@@ -205,13 +206,6 @@ BROKEN = [None, True, False, 0, 1, -1, 2, 0.5, -1e308, 10**400, math.nan, "inf",
 BROKEN += [[], {}, [[]], [1.0], {"kind": "Laplace", "scale": 1.0}, {"kind": "eval"}, ["x", "y"]]
 
 
-def paths(content, path=()):
-    yield path
-    if isinstance(content, dict | list):
-        for key in content if isinstance(content, dict) else range(len(content)):
-            yield from paths(content[key], (*path, key))
-
-
 def mutated(content, rng):
     """One to three random changes: other values, parts of other places, missing and new entries."""
     content = copy.deepcopy(content)
@@ -237,14 +231,6 @@ def mutated(content, rng):
     return content
 
 
-def tried(read, content):
-    """What is read, or the text of its error; another error than ValueError is raised."""
-    try:
-        return read(content), None
-    except ValueError as error:
-        return None, str(error)
-
-
 def written(found):
     return found.to_dict() if hasattr(found, "to_dict") else encode("it", found)
 
@@ -257,11 +243,11 @@ def test_a_file_that_was_changed_at_random_is_refused_or_read(name, count):
     rng, refused = random.Random(name), 0
     for _ in range(count):
         changed = mutated(content, rng)
-        found, message = tried(read, changed)
-        if message is None:  # an object that is written and read again
+        found, error = outcome(read, changed)
+        if error is None:  # an object that is written and read again
             again = json.loads(to_text(written(found)))
             assert written(read(again)) == again
         else:
-            assert "must" in message, changed
+            assert "must" in str(error), changed
             refused += 1
     assert count / 3 < refused < count

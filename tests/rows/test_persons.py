@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from inner_descent import (
     Blocks,
     Gradients,
-    blocks_apart,
+    RowBound,
     keep_scaled,
     logistic_slope,
     plain_scaling,
@@ -279,11 +279,7 @@ def test_gradients_of_a_descent_are_exact_convex_combinations():
     domain = Domain.unit_box(2, target=[0, 1])
     blocks = Blocks(domain, True)
 
-    class Sizes:
-        blocks, information = None, 66.0
-
-    Sizes.blocks = blocks
-    scaling = plain_scaling(blocks, 20.0, blocks_apart(Sizes))
+    scaling = plain_scaling(blocks, 20.0, RowBound(np.ones(len(blocks))))
 
     def gradient(rows, own):
         kept = keep_scaled(MemoryRows(domain, X[rows], y[rows], own), blocks, scaling)

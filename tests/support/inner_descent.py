@@ -7,14 +7,14 @@ from skdp.linear_model._descent import gradients as gradients_module
 from skdp.linear_model._descent import solve as solve_module
 from skdp.linear_model._descent.advice import (
     BOX_RADIUS,
-    DescentTask,
-    blocks_apart,
     independent,
     joint_slope,
     may_be_joint,
     plan_descent,
     row_lengths,
     stage_sums,
+    strength,
+    usual_passes,
     usual_square,
 )
 from skdp.linear_model._descent.gradients import (

@@ -1,6 +1,20 @@
-"""What the checker says that a release spends."""
+"""What the checker says that a release spends, and errors before anything is spent."""
+
+from contextlib import contextmanager
+
+import pytest
 
 from skdp.trusted import Public
+
+
+@contextmanager
+def refused(message, ledger=None):
+    """Expect an error with this message before anything is spent, which says so."""
+    before = ledger and ledger.spent
+    with pytest.raises((ValueError, TypeError), match=message) as error:
+        yield error
+    assert error.value.__notes__ == ["No budget was spent and no noise was drawn."]
+    assert before == (ledger and ledger.spent)
 
 
 def spent(release):

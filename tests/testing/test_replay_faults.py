@@ -239,8 +239,8 @@ def a_sum_is_the_count_times_a_float(patch):
 def an_eighth_of_the_noise_of_gradients(patch):
     published = DescentPlan.published
 
-    def less(self):
-        lattice, stretch = published(self)
+    def less(self, factors):
+        lattice, stretch = published(self, factors)
         return noises.Publication(lattice, stretch / 8)
 
     patch.setattr(DescentPlan, "published", less)
@@ -331,8 +331,7 @@ def the_number_of_passes_depends_on_the_data(patch):
 
     def shorter(self, gradients, *given):
         count = 1 + int(gradients.of_block(0)[0]) // 2**20 % 7
-        task = replace(self.plan.task, n_passes=count)
-        return run(replace(self, plan=replace(self.plan, task=task)), gradients, *given)
+        return run(replace(self, plan=replace(self.plan, passes=count)), gradients, *given)
 
     patch.setattr(Descent, "run", shorter)
 

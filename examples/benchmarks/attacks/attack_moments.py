@@ -26,7 +26,6 @@ from skdp import Domain, DPLinearRegression
 from skdp.linear_model._moments.advice import ScaledMoments
 from skdp.linear_model._moments.theorem import RowScaler
 from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram
-from skdp.linear_model._shared.scaling import Scaler
 from skdp.rows import MemoryRows
 
 
@@ -128,8 +127,8 @@ def released_units(model: DPLinearRegression, n: int) -> tuple[NDArray[Any], Row
     scaler = None
     found = moments.layout.statistic(moments.gram)
     if isinstance(plan, ScaledMoments):
-        columns = Scaler(moments.centre[1:], moments.scale[1:])
-        scaler, found = RowScaler(columns, plan.factor), moments.released
+        scaler = RowScaler(moments.centre, moments.scale, plan.factor)
+        found = moments.released
     units = [round(v * 2.0**GRAM_BITS) for v in found.tolist()]
     return np.array(units, dtype=object), scaler
 

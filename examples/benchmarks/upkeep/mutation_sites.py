@@ -32,7 +32,7 @@ NAMES = {
     "linear_model/_descent/advice.py": "USUAL_INFORMATION PASSES PASSES_POWER PASSES_RANGE"
     " STEPS_RANGE PURE_PASSES PURE_POWER PURE_RANGE PURE_STAGE_SHARE STAGE_SHARE"
     " MOST_STAGE_NOISE STEEP SCARCE SHARE_OF_SQUARE INTERCEPT_PRECISION LEVEL_PRECISION"
-    " MOST_PRECISE MOST_RADIUS AVERAGED averaged strength information passes more row_lengths"
+    " MOST_PRECISE MOST_RADIUS AVERAGED averaged strength usual_passes more row_lengths"
     " _radius usual_square",
     "linear_model/_descent/solve.py": "USUAL_TARGET CAUTION joint_kind curvatures _mean_weight"
     " penalties roughness residual_bound",

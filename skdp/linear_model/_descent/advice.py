@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -32,11 +31,12 @@ from skdp.mechanisms import KNormNoise
 from skdp.mechanisms.independent import Independent, calibrate_releases, choice_width
 from skdp.mechanisms.knorm import gaussian_scale
 from skdp.noise.independent import RepeatedNoise
+from skdp.noise.law import Law
 from skdp.noise.laws import Gaussian
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.certify import Release
 from skdp.trusted.checks import fail
-from skdp.trusted.noise import Publication, publication
+from skdp.trusted.noise import Publication
 
 # The normalizer of a joint loss rises by RISE with each doubling of the information, from 0 at
 # FROM doublings of 1 on. With delta = 0 there is more noise for the same information.
@@ -45,7 +45,6 @@ PURE_FROM, PURE_RISE, PURE_LEAST = 4.5, 0.125, 0.2
 
 
 def joint_slope(n_classes: int, information: float, delta: float) -> SoftmaxSlope:
-    """Return the derivatives of the loss of several classes for an information and a delta."""
     # Squared shifts add up for Gaussian noise, and otherwise shifts.
     power = 2 if delta > 0 else 1
     start, rise, least = (FROM, RISE, LEAST) if delta > 0 else (PURE_FROM, PURE_RISE, PURE_LEAST)
@@ -53,12 +52,14 @@ def joint_slope(n_classes: int, information: float, delta: float) -> SoftmaxSlop
     return SoftmaxSlope(n_classes, min(max(normalizer, least), 1.0), power)
 
 
-def may_be_joint(order: str, mechanism: Any, delta: float) -> bool:
-    """Return whether the noise of a descent allows a joint model of several classes."""
+Mechanism = str | Law | Independent
+
+
+def may_be_joint(order: str, mechanism: Mechanism, delta: float) -> bool:
     return order != "greedy" and (delta == 0 or is_gaussian(mechanism, ("auto", "gaussian")))
 
 
-def is_gaussian(mechanism: Any, names: tuple[str, ...] = ("gaussian",)) -> bool:
+def is_gaussian(mechanism: Mechanism, names: tuple[str, ...] = ("gaussian",)) -> bool:
     """Return whether a mechanism is Gaussian noise, or has one of the names."""
     law = mechanism.law if type(mechanism) is Independent else mechanism
     # By type: a subclass of Gaussian may draw from another law.
@@ -90,64 +91,21 @@ SCARCE, MOST_PRECISE = 20.0, 15.0
 AVERAGED = 1.15
 
 
-@dataclass(frozen=True, kw_only=True)
-class DescentTask(Task):
-    """A task with those parameters of an estimator on which the plan depends.
+def strength(task: Task) -> float:
+    """Return the epsilon that gives about the same noise in the average with delta = 0."""
+    return 4 / gaussian_scale(task.epsilon, task.delta) if task.delta > 0 else task.epsilon
 
-    The rules choose the ``share`` of the budget for the scaling stage and the ``n_passes`` that are
-    None. ``clips`` says whether ``clip`` is a number or None. Then the lengths of rows are not
-    bounded. ``n_classes`` is that of a joint model, or 1.
-    """
 
-    blocks: Blocks
-    mechanism: Any = "auto"
-    share: float | None = None
-    n_passes: int | None = None
-    order: str = "cyclic"
-    clips: bool = False
-    n_classes: int = 1
-
-    @cached_property
-    def joint(self) -> SoftmaxSlope | None:
-        """The derivatives of the loss of a joint model, or None."""
-        if self.n_classes == 1:
-            return None
-        return joint_slope(self.n_classes, self.information, self.delta)
-
-    @property
-    def classes(self) -> tuple[int, ...]:
-        """The last axis of the coordinates: the classes of a joint model, if it is one."""
-        return (self.n_classes,) if self.joint else ()
-
-    @property
-    def size(self) -> float:
-        """Number of records, or a guess that gives the usual information."""
-        models = len(self.blocks) * self.n_models
-        return float(self.known or USUAL_INFORMATION / self.strength * models)
-
-    @cached_property
-    def strength(self) -> float:
-        """The epsilon that gives about the same noise in the average with delta = 0."""
-        return 4 / gaussian_scale(self.epsilon, self.delta) if self.delta > 0 else self.epsilon
-
-    @property
-    def information(self) -> float:
-        """Records per block and model, times the strength."""
-        return self.size * self.strength / (len(self.blocks) * self.n_models)
-
-    @property
-    def passes(self) -> int:
-        if self.n_passes is not None:
-            return self.n_passes
-        if self.order == "greedy":
-            highest = math.sqrt(2 * math.log(self.blocks.dim + 1))
-            steps = STEEP * self.size * self.strength / (self.n_models * self.moved * highest)
-            usual, (least, most) = steps**2 / 16 if self.delta > 0 else steps, STEPS_RANGE
-        elif self.delta > 0:
-            usual, (least, most) = PASSES * more(self.information, PASSES_POWER), PASSES_RANGE
-        else:
-            usual, (least, most) = PURE_PASSES * more(self.information, PURE_POWER), PURE_RANGE
-        return round(min(max(usual, least), most))
+def usual_passes(task: Task, blocks: Blocks, order: str, information: float) -> int:
+    if order == "greedy":
+        highest = math.sqrt(2 * math.log(blocks.dim + 1))
+        steps = STEEP * information * len(blocks) / (task.moved * highest)
+        usual, (least, most) = steps**2 / 16 if task.delta > 0 else steps, STEPS_RANGE
+    elif task.delta > 0:
+        usual, (least, most) = PASSES * more(information, PASSES_POWER), PASSES_RANGE
+    else:
+        usual, (least, most) = PURE_PASSES * more(information, PURE_POWER), PURE_RANGE
+    return round(min(max(usual, least), most))
 
 
 def more(information: float, power: float) -> float:
@@ -201,21 +159,35 @@ def stage_sums(blocks: Blocks, with_target: bool, n: int | None) -> ColumnSums:
     return ColumnSums(columns, n, tuple((j,) for j in columns), blocks=blocks.level_columns)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class DescentPlan:
-    """The releases of a coordinate descent and their noise.
+    """The public choices of a coordinate descent, its releases and their noise.
 
-    ``noise`` is that of every sum of a step. In a block it is divided by the block's precision.
-    ``ratio`` is the noise of a number's sum in the scaling stage over that of a step. Greedy
-    coordinates are chosen by noise of the scale ``choice``.
+    The budget is shared by ``task.n_models`` models, or by the classes of a ``joint`` model, whose
+    loss has these derivatives. ``size`` is the number of records, or a guess that gives the usual
+    ``information``: records per block and model, times `strength`. ``noise`` is that of every sum
+    of a step; in a block it is divided by the block's precision. ``ratio`` is the noise of a
+    number's sum in the scaling stage over that of a step. Greedy coordinates are chosen by noise of
+    the scale ``choice``.
     """
 
-    task: DescentTask
+    task: Task
+    blocks: Blocks
+    order: str
+    size: float
+    information: float
+    passes: int
+    joint: SoftmaxSlope | None
     noise: RepeatedNoise
     stage: DescentStage | None
     ratio: float
     rows: RowBound
-    choice: float | None = None
+    choice: float | None
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        """The last axis of the coordinates: the classes of a joint model, if it is one."""
+        return (self.joint.n_classes,) if self.joint else ()
 
     @cached_property
     def releases(self) -> tuple[Release, ...]:
@@ -223,49 +195,40 @@ class DescentPlan:
 
     @property
     def steps(self) -> int:
-        blocks = 1 if self.choice else len(self.task.blocks)
-        return self.task.n_models * self.task.passes * blocks
+        return self.task.n_models * self.passes * (1 if self.choice else len(self.blocks))
 
     @property
     def stage_deviation(self) -> float:
         """Standard deviation of the noise of a number's sum in the scaling stage."""
         return self.ratio * math.sqrt(self.noise.var())
 
-    def stage_published(self) -> Publication:
-        """Return how the sums of the stage are published."""
-        stage = self.stage
-        assert stage is not None
-        if stage.norm is not None:
-            return publication(stage.norm)
-        return self.noise.publication_for(self.ratio * stage.units, self._together)
-
-    def published(self) -> Publication:
-        """Return how the gradients of a pass are published."""
-        factors = np.repeat(1 / self.rows.precision, self.task.blocks.sizes)
-        return self.noise.publication_for(factors.repeat(self.task.n_classes), self._together)
-
     @property
-    def _together(self) -> int:
-        """Greatest number of values that one shift pays for, in the steps or in the stage.
+    def factors(self) -> FloatArray:
+        """Factors on the noise of the sums of a pass, the classes of a coordinate side by side."""
+        factors = np.repeat(1 / self.rows.precision, self.blocks.sizes)
+        return np.asarray(factors.repeat(math.prod(self.classes)))
 
-        Both have the same stretch (``docs/proofs/lattice_release.md``, Theorem 2).
+    def published(self, factors: FloatArray) -> Publication:
+        """Return how sums with factors on their noise are published: of a pass, or of the stage.
+
+        Both have the same stretch (``docs/proofs/lattice_release.md``, Theorem 2). It covers the
+        greatest number of values that one shift pays for. If the length of rows is bounded, a pass
+        is one release. Otherwise each block is one.
         """
-        # If the length of rows is bounded, a pass is one release. Otherwise each block is one.
-        blocks = self.task.blocks
-        values = blocks.dim if self.rows.bound is not None else int(max(blocks.sizes))
+        values = self.blocks.dim if self.rows.bound is not None else int(max(self.blocks.sizes))
         stage = self.stage.sums.dim if self.stage and self.stage.norm is None else 0
-        return max(values * self.task.n_classes, stage)
+        return self.noise.publication_for(factors, max(values * math.prod(self.classes), stage))
 
     @property
     def deviations(self) -> FloatArray:
         """Standard deviation of the noise of a gradient in each pass, (dim,)."""
         deviations = 1 / self.rows.precision * math.sqrt(self.noise.var())
-        return np.asarray(np.repeat(deviations, self.task.blocks.sizes))
+        return np.asarray(np.repeat(deviations, self.blocks.sizes))
 
     @property
     def averaged(self) -> FloatArray:
         """Standard deviation of the noise of a gradient, averaged over all passes, (dim,)."""
-        return self.deviations * AVERAGED / math.sqrt(self.task.passes)
+        return self.deviations * AVERAGED / math.sqrt(self.passes)
 
 
 def usual_square(blocks: Blocks) -> float:
@@ -275,94 +238,130 @@ def usual_square(blocks: Blocks) -> float:
     return min(usual, 0.3 / len(blocks.numbers)) if blocks.domain.is_ball else usual
 
 
-def row_lengths(task: DescentTask, estimated: bool, power: int = 2) -> RowBound:
+def row_lengths(blocks: Blocks, information: float, estimated: bool, power: int = 2) -> RowBound:
     """Return a bound on the length of rows, and the precision of each block.
 
     In units in which every number has variance 1, estimated or assumed, all numbers have the same
     precision. A row of full weight has length at most sum_g a_g^power b_g, with b = 1 for the
     intercept and for levels.
     """
-    blocks = task.blocks
-    radius = _radius(RADIUS, task.information)
+    radius = _radius(RADIUS, information)
     deviations = radius if estimated else usual_square(blocks) ** -0.5
     precision = np.array(blocks.sizes, dtype=float) ** LEVEL_PRECISION
-    precise = min(max(1.0, SCARCE / task.information), MOST_PRECISE)
+    precise = min(max(1.0, SCARCE / information), MOST_PRECISE)
     precision[: blocks.intercept] = INTERCEPT_PRECISION * precise
     precision[blocks.number_places] = deviations
     # With more information weights gain less. In the domain numbers are at most 1.
-    share = SHARE_OF_SQUARE * max(1.0, math.sqrt(more(task.information, 1.0) / 10))
+    share = SHARE_OF_SQUARE * max(1.0, math.sqrt(more(information, 1.0) / 10))
     parts = precision**power
     parts[blocks.number_places] = share if estimated else min(share, deviations**power)
     return RowBound(precision, float(parts.sum()), radius, power)
-
-
-def blocks_apart(task: DescentTask) -> RowBound:
-    """Return unbounded rows: each block spends its own budget, with the same noise."""
-    return RowBound(np.ones(len(task.blocks)), None, _radius(BOX_RADIUS, task.information))
 
 
 def _radius(usual: float, information: float) -> float:
     return min(MOST_RADIUS, usual * max(1.0, more(information, RADIUS_POWER) / 2))
 
 
-def plan_descent(task: DescentTask, sums: ColumnSums | None) -> DescentPlan:
-    """Return the plan, with a scaling stage of these sums unless its noise would be too great."""
-    if sums is not None:
-        plan = _planned(task, sums)
-        if task.share or plan.stage_deviation <= MOST_STAGE_NOISE * task.size:
-            return plan
-    return _planned(task, None)
+def plan_descent(
+    task: Task,
+    blocks: Blocks,
+    sums: ColumnSums | None,
+    *,
+    mechanism: Mechanism = "auto",
+    share: float | None = None,
+    n_passes: int | None = None,
+    order: str = "cyclic",
+    clips: bool = False,
+    is_joint: bool = False,
+) -> DescentPlan:
+    """Return the plan, with a scaling stage of these sums unless its noise would be too great.
 
-
-def _planned(task: DescentTask, sums: ColumnSums | None) -> DescentPlan:
-    passes, law, budget = task.n_models * task.passes, task.mechanism, task.epsilon
-    is_greedy, domain = task.order == "greedy", task.blocks.domain
+    The rules choose the ``share`` of the budget for the scaling stage and the ``n_passes`` that are
+    None. ``clips`` says whether ``clip`` is a number or None: then the lengths of rows are not
+    bounded. A joint model has a class for each of the task's models.
+    """
+    models = len(blocks) * (1 if is_joint else task.n_models)
+    size = float(task.known or USUAL_INFORMATION / strength(task) * models)
+    information = size * strength(task) / models
+    joint = joint_slope(task.n_models, information, task.delta) if is_joint else None
+    task = replace(task, n_models=1) if is_joint else task
+    passes = n_passes or usual_passes(task, blocks, order, information)
+    is_greedy = order == "greedy"
     # The length of rows is bounded in the power 1 or 2 (Theorem 6), and a pass is one release. With
     # a number or None for ``clip`` it is not bounded; greedy steps may repeat a block.
-    power, count = 0, passes
-    if not task.clips and not is_greedy:
-        is_square = is_gaussian(law, ("auto", "gaussian"))
+    power, count = 0, task.n_models * passes
+    if not (clips or is_greedy):
+        is_square = is_gaussian(mechanism, ("auto", "gaussian"))
         power = 1 if task.delta == 0 else 2 if is_square else 0
-    if power:
-        rows = row_lengths(task, sums is not None, power)
-    else:
-        rows = blocks_apart(task)
-        count *= 1 if is_greedy else len(task.blocks)
-    size = gradient_size(task, rows)
-    # In both cases the size is a length.
-    is_length = power == 2 or (task.joint is not None and task.joint.power == 2)
-    if is_length and is_auto(law):
-        law = "gaussian"
-    stage, ratio, shifts = None, 1.0, [(size, count)]
-    is_pure = task.delta == 0 and not is_greedy
-    if sums is not None and is_pure and sums.columns and not domain.is_ball:
-        share = task.share or PURE_STAGE_SHARE
-        norm = sums_noise(sums, task.moved, task.neighbors, share * task.epsilon)
+    if not (power or is_greedy):
+        count *= len(blocks)
+    # In both cases the size of a gradient is a length.
+    is_length = power == 2 or (joint is not None and joint.power == 2)
+    law = "gaussian" if is_length and is_auto(mechanism) else mechanism
+    for given in (sums, None):  # without a stage if its noise would be too great
+        if power:
+            rows = row_lengths(blocks, information, given is not None, power)
+        else:  # each block spends its own budget, with the same noise
+            rows = RowBound(np.ones(len(blocks)), None, _radius(BOX_RADIUS, information))
+        stage, budget, ratio = None, task.epsilon, 1.0
+        shifts = [(gradient_size(task.moved, joint, rows), count)]
+        if given is not None:
+            stage, ratio = _stage_of(task, blocks, given, law, share, is_greedy, shifts[0])
+            budget -= float(stage.norm.guarantee.epsilon) if stage.norm is not None else 0.0
+            shifts += [(moved / ratio, times) for moved, times in stage.shifts]
+        choices = choice = None
+        if is_greedy:
+            choices = choice_width(count, epsilon=budget, delta=task.delta), count
+            # The error of the sampler may add this to the width of a choice.
+            width = choices[0] - CHOICE_COST
+            if not width > 0:
+                rule = "be great enough for so many choices"
+                raise fail("epsilon", rule, task.epsilon, "Or give fewer n_passes.")
+            choice = 2 * task.moved / width
+        noise = calibrate_releases(
+            law, shifts, epsilon=budget, delta=task.delta, neighbors=task.neighbors, choices=choices
+        )
+        if stage is not None and stage.norm is not None:
+            variance = float(stage.norm.variance()[int(stage.sums.is_counted)])
+            ratio = math.sqrt(variance / noise.var())
+        plan = DescentPlan(
+            task=task,
+            blocks=blocks,
+            order=order,
+            size=size,
+            information=information,
+            passes=passes,
+            joint=joint,
+            noise=noise,
+            stage=stage,
+            ratio=ratio,
+            rows=rows,
+            choice=choice,
+        )
+        if stage is None or share or plan.stage_deviation <= MOST_STAGE_NOISE * size:
+            break
+    return plan
+
+
+def _stage_of(
+    task: Task,
+    blocks: Blocks,
+    sums: ColumnSums,
+    law: Mechanism,
+    share: float | None,
+    is_greedy: bool,
+    steps: tuple[float, int],
+) -> tuple[DescentStage, float]:
+    """Return a stage with its share of the budget, and the ratio of its noise."""
+    in_ball, is_pure = blocks.domain.is_ball * len(blocks.numbers), task.delta == 0
+    if is_pure and not is_greedy and sums.columns and not in_ball:
+        epsilon = (share or PURE_STAGE_SHARE) * task.epsilon
+        norm = sums_noise(sums, task.moved, task.neighbors, epsilon)
         spread = np.sqrt(norm.variance())
-        stage = DescentStage(sums, spread / spread[int(sums.is_counted)], norm=norm)
-        budget -= float(norm.guarantee.epsilon)
-    elif sums is not None:
-        # Of Gaussian noise only the length of a change matters: squared shifts add up, and shifts
-        # of Laplace noise. The noise of the stage is that which gives its share.
-        stage = independent(sums, is_gaussian(law), domain.is_ball * len(task.blocks.numbers))
-        square, usual = (2, STAGE_SHARE) if task.delta > 0 else (1, PURE_STAGE_SHARE)
-        share = task.share or usual
-        spent = share / (1 - share) * count * size**square
-        ratio = float((sum(c * s**square for s, c in stage.shifts) / spent) ** (1 / square))
-        shifts += [(size / ratio, count) for size, count in stage.shifts]
-    choices = choice = None
-    if is_greedy:
-        choices = choice_width(passes, epsilon=budget, delta=task.delta), passes
-        # The error of the sampler may add this to the width of a choice.
-        width = choices[0] - CHOICE_COST
-        if not width > 0:
-            rule = "be great enough for so many choices"
-            raise fail("epsilon", rule, task.epsilon, "Or give fewer n_passes.")
-        choice = 2 * task.moved / width
-    noise = calibrate_releases(
-        law, shifts, epsilon=budget, delta=task.delta, neighbors=task.neighbors, choices=choices
-    )
-    if stage is not None and stage.norm is not None:
-        variance = float(stage.norm.variance()[int(stage.sums.is_counted)])
-        ratio = math.sqrt(variance / noise.var())
-    return DescentPlan(task, noise, stage, ratio, rows, choice)
+        return DescentStage(sums, spread / spread[int(sums.is_counted)], norm=norm), 1.0
+    # Of Gaussian noise only the length of a change matters: squared shifts add up, and shifts of
+    # Laplace noise. The noise of the stage is that which gives its share.
+    stage = independent(sums, is_gaussian(law), in_ball)
+    square, share = (1, share or PURE_STAGE_SHARE) if is_pure else (2, share or STAGE_SHARE)
+    spent = share / (1 - share) * steps[1] * steps[0] ** square
+    return stage, float((sum(c * s**square for s, c in stage.shifts) / spent) ** (1 / square))

@@ -286,13 +286,9 @@ def _joined_moves(
 class ScaledRows:
     """Scaled rows, by columns; ``levels``, ``target`` and ``share`` are those of a `Block`.
 
-    Attributes
-    ----------
-    numbers : ndarray of float32, shape (numbers, n)
-        Scaled numbers: multiples of 2^-20.
-    weight : ndarray of float32, shape (n,)
-        The weight of each record: the greatest multiple of 2^-20 in [0, 1] with which no number
-        of the record exceeds 1 and its length is at most the bound of ``scaling.rows``.
+    ``numbers``, (numbers, n), are multiples of 2^-20. The ``weight`` of a record, (n,), is the
+    greatest multiple of 2^-20 in [0, 1] with which no number of the record exceeds 1 and its length
+    is at most the bound of ``scaling.rows``.
     """
 
     def __init__(self, blocks: Blocks, scaling: Scaling, rows: Block) -> None:
@@ -436,25 +432,18 @@ def keep_scaled(rows: Rows, blocks: Blocks, scaling: Scaling) -> Kept:
     return rows.keep(partial(ScaledRows, blocks, scaling), SLOPE_BLOCKS, caches=True)
 
 
+@dataclass(eq=False)
 class Gradients:
     """The gradients of one model, from what `keep_scaled` returns.
 
-    Parameters
-    ----------
-    label : int or None
-        The position of the label that the model predicts; None for a regression.
-    clips : ndarray of shape (dim,) or None
-        Bounds on the contribution of a record to the gradient of each coordinate, in units of the
-        slope, which may be unbounded. Gradients are in units of these bounds. None if the slope is
-        bounded by 1. Then records are weighted, which bounds their numbers too.
-    label_weights : ndarray of shape (n_labels,) or None
-        Factors in [0, 1] on the slopes of records with each label. None if all are 1.
-    classes : tuple of int
-        The number of classes of a joint model, or nothing. Slopes of a joint model have the shape
-        (n_classes, n), and gradients have the classes in their last axis.
+    The ``label`` is the position of that which the model predicts, and None for a regression.
+    ``clips``, (dim,), bound the contribution of a record to the gradient of each coordinate, in
+    units of the slope, which may be unbounded. Gradients are in units of these bounds. They are
+    None if the slope is bounded by 1. Then records are weighted, which bounds their numbers too.
+    ``label_weights``, (n_labels,), are factors in [0, 1] on the slopes of records with each label.
+    Slopes of a joint model have the shape (n_classes, n), and gradients have the classes in their
+    last axis.
 
-    Notes
-    -----
     Replacing one record changes each sum by at most 2, and the sums of a block of levels by at
     most 1 in each of two coordinates or 2 in one. Adding or removing one changes one coordinate of
     a block, by at most 1. For B-splines the sizes of all changes of a block add up to at most 2,
@@ -462,21 +451,18 @@ class Gradients:
     classes together. Statement and proof: ``docs/proofs/coordinate_descent.md``.
     """
 
-    def __init__(
-        self,
-        kept: Kept,
-        blocks: Blocks,
-        label: int | None,
-        slope: Slope,
-        clips: FloatArray | None = None,
-        label_weights: FloatArray | None = None,
-        classes: tuple[int, ...] = (),
-    ) -> None:
-        if clips is not None and not ((clips > 0) & (clips < np.inf)).all():
-            raise fail("clips", "be finite and > 0", clips.tolist())
-        self.kept, self.blocks, self.label = kept, blocks, label
-        self.slope, self.clips, self.label_weights = slope, clips, label_weights
-        self.moves = Moves(next(_NUMBERS), [], classes)
+    kept: Kept
+    blocks: Blocks
+    label: int | None
+    slope: Slope
+    clips: FloatArray | None = None
+    label_weights: FloatArray | None = None
+    classes: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.clips is not None and not ((self.clips > 0) & (self.clips < np.inf)).all():
+            raise fail("clips", "be finite and > 0", self.clips.tolist())
+        self.moves = Moves(next(_NUMBERS), [], self.classes)
 
     def move(self, block: int, change: FloatArray) -> None:
         """Add ``change`` to the coordinates of a block, from the next gradient on."""

@@ -11,31 +11,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from skdp.linear_model._descent.advice import DescentPlan, more, usual_square
-from skdp.linear_model._descent.gradients import Blocks, Gradients, Scaling, SoftmaxSlope
+from skdp.linear_model._descent.gradients import Blocks, Exact, Gradients, Scaling, SoftmaxSlope
 from skdp.linear_model._descent.theorem import RowBound
 from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units, release_exact, row_unit
 from skdp.linear_model._shared.scaling import DESCENT
 from skdp.trusted.arrays import FloatArray
-from skdp.trusted.certify import NoisySum, PrivateChoice
+from skdp.trusted.certify import Release
 from skdp.trusted.randomness import ahead, gumbels, publish
 
 # The scaling stage
 
 
-def release_stage(plan: DescentPlan, exact: NDArray[Any], rng: Generator) -> FloatArray:
+def release_stage(plan: DescentPlan, exact: Exact, rng: Generator) -> FloatArray:
     """Return exact sums of the scaling stage, in units of 2^-40, with noise."""
     stage, release = plan.stage, plan.releases[0]
     assert stage is not None
     if stage.norm is not None:
         return release_exact(release, exact, rng)
-    (lattice, stretch), sums = plan.stage_published(), in_sum_units(exact).tolist()
+    sums = in_sum_units(exact).tolist()
+    lattice, stretch = plan.published(plan.ratio * stage.units)
     scale = stretch * plan.ratio * stage.units
 
     def draw(generator: Generator) -> FloatArray:
@@ -55,9 +55,9 @@ CAUTION = 1.5
 
 def scaling_of(plan: DescentPlan, released: FloatArray | None) -> Scaling:
     """Return the scaling from a stage's noisy sums, or that of the domain without a stage."""
-    blocks, stage, rows = plan.task.blocks, plan.stage, plan.rows
+    blocks, stage, rows = plan.blocks, plan.stage, plan.rows
     if stage is None or released is None:
-        return plain_scaling(blocks, plan.task.size, rows)
+        return plain_scaling(blocks, plan.size, rows)
     q, sums, deviation = len(blocks.numbers), stage.sums, plan.stage_deviation
     # A count is at least one standard deviation of its noise.
     least = deviation * stage.units[0] if sums.is_counted else 1.0
@@ -82,7 +82,6 @@ def scaling_of(plan: DescentPlan, released: FloatArray | None) -> Scaling:
 
 
 def plain_scaling(blocks: Blocks, n: float, rows: RowBound) -> Scaling:
-    """Return the centres and scales of the domain."""
     zeros = np.zeros(len(blocks.numbers))
     # Rows of a ball were divided by a power of two.
     scale = np.full(len(zeros), float(blocks.domain.radius or 1.0) / row_unit(blocks.domain))
@@ -161,7 +160,7 @@ def penalties(
     l1_ratio: float,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the l1 and ridge penalties on the summed loss; ``alpha=None`` means "auto"."""
-    blocks = plan.task.blocks
+    blocks = plan.blocks
     number, dim = blocks.number_places, blocks.dim
     share = {"l1": 1.0, "elasticnet": l1_ratio}.get(penalty, 0.0)
     if penalty == "none":
@@ -214,8 +213,8 @@ def roughness(blocks: Blocks, scaling: Scaling, ridge: FloatArray) -> dict[int, 
 
 def residual_bound(plan: DescentPlan, scaling: Scaling) -> float:
     """Return the clip radius of residuals, for targets in [-1, 1]."""
-    deviations = CLIP * max(0.5, more(plan.task.information, CLIP_POWER))
-    least = 0.0 if scaling.is_estimated else FARTHEST_MEAN / plan.task.passes
+    deviations = CLIP * max(0.5, more(plan.information, CLIP_POWER))
+    least = 0.0 if scaling.is_estimated else FARTHEST_MEAN / plan.passes
     return min(WHOLE_RANGE, max(least, deviations * scaling.target_deviation))
 
 
@@ -238,65 +237,51 @@ _MORE_BITS = 34
 class Descent:
     """The descent of one model, with parameters that are public or already released.
 
-    Attributes
-    ----------
-    plan : DescentPlan
-        A greedy pass is one step, which uses all gradients. The classes of a joint model are the
-        last axis of coordinates and gradients. Then arrays of shape (dim,) have the shape (dim, 1).
-    unit, step : ndarray of shape (dim,)
-        The unit of the gradient of each coordinate, and the step per unit of the summed gradient; 0
-        for coordinates that do not move.
-    l1, ridge : ndarray of shape (dim,)
-        The penalty sum_j l1_j |t_j| + ridge_j t_j^2 / 2 on the summed loss.
-    average : bool
-        Whether to average over the second half of the passes.
-    rough : dict of int to ndarray
-        For some blocks, whose l1 is 0, a matrix Q of shape (size, size) of the further penalty
-        t'Q t / 2.
+    A greedy pass is one step, which uses all gradients. The classes of a joint model are the last
+    axis of coordinates and gradients. Then arrays of shape (dim,) have the shape (dim, 1).
     """
 
     plan: DescentPlan
-    unit: FloatArray
-    step: FloatArray
-    l1: FloatArray
+    unit: FloatArray  # of the gradient of each coordinate, (dim,)
+    step: FloatArray  # per unit of the summed gradient, (dim,); 0 where coordinates do not move
+    l1: FloatArray  # the penalty sum_j l1_j |t_j| + ridge_j t_j^2 / 2 on the summed loss, (dim,)
     ridge: FloatArray
-    average: bool
+    average: bool  # whether to average over the second half of the passes
+    # For some blocks, whose l1 is 0, a matrix Q, (size, size), of the further penalty t'Q t / 2.
     rough: dict[int, FloatArray] = field(default_factory=dict)
 
     def run(
         self,
         gradients: Gradients,
         start: FloatArray,
-        releases: dict[str, Any],
         rng: Generator,
         watch: Watch,
     ) -> FloatArray:
-        """Return the coordinates after all passes, (dim, *classes)."""
-        task, places = self.plan.task, self.plan.task.blocks.places
+        plan, places = self.plan, self.plan.blocks.places
         theta = start.clip(-FARTHEST, FARTHEST)
         for block, place in enumerate(places):
             gradients.move(block, theta[place])
         tail: list[FloatArray] = []
-        release, n_passes = _Release(self.plan, releases["gradients"], rng), task.passes
-        for done in range(1, n_passes + 1):
-            if task.order == "greedy":
+        releases = {own.name: own for own in plan.releases}
+        passes = _passes(plan, releases["gradients"], rng)
+        for done in range(1, plan.passes + 1):
+            if plan.order == "greedy":
                 exact = gradients.of_all()
                 j = self._steepest(theta, exact, releases["choices"], rng)
                 stops = [place.stop for place in places]
                 block, place = int(np.searchsorted(stops, j, side="right")), slice(j, j + 1)
-                release.renew()
-                change = np.zeros(task.blocks.sizes[block])
-                gradient = release(place, exact[place])
+                change = np.zeros(plan.blocks.sizes[block])
+                gradient = next(passes)(place, exact[place])
                 change[j - places[block].start] = self._move(theta, block, place, gradient)[0]
                 gradients.move(block, change)
             else:
-                release.renew()  # once per pass, in which each block occurs once
+                release = next(passes)  # in a pass each block occurs once
                 order = range(len(places))
-                is_random = task.order == "random"
+                is_random = plan.order == "random"
                 for block in rng.permutation(len(places)).tolist() if is_random else order:
                     gradient = release(places[block], gradients.of_block(block))
                     gradients.move(block, self._move(theta, block, places[block], gradient))
-            if 2 * done > n_passes:
+            if 2 * done > plan.passes:
                 tail.append(theta.copy())
             if watch(done, theta.copy()):
                 break
@@ -307,11 +292,9 @@ class Descent:
         mostly = np.mean(stacked == 0, axis=0) > 0.5
         return np.where(mostly, 0.0, stacked.mean(axis=0))
 
-    def _steepest(
-        self, theta: FloatArray, exact: NDArray[Any], release: PrivateChoice, rng: Generator
-    ) -> int:
+    def _steepest(self, theta: FloatArray, exact: Exact, release: Release, rng: Generator) -> int:
         """Draw a coordinate by the exponential mechanism; the score is the least subgradient."""
-        scale, blocks = self.plan.choice, self.plan.task.blocks
+        scale, blocks = self.plan.choice, self.plan.blocks
         assert scale is not None
         slope = np.where(theta != 0, np.sign(theta) * self.l1 + self.ridge * theta, 0.0)
         for block, rough in self.rough.items():
@@ -338,7 +321,7 @@ class Descent:
     def _move(
         self, theta: FloatArray, block: int, place: slice, gradient: FloatArray
     ) -> FloatArray:
-        if self.plan.task.classes:
+        if self.plan.classes:
             # A common move of all classes would change no prediction.
             gradient = gradient - gradient.mean(axis=-1, keepdims=True)
         step, old = self.step[place], theta[place].copy()
@@ -346,7 +329,7 @@ class Descent:
         shrunk = np.sign(target) * np.maximum(np.abs(target) - step * self.l1[place], 0)
         kept = 1 + step * self.ridge[place]
         if block in self.rough:  # the minimiser of the model of a step with the penalty Q
-            whole = self.plan.task.blocks.places[block]
+            whole = self.plan.blocks.places[block]
             part = slice(place.start - whole.start, place.stop - whole.start)
             rough = self.rough[block][part]
             others = rough @ theta[whole] - rough[:, part] @ old
@@ -359,43 +342,34 @@ class Descent:
         return np.asarray(theta[place] - old)
 
 
-class _Release:
-    """Releases of the gradients of one model; the noise of some passes is drawn at once."""
+def _passes(
+    plan: DescentPlan, release: Release, rng: Generator
+) -> Iterator[Callable[[slice, Exact], FloatArray]]:
+    """Yield for each pass a function that adds noise to the exact sums at a place, and publishes.
 
-    def __init__(self, plan: DescentPlan, release: NoisySum, rng: Generator) -> None:
-        self._release, self._rng, self._n_passes = release, rng, plan.task.passes
-        # With bounded rows one change bounds those of all blocks of a pass.
-        self._parts = 1 if plan.rows.bound is None else len(plan.task.blocks)
-        self._width = math.prod(plan.task.classes)
-        factors = np.repeat(1 / plan.rows.precision, plan.task.blocks.sizes).repeat(self._width)
-        self._lattice, stretch = plan.published()
-        self._scale = stretch * factors
-        self._add = self._lattice.adder(-SUM_BITS)
-        self._passes = self._drawn()
+    Exact sums are in units of 2^-40. The noise of some passes is drawn at once.
+    """
+    # With bounded rows one change bounds those of all blocks of a pass.
+    parts = 1 if plan.rows.bound is None else len(plan.blocks)
+    width, (lattice, stretch) = math.prod(plan.classes), plan.published(plan.factors)
+    scale, add = stretch * plan.factors, lattice.adder(-SUM_BITS)
+    dim, left = len(scale), plan.passes
 
-    def renew(self) -> None:
-        self._grains, self._ahead = next(self._passes)
-
-    def _drawn(self) -> Iterator[tuple[list[int], Any]]:
-        """Yield the noise of each pass, and where it is from; that of some is drawn at once."""
-        dim, left = len(self._scale), self._n_passes
-        while left > 0:
-            count = min(left, max(1, _DRAWN // dim))
-            left -= count
-            stream = ahead(self._rng)
-            draws = self._scale * self._release.noise.rvs(self._rng, (count, dim))
-            grains = self._lattice.repeated(count).grains(-SUM_BITS, draws.ravel(), self._rng)
-            for at in range(0, len(grains), dim):
-                yield grains[at : at + dim], (stream, count, at)
-
-    def __call__(self, place: slice, exact: NDArray[Any]) -> FloatArray:
-        """Return exact sums, in units of 2^-40, plus their noise."""
-        part = slice(place.start * self._width, place.stop * self._width)
+    def released(
+        grains: list[int], source: tuple[int | None, int, int], place: slice, exact: Exact
+    ) -> FloatArray:
+        part = slice(place.start * width, place.stop * width)
         sums = in_sum_units(exact.ravel()).tolist()
+        facts = {"unit": -SUM_BITS, "scale": scale[part], "parts": parts, "lattice": lattice}
+        facts["ahead"] = (*source, part, scale)
+        found = publish(release, sums, lambda _: add(part, sums, grains[part]), rng, **facts)
+        return np.reshape(found, exact.shape)
 
-        def draw(_: Generator) -> FloatArray:
-            return self._add(part, sums, self._grains[part])
-
-        facts = {"unit": -SUM_BITS, "scale": self._scale[part], "parts": self._parts}
-        facts |= {"ahead": (*self._ahead, part, self._scale), "lattice": self._lattice}
-        return publish(self._release, sums, draw, self._rng, **facts).reshape(exact.shape)
+    while left > 0:
+        count = min(left, max(1, _DRAWN // dim))
+        left -= count
+        stream = ahead(rng)
+        draws = scale * plan.noise.rvs(rng, (count, dim))
+        grains = lattice.repeated(count).grains(-SUM_BITS, draws.ravel(), rng)
+        for at in range(0, len(grains), dim):
+            yield partial(released, grains[at : at + dim], (stream, count, at))

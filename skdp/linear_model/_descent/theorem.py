@@ -6,15 +6,18 @@ Statements and proofs: ``docs/proofs/coordinate_descent.md``; joint models: Theo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from skdp.linear_model._shared.gram import sizes_of
-from skdp.linear_model._shared.task import Task
 from skdp.noise.independent import Releases
 from skdp.noise.laws import Gaussian
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.certify import NoisySum, PrivateChoice, Release
 from skdp.trusted.statement import NotPrivate
+
+if TYPE_CHECKING:
+    from skdp.linear_model._descent.advice import DescentPlan
+    from skdp.linear_model._descent.gradients import SoftmaxSlope
 
 # docs/proofs/lattice_release.md, "Other releases".
 CHOICE_COST = 2.0**-40
@@ -39,7 +42,7 @@ class RowBound:
     power: int = 2
 
 
-def gradient_size(task: Task, rows: RowBound) -> float:
+def gradient_size(moved: float, joint: SoftmaxSlope | None, rows: RowBound) -> float:
     """Return the size of the change of the gradients of a block, or of a pass for bounded rows.
 
     The contribution of a record to a block, in the block's unit, has a size of at most 1. If rows
@@ -47,13 +50,12 @@ def gradient_size(task: Task, rows: RowBound) -> float:
     in units of the noise. In the l1 norm one change of that size majorises all of them, and for
     Gaussian noise only the length counts.
     """
-    joint = getattr(task, "joint", None)
-    size = task.moved * (joint.size if joint else 1.0)
+    size = moved * (joint.size if joint else 1.0)
     return size if rows.bound is None else size * float(rows.bound) ** (1 / rows.power)
 
 
-def releases_of(plan: Any) -> tuple[Release, ...]:
-    """Return the scaling stage, the gradients of all passes, and the choices of a `DescentPlan`."""
+def releases_of(plan: DescentPlan) -> tuple[Release, ...]:
+    """Return the scaling stage, the gradients of all passes, and the choices."""
     task, stage, page = plan.task, plan.stage, "coordinate_descent.md"
     is_gaussian, releases = type(plan.noise.law) is Gaussian, []
     if stage is not None and stage.norm is not None:
@@ -66,13 +68,13 @@ def releases_of(plan: Any) -> tuple[Release, ...]:
         sums = Releases(sizes, task.neighbors)
         releases.append(NoisySum("scaling", sums, plan.noise, f"{page}, Theorem 2"))
     is_length = plan.rows.bound is not None and plan.rows.power == 2
-    is_length |= task.joint is not None and task.joint.power == 2
+    is_length |= plan.joint is not None and plan.joint.power == 2
     if is_length and not is_gaussian:
         raise NotPrivate("gradients: only Gaussian noise depends on the l2 length of a change")
-    count = task.n_models * task.passes
+    count = task.n_models * plan.passes
     if plan.rows.bound is None and not plan.choice:
-        count *= len(task.blocks)
-    steps = Releases([(gradient_size(task, plan.rows), count)], task.neighbors)
+        count *= len(plan.blocks)
+    steps = Releases([(gradient_size(task.moved, plan.joint, plan.rows), count)], task.neighbors)
     theorem = f"{page}, Theorems 1 and 6"
     gradients = NoisySum("gradients", steps, plan.noise, theorem, plan.steps)
     if not plan.choice:

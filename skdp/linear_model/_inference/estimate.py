@@ -86,7 +86,6 @@ class NoisyEstimate:
 
     @property
     def covariance(self) -> FloatArray:
-        """The covariance of ``theta``."""
         return self.sampling + self.privacy
 
     def standard_errors(self, rows: FloatArray, part: FloatArray | None = None) -> FloatArray:

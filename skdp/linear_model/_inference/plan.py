@@ -18,7 +18,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -122,15 +121,14 @@ class InferencePlan:
 
     scales: ScalingStage | None  # None if no column is scaled
     limits: Limits | None
-    scores: Any
+    scores: KNormNoise | GaussianNoise
     curvatures: MatrixNoise
-    squares: Any
+    squares: KNormNoise | GaussianNoise
     factor: FloatArray  # the factors f of the rows, (n_encoded + 1,)
     neighbors: str
 
     @cached_property
     def releases(self) -> tuple[NoisySum, ...]:
-        """Return the releases in their order."""
         page, neighbors = "inference.md, Theorem 1", self.neighbors
         found = []
         if self.scales is not None:
@@ -215,7 +213,7 @@ def _scales(task: Task, with_residuals: bool, epsilon: float) -> ScalingStage | 
     return ScalingStage(sums, noise)
 
 
-Noises = tuple[Any, MatrixNoise, Any]
+Noises = tuple[KNormNoise | GaussianNoise, MatrixNoise, KNormNoise | GaussianNoise]
 
 
 def _pure(task: Task, layout: MomentLayout, epsilon: float) -> Noises:

@@ -249,7 +249,6 @@ def bounded(influences: FloatArray) -> FloatArray:
 
 
 def squares_of(rows: FloatArray) -> NDArray[np.int64]:
-    """Return the sums of squares of rows on the grid, in units of 2^-40."""
     return in_units(np.ones(len(rows)) @ np.square(rows))
 
 
@@ -270,7 +269,6 @@ class InferenceRelease:
 
     @property
     def layout(self) -> MomentLayout:
-        """The layout of the curvatures."""
         return self.plan.curvatures.layout
 
     def first(self) -> Any:

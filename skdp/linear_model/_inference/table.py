@@ -524,7 +524,6 @@ class CoefficientTable:
         return f"Coefficients of {model}" if model else "Coefficients"
 
     def _head(self) -> dict[str, str]:
-        """Return what stands above the table."""
         n, own = self.inference.n_records, self.inference.guarantee
         counted = "No. persons" if own is not None and own.unit == "person" else "No. records"
         found = {counted: "private" if n is None else str(n), "Level": f"{self.level:g}"}
@@ -533,8 +532,7 @@ class CoefficientTable:
             found |= {"Neighbours": own.neighbors, "Unit": own.unit}
         return found
 
-    def _notes(self, ends: Any) -> list[str]:
-        """Return the sentences below the table."""
+    def _notes(self, ends: FloatArray) -> list[str]:
         own, least = self.inference.guarantee, self.inference.least_known
         n_hidden = int(np.isinf(ends).any(axis=1).sum())
         found = [_HIDDEN.format(n_hidden, len(ends), least)] if n_hidden else []
@@ -548,7 +546,6 @@ class CoefficientTable:
         return [*found, *self.inference.notes]
 
     def _cells(self, found: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-        """Return the header and the cells of the lines, as text."""
         tail = (1 - self.level) / 2
         ends = f"[{tail:.4g}", f"{1 - tail:.4g}]"
         header = ["", "coef", "std err", "sampling", "privacy", "z", "P>|z|", *ends]
@@ -563,7 +560,6 @@ class CoefficientTable:
 
 
 def digits(value: float) -> str:
-    """Return a number with four significant digits."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     return f"{value:#.4g}".rstrip(".")

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall, SumBall
-from skdp.geometry.moments import MomentLayout
+from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 from skdp.linear_model._moments.theorem import (
     FirstChange,
     cross_change,
@@ -37,8 +37,15 @@ from skdp.linear_model._moments.theorem import (
 from skdp.linear_model._shared.gram import ColumnSums, exact_gram, exact_statistic, exact_sums
 from skdp.linear_model._shared.scaling import REPLACED_WEIGHT, ScalingStage
 from skdp.linear_model._shared.task import Task
-from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixLaplaceNoise, Sensitivity, calibrate
-from skdp.mechanisms.calibrate import LAWS, Noise
+from skdp.mechanisms import (
+    GaussianNoise,
+    KNorm,
+    KNormNoise,
+    MatrixLaplaceNoise,
+    Sensitivity,
+    calibrate,
+)
+from skdp.mechanisms.calibrate import LAWS, Mechanism, Noise
 from skdp.mechanisms.knorm import EllipticGaussian, EllipticKNorm, gaussian_scale, knorm_is_less
 from skdp.mechanisms.matrix import MatrixLaplace
 from skdp.noise.matrix import MatrixGaussianNoise, MatrixNoise, RowsWithin
@@ -67,6 +74,7 @@ MUCH_WORK, WORTH_WORK = 2e9, 2e-4
 # The assumed n / q^(3/2) if no number of records is public.
 USUAL_STRENGTH = 300.0
 
+Ball = MomentBall | RadialMomentBall
 NAMES = ("auto", "l1", "l2", "linf", "hull", "matrix", "gaussian", "elliptic", *LAWS)
 
 
@@ -79,9 +87,9 @@ class MomentPlan:
     """
 
     layout: MomentLayout
-    noise: Any
+    noise: Noise
     n: int | None
-    change: Any
+    change: Sensitivity | RowsWithin
 
     @cached_property
     def releases(self) -> tuple[NoisySum, ...]:
@@ -93,7 +101,7 @@ class MomentPlan:
         return exact_statistic(self.layout, exact_gram(rows, features=self.layout.n_rows > 2))
 
 
-def plan_moments(task: Task, mechanism: Any) -> MomentPlan:
+def plan_moments(task: Task, mechanism: str | NormBall | Mechanism[Noise]) -> MomentPlan:
     """Choose the moments, and calibrate their noise."""
     domain, known = task.design.domain, task.known
     ball = moment_ball(domain, task.neighbors)
@@ -122,7 +130,9 @@ def plan_moments(task: Task, mechanism: Any) -> MomentPlan:
     return _in_one_stage(task, mean, "hull", SIGNAL)
 
 
-def _in_one_stage(task: Task, ball: Any, mechanism: Any, signal: float) -> MomentPlan:
+def _in_one_stage(
+    task: Task, ball: Ball, mechanism: str | NormBall | Mechanism[Noise], signal: float
+) -> MomentPlan:
     change = Sensitivity(ball, neighbors=ball.layout.neighbors)
     if isinstance(mechanism, str):
         facts = signal, task.design.intercept, task.epsilon, task.delta
@@ -166,18 +176,19 @@ def feature_noise(plan: MomentPlan) -> float:
 
 @remembered(maxsize=32)
 def named_noise(
-    ball: Any, mechanism: str, signal: float, intercept: bool, epsilon: float, delta: float
+    ball: Ball, mechanism: str, signal: float, intercept: bool, epsilon: float, delta: float
 ) -> Noise:
     """Return the noise of a mechanism; for "auto" that of least expected error."""
     weights = importance(ball.layout, signal, intercept)
-    named = {"matrix": MatrixLaplace(weights), "elliptic": EllipticGaussian(weights)}
-    candidates: list[Any] = [named.get(mechanism, mechanism)]
+    matrix, elliptic = MatrixLaplace(weights), EllipticGaussian(weights)
+    named: dict[str, Mechanism[Noise]] = {"matrix": matrix, "elliptic": elliptic}
+    candidates: list[str | Mechanism[Noise]] = [named.get(mechanism, mechanism)]
     if mechanism == "auto":
-        candidates = [named["matrix"]]
+        candidates = [matrix]
         if delta > 0:
             # Both use the same ellipsoid: which one has less variance is known before calibration.
             less = knorm_is_less(ball.dim, epsilon, delta)
-            candidates.append(EllipticKNorm(weights) if less else named["elliptic"])
+            candidates.append(EllipticKNorm(weights) if less else elliptic)
     change = Sensitivity(ball, neighbors=ball.layout.neighbors)
     noises: list[Noise] = [calibrate(c, change, epsilon=epsilon, delta=delta) for c in candidates]
     if len(noises) == 1:
@@ -221,7 +232,7 @@ class ScaledMoments(MomentPlan):
     """
 
     first: ScalingStage
-    cross: Any
+    cross: KNormNoise | GaussianNoise
     radius: float
     factor: FloatArray
 
@@ -252,14 +263,11 @@ class ScaledMoments(MomentPlan):
         radii = _radii(layout, strength)
         rows = RowsWithin(layout, greatest_square(layout), task.neighbors)
 
-        def of(stage: ScalingStage, products: Any, moments: MatrixNoise) -> ScaledMoments:
-            return cls(layout, moments, task.n, rows, stage, products, *radii)
-
-        plan = of(*_pure(layout, sums, task, first, cross))
-        if task.delta > 0:
-            gaussian = of(*_gaussian(layout, sums, task, first, cross))
-            plan = min(plan, gaussian, key=lambda each: each.error(signal))
-        return plan
+        plans = []
+        for noises in (_pure, _gaussian) if task.delta > 0 else (_pure,):
+            stage, products, moments = noises(layout, sums, task, first, cross)
+            plans.append(cls(layout, moments, task.n, rows, stage, products, *radii))
+        return min(plans, key=lambda each: each.error(signal))
 
     def error(self, signal: float) -> float:
         """Return about the squared error of a normal equation, for coefficients of length signal.
@@ -276,7 +284,6 @@ class ScaledMoments(MomentPlan):
 
     @cached_property
     def releases(self) -> tuple[NoisySum, ...]:
-        """The releases of the scaling stage, of the products and of the moments."""
         page, neighbors = "moment_release.md, Theorem 2", self.change.neighbors
         first = FirstChange(self.layout, self.first.sums, neighbors)
         return (
@@ -299,13 +306,11 @@ def _pure(layout: MomentLayout, sums: ColumnSums, task: Task, first: float, cros
     """
     first = first * task.epsilon
     cross = cross * (task.epsilon - first)
-    balls = (_first_ball(layout, sums, task.moved), first), (_split(_cross_parts(layout)), cross)
+    balls = _first_ball(layout, sums, task.neighbors), _split(_cross_parts(layout))
     one, other = (
-        calibrate("hull", Sensitivity(ball, task.moved, task.neighbors), epsilon=part)
-        for ball, part in balls
+        KNorm().calibrate(Sensitivity(ball, task.moved, task.neighbors), epsilon=part)
+        for ball, part in zip(balls, (first, cross), strict=True)
     )
-    assert isinstance(one, KNormNoise)
-    assert isinstance(other, KNormNoise)
     rest = task.epsilon - first - cross
     # The quotient and the product of a proof round.
     spent = task.moved * greatest_square(layout) * ROUND_UP
@@ -316,8 +321,8 @@ def _pure(layout: MomentLayout, sums: ColumnSums, task: Task, first: float, cros
 Part = tuple[NormBall, tuple[int, ...], float]  # a ball, its coordinates, and a cost
 
 
-def _first_ball(layout: MomentLayout, sums: ColumnSums, moved: float) -> NormBall:
-    """Return a ball that holds the contribution of one record; ``moved`` of it holds changes."""
+def _first_ball(layout: MomentLayout, sums: ColumnSums, neighbors: str) -> NormBall:
+    """Return a ball around the contributions of one record; for replaced ones half of changes."""
     numbers, groups = len(layout.number_index), len(sums.squares) - 1
     head = int(sums.is_counted)
     target = (head + layout.n_encoded, head + layout.n_encoded + 1)
@@ -336,17 +341,13 @@ def _first_ball(layout: MomentLayout, sums: ColumnSums, moved: float) -> NormBal
         rest = [LpBall(1)] * (len(squares) - groups)
         ball = ProductBall((LpBall(len(means), p=math.inf), large, *rest))
     parts.append((ball, (*means, *squares), _box_cost(len(means) + len(squares))))
-    for columns in layout.block_columns:
-        # One indicator is 0 or 1, and changes by 1 if a record is replaced. Others change by 2.
-        radius = 1 / moved if len(columns) == 1 else 1.0
-        places = tuple((columns + head - 1).tolist())
-        ball = LpBall(len(columns), p=1, radius=radius)
-        parts.append((ball, places, LEVEL_MEANS * _block_cost(len(columns))))
+    whole = FirstChange(layout, sums, neighbors).parts()
+    for ball, places in whole[len(whole) - len(layout.block_columns) :]:
+        parts.append((ball, places, LEVEL_MEANS * _block_cost(len(places))))
     return _split(parts)
 
 
 def _cross_parts(layout: MomentLayout) -> list[Part]:
-    """Return the balls of the products with the target."""
     blocks = [_block_cost(len(columns)) for columns in layout.block_columns]
     costs = [RADIUS**2 * _box_cost(1 + len(layout.number_index)), *blocks]
     return [(*part, cost) for part, cost in zip(cross_parts(layout), costs, strict=True)]

@@ -35,7 +35,7 @@ from skdp.linear_model._moments.advice import MomentPlan, ScaledMoments
 from skdp.linear_model._moments.theorem import RowScaler
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import Estimates
-from skdp.linear_model._shared.scaling import MOMENTS, Scaler
+from skdp.linear_model._shared.scaling import MOMENTS
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import fail
 from skdp.trusted.noise import first_covariance, variances
@@ -101,10 +101,9 @@ class Moments:
         names: tuple[str, ...],
         scaler: RowScaler | None = None,
     ) -> Moments:
-        """Return the moments that the release of a plan estimates."""
         layout, width = plan.layout, plan.layout.n_rows
         if scaler is None:
-            scaler = RowScaler(Scaler(np.zeros(width - 1), np.ones(width - 1)), np.ones(width))
+            scaler = RowScaler(np.zeros(width), np.ones(width), np.ones(width))
         variance = variances(plan.noise)
         if layout.shift.any():
             # Entries that were released minus the count get the noisy count added.
@@ -159,7 +158,6 @@ class Moments:
         )
 
     def noisy(self, intercept: bool, shrink: float = SHRINK) -> NoisyMoments:
-        """Return the noisy means, and the size of their noise."""
         d, matrix = self.deviation / self.n_records, self.gram / self.n_records
         matrix[0, 0] = 1.0
         x = slice(1, -1)
@@ -207,8 +205,8 @@ def _first_deviations(plan: ScaledMoments, n: float) -> tuple[FloatArray, FloatA
 
 def scalers(plan: ScaledMoments, seen: Estimates) -> tuple[RowScaler, RowScaler]:
     """Return the box of the cross release, and the map of the rows whose moments follow."""
-    numbers, last = plan.layout.numbers, plan.layout.n_rows - 1
-    columns = np.append(numbers, last)
+    numbers, width = plan.layout.numbers, plan.layout.n_rows
+    columns = np.append(numbers, width - 1)
     centre = seen.mean[columns - 1].clip(-1, 1)
     squares = centre**2
     if len(numbers) and len(seen.square) == 2:  # one mean square of all numbers
@@ -216,11 +214,12 @@ def scalers(plan: ScaledMoments, seen: Estimates) -> tuple[RowScaler, RowScaler]
     variance = np.append(np.broadcast_to(seen.square[1:], len(numbers)), seen.square[0])
     noise = _first_deviations(plan, seen.n)[0][columns]
     scale = np.sqrt(MOMENTS.variance(variance - squares, noise).clip(max=MOST_VARIANCE))
-    scaler = Scaler.of(plan.layout.n_encoded, columns - 1, centre, scale)
-    factor = np.ones(plan.layout.n_rows)
+    centres, scales, factor = np.zeros(width), np.ones(width), np.ones(width)
+    centres[columns], scales[columns] = centre, scale
     # No column is further from its centre than the bounds of the domain.
     factor[columns] = 1 / np.minimum(plan.radius, (1 + np.abs(centre)) / scale)
-    return RowScaler(scaler, factor, clips=True), RowScaler(scaler, plan.factor)
+    box = RowScaler(centres, scales, factor, clips=True)
+    return box, RowScaler(centres, scales, plan.factor)
 
 
 def pooled(
@@ -371,28 +370,14 @@ RECIPES = ("auto", "psd", "ridge", "pinv")
 
 @dataclass(frozen=True, eq=False)
 class NoisyMoments:
-    """Noisy means of (1, x, y)(1, x, y)', and the size of the noise.
+    """Noisy means of (1, x, y)(1, x, y)', and the size of the noise."""
 
-    Attributes
-    ----------
-    matrix : ndarray of shape (q + 2, q + 2)
-        Symmetric; its first entry is 1.
-    sigma : float
-        The noise of entry (i, j) has standard deviation about sigma / (r_i r_j).
-    r : ndarray of shape (q + 2,)
-    intercept : bool
-        Whether the model has an intercept.
-    shrink : float
-        Eigenvalues below this times ``spectral`` are shrunk.
-    deviation, prior : ndarray of shape (q + 2, q + 2), ndarray of shape (q, q), or None
-        As for `posterior`, if the columns were scaled so that mean squares are near 1.
-    """
-
-    matrix: FloatArray
-    sigma: float
-    r: FloatArray
-    intercept: bool
-    shrink: float = SHRINK
+    matrix: FloatArray  # symmetric, (q + 2, q + 2); its first entry is 1
+    sigma: float  # the noise of entry (i, j) has standard deviation about sigma / (r_i r_j)
+    r: FloatArray  # (q + 2,)
+    intercept: bool  # whether the model has an intercept
+    shrink: float = SHRINK  # eigenvalues below this times ``spectral`` are shrunk
+    # As for `posterior`, if the columns were scaled so that mean squares are near 1.
     deviation: FloatArray | None = None
     prior: FloatArray | None = None
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 from skdp.linear_model._shared.gram import NUMBER_BITS, ColumnSums, number_square, row_unit
-from skdp.linear_model._shared.scaling import Scaler
 from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.trusted.arrays import ROUND_UP, FloatArray, squared_lengths
 from skdp.trusted.statement import records_changed
@@ -35,7 +33,7 @@ class FirstChange:
     def parts(self) -> list[tuple[NormBall, tuple[int, ...]]]:
         """Return balls around the contributions of one record, with their coordinates.
 
-        For replaced records they hold half of the changes.
+        For replaced records they hold half of the changes. The last ones are those of levels.
         """
         self.sums.require(self.neighbors)
         layout, sums, head = self.layout, self.sums, int(self.sums.is_counted)
@@ -68,7 +66,7 @@ class FirstChange:
         body = Sensitivity(ProductBall(balls, index), records_changed(self.neighbors))
         return body.radius_in(ball)
 
-    def length_in(self, factor: Any) -> float:
+    def length_in(self, factor: ArrayLike) -> float:
         """Return a bound on the length of any change in units of independent Gaussian noise.
 
         The sum of the squares of m numbers changes by at most sqrt(m) times the length of the
@@ -122,19 +120,10 @@ def layout_of(domain: Domain) -> MomentLayout:
 class RowScaler:
     """A map that scales and bounds rows (1, x, y), each row by itself."""
 
-    columns: Scaler
-    factor: FloatArray  # (n_encoded + 2,); scaled rows are multiplied by it, and then bounded
+    centre: FloatArray  # (n_encoded + 2,) as the others; 0 for columns that are not scaled
+    scale: FloatArray  # 1 for columns that are not scaled
+    factor: FloatArray  # scaled rows are multiplied by it, and then bounded
     clips: bool = False  # entries to [-1, 1]; otherwise rows are shrunk to length 1
-
-    @cached_property
-    def centre(self) -> FloatArray:
-        """Centres of the columns of (1, x, y)."""
-        return np.append(0.0, self.columns.centre)
-
-    @cached_property
-    def scale(self) -> FloatArray:
-        """Scales of the columns of (1, x, y)."""
-        return np.append(1.0, self.columns.scale)
 
     def place(self, rows: FloatArray) -> None:
         """Scale and bound rows (1, x, y), in place."""

@@ -124,9 +124,11 @@ class Algorithm(Protocol):
         """Draw noise and return the released models."""
 
 
-@dataclass_transform(kw_only_default=True)
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def with_parameters(cls: type[T]) -> type[T]:
     """Make the annotated names of an estimator's class parameters, with their defaults.
+
+    Attributes that ``fit`` sets are fields with ``init=False``.
 
     A default is no attribute of the class: an instance that lacks a parameter, such as its
     ledger, raises an AttributeError when it is fitted. In the signature parameters have the order
@@ -137,7 +139,7 @@ def with_parameters(cls: type[T]) -> type[T]:
         if parameter.name in vars(made):
             delattr(made, parameter.name)
     order = _complete_docstring(cls)
-    init, known = made.__init__, {parameter.name for parameter in fields(made)}
+    init, known = made.__init__, {own.name for own in fields(made) if own.init}
 
     @wraps(init)
     def checked(self: Any, *args: Any, **given: Any) -> None:
@@ -176,36 +178,8 @@ def _complete_docstring(cls: type) -> list[str]:
     return names
 
 
-class FittedModel:
-    """Attributes that ``fit`` sets; each estimator has some of them.
-
-    They are declared outside of the estimators, because the annotated names in the class of an
-    estimator are its parameters.
-    """
-
-    coef_: FloatArray
-    intercept_: Any
-    classes_: NDArray[Any]
-    bounds_: FloatArray
-    target_bounds_: tuple[float, float]
-    loss_: Any
-    normalizer_: float
-    threshold_: float
-    q_: float
-    ridge_: FloatArray
-    domain_: Domain
-    guarantee_: Guarantee
-    releases_: tuple[Listed, ...]
-    public_: Public
-    noise_: Any
-    n_iter_: int
-    converged_: bool
-    n_features_in_: int
-    feature_names_in_: NDArray[Any]
-
-
 @with_parameters
-class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  # type: ignore[misc]
+class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore[misc]
     """Base of the private linear models, with the parameters that all of them have.
 
     A subclass has the methods ``_target``, which returns the encoded target, the positions of the
@@ -270,6 +244,17 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
     mechanism: Any = "auto"
     n_public: int | None = None
     rows_per_person: int = 1
+    coef_: FloatArray = field(init=False)
+    intercept_: Any = field(init=False)
+    domain_: Domain = field(init=False)
+    guarantee_: Guarantee = field(init=False)
+    releases_: tuple[Listed, ...] = field(init=False)
+    public_: Public = field(init=False)
+    noise_: Any = field(init=False)
+    n_iter_: int = field(init=False)
+    converged_: bool = field(init=False)
+    n_features_in_: int = field(init=False)
+    feature_names_in_: NDArray[Any] = field(init=False)
 
     def fit(
         self, X: Any, y: Any = None, *, target: str | None = None, groups: Any = None, **others: Any
@@ -522,7 +507,7 @@ class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  #
 
     def _asked(self) -> Any:
         # Later changes of the estimator do not change them.
-        names = [parameter.name for parameter in fields(self)]
+        names = [own.name for own in fields(self) if own.init]
         return SimpleNamespace(**{name: getattr(self, name) for name in names})
 
     def _plan(self, design: Design, n: int, n_models: int, unit: str = "row") -> Any:
@@ -751,6 +736,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
 
     classes: Any = None
     class_weight: Any = None
+    intercept_: FloatArray = field(init=False)
+    classes_: NDArray[Any] = field(init=False)
+    normalizer_: float = field(init=False)
 
     def _declared_labels(self) -> Any:
         inferred = getattr(self.domain, "target_labels", None)

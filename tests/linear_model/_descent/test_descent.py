@@ -11,7 +11,6 @@ from inner_fits import GRAM_BITS
 from scipy.stats import chisquare
 
 from skdp import Domain
-from skdp.trusted import NoisySum
 from skdp.trusted.noise import Publication
 from skdp.trusted.randomness import Lattice
 
@@ -56,10 +55,11 @@ def descent_of(
     *, blocks=BLOCKS, precision=(1.0, 1.0, 1.0), order="cyclic", n_passes=60, choice=None, **changed
 ):
     published = Publication(Lattice(np.full(5, -40), np.full(5, -80), 1), 1.0)
-    task = SimpleNamespace(blocks=blocks, order=order, passes=n_passes, classes=())
-    facts = {"rows": RowBound(np.array(precision)), "choice": choice}
+    facts = {"blocks": blocks, "order": order, "passes": n_passes, "classes": ()}
+    facts |= {"rows": RowBound(np.array(precision)), "choice": choice}
+    facts |= {"factors": np.repeat(1 / np.array(precision), blocks.sizes)}
     free = Descent(
-        plan=SimpleNamespace(task=task, published=lambda: published, **facts),
+        plan=SimpleNamespace(published=lambda _: published, **facts),
         unit=np.ones(5),
         step=np.where(BLOCKS.free, 1 / CURVATURE, 0.0),
         l1=np.zeros(5),
@@ -72,10 +72,11 @@ def descent_of(
 def run(descent, target=(1.0, -2.0, 9.0, 0.5, 0.1), noise=None, watch=None):
     """Where a descent ends, and what was asked of the data."""
     data = Quadratic(descent.unit, target)
+    releases = [SimpleNamespace(name=name) for name in ("gradients", "choices")]
+    facts = {"noise": noise or Noise(), "releases": releases}
+    descent = replace(descent, plan=SimpleNamespace(**vars(descent.plan), **facts))
     rng, start = np.random.default_rng(0), np.zeros(5)
-    releases = {"gradients": NoisySum("gradients", None, noise or Noise()), "choices": None}
-    end = descent.run(data, start, releases, rng, watch or (lambda *_: False))
-    return end, data
+    return descent.run(data, start, rng, watch or (lambda *_: False)), data
 
 
 def subgradient(theta, data, l1, ridge):

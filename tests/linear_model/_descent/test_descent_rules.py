@@ -14,7 +14,6 @@ from inner_descent import (
     LOGISTIC,
     SQUARED,
     Blocks,
-    DescentTask,
     RowBound,
     curvatures,
     penalties,
@@ -25,10 +24,12 @@ from inner_descent import (
     row_lengths,
     scaling_of,
     stage_sums,
+    strength,
+    usual_passes,
 )
 from inner_descent import plan_module as rules
 from inner_descent import solve_module as solving
-from inner_fits import Design
+from inner_fits import Design, Task
 
 from skdp import Domain, Spline
 from skdp.domain.splines import STIFFNESS
@@ -37,24 +38,16 @@ from skdp.trusted.losses import GaussianLoss
 
 COLUMNS = {"a": (0, 1), "b": (-2, 2), "c": ["x", "y", "z"], "d": ["p", "q"]}
 MIXED = Domain(COLUMNS, target=(-1, 1))
-USUAL = {"epsilon": 1.0, "delta": 1e-6, "neighbors": "replace_one", "order": "cyclic"}
+USUAL = {"epsilon": 1.0, "delta": 1e-6, "neighbors": "replace_one"}
 
 
-def task(domain=MIXED, *, n=1000.0, order="cyclic", all_levels=False, n_models=1, **facts):
-    """The public facts of a plan."""
-    budget = {name: facts.pop(name, USUAL[name]) for name in ("epsilon", "delta", "neighbors")}
-    facts |= {"n": n, "n_models": n_models, "order": order, **budget}
-    return DescentTask(
-        design=Design(domain, True), blocks=Blocks(domain, True, all_levels), **facts
-    )
-
-
-def planned(domain=MIXED, *, n=1000.0, stage=True, mechanism="auto", with_target=True, **facts):
+def planned(domain=MIXED, *, n=1000.0, stage=True, n_models=1, **facts):
     """A plan as an estimator asks for it."""
-    asked = task(domain, n=n, mechanism=mechanism, all_levels=True, **facts)
-    counted = None if n is None else int(n)
-    sums = stage_sums(asked.blocks, with_target, counted)
-    return plan_descent(asked, sums if stage else None)
+    budget = {name: facts.pop(name, usual) for name, usual in USUAL.items()}
+    blocks = Blocks(domain, True, all_levels=True)
+    sums = stage_sums(blocks, True, None if n is None else int(n)) if stage else None
+    task = Task(Design(domain, True), n, n_models=n_models, **budget)
+    return plan_descent(task, blocks, sums, **facts)
 
 
 # Every corner
@@ -71,7 +64,7 @@ def test_plans_and_penalties_are_finite_and_positive(n, epsilon, delta, d, neigh
     law = "gaussian" if delta > 0 else "laplace"
     facts = {"epsilon": epsilon, "delta": delta, "neighbors": neighbors, "mechanism": law}
     plan = planned(domain, n=n, **facts)
-    assert 1 <= plan.task.passes <= 50
+    assert 1 <= plan.passes <= 50
     assert 0 < plan.noise.var() < math.inf
     assert plan.ratio > 0
     assert (plan.rows.precision > 0).all()
@@ -83,7 +76,14 @@ def test_plans_and_penalties_are_finite_and_positive(n, epsilon, delta, d, neigh
 
 @pytest.mark.parametrize("delta", [0.0, 1e-12, 0.1])
 def test_greedy_steps_are_few_where_little_is_known_and_never_many(delta):
-    steps = [task(epsilon=e, delta=delta, order="greedy").passes for e in np.geomspace(1e-6, 1e6)]
+    blocks, tasks = Blocks(MIXED, True), []
+    for epsilon in np.geomspace(1e-6, 1e6):
+        tasks.append(Task(Design(MIXED, True), 1000.0, epsilon, delta))
+    information = [1000 * strength(task) / len(blocks) for task in tasks]
+    steps = [
+        usual_passes(task, blocks, "greedy", own)
+        for task, own in zip(tasks, information, strict=True)
+    ]
     assert steps[0] == 3
     assert steps[-1] == 50
     assert (np.diff(steps) >= 0).all()
@@ -92,11 +92,11 @@ def test_greedy_steps_are_few_where_little_is_known_and_never_many(delta):
 def check_choices(plan, scaling):
     """All that comes after the stage is finite, and positive where it divides."""
     for kind in (LOGISTIC, SQUARED):
-        curvature = curvatures(plan.task.blocks, scaling, kind)
+        curvature = curvatures(plan.blocks, scaling, kind)
         assert ((curvature > 0) & (curvature < math.inf)).all()
         bound = residual_bound(plan, scaling)
         assert 0 < bound <= 2
-        unit = np.full(plan.task.blocks.dim, bound)
+        unit = np.full(plan.blocks.dim, bound)
         for name in ("auto", "l1", "l2", "elasticnet", "none"):
             found = penalties(plan, scaling, kind, unit, name, None, 0.5)
             for values in found:
@@ -114,8 +114,8 @@ def test_choices_are_safe_whatever_the_stage_says(seen, known):
 
 def test_nothing_known_of_the_number_of_records_is_the_usual_information():
     plan = planned(n=None, neighbors="add_remove")
-    assert plan.task.information == pytest.approx(rules.USUAL_INFORMATION)
-    assert plan.task.passes == rules.PASSES
+    assert plan.information == pytest.approx(rules.USUAL_INFORMATION)
+    assert plan.passes == rules.PASSES
 
 
 # As they say
@@ -172,7 +172,7 @@ def test_rows_are_paid_for_by_their_length():
 def test_rows_are_bounded_where_the_proof_holds_and_nowhere_else(mechanism, facts, by_length):
     plan = planned(mechanism=mechanism, **facts)
     assert (plan.rows.bound is not None) == by_length
-    steps = plan.task.passes * (1 if plan.task.order == "greedy" else len(plan.task.blocks))
+    steps = plan.passes * (1 if plan.order == "greedy" else len(plan.blocks))
     if not by_length:
         assert (plan.rows.precision == 1).all()
         assert dict(plan.noise.shifts).get(2.0, 0) >= steps
@@ -180,7 +180,8 @@ def test_rows_are_bounded_where_the_proof_holds_and_nowhere_else(mechanism, fact
 
 def test_the_intercept_is_the_more_precise_where_hardly_more_can_be_learnt():
     """Never quieter than with much information, and as much louder as is allowed with none."""
-    louder = [row_lengths(task(n=n), True).precision[0] for n in np.geomspace(1, 1e6, 13)]
+    blocks = Blocks(MIXED, True)
+    louder = [row_lengths(blocks, x, True).precision[0] for x in np.geomspace(0.2, 2e5, 13)]
     assert (np.diff(louder) <= 0).all()
     assert louder[0] == rules.INTERCEPT_PRECISION * rules.MOST_PRECISE
     assert louder[-1] == rules.INTERCEPT_PRECISION
@@ -207,7 +208,7 @@ def estimated(n=2000, d=4, **facts):
 def test_an_alpha_is_that_of_scikit_learn():
     """On the encoded columns and the mean loss, none on the intercept."""
     plan, scaling = estimated()
-    unit = np.ones(plan.task.blocks.dim)
+    unit = np.ones(plan.blocks.dim)
     l1, ridge = penalties(plan, scaling, SQUARED, unit, "elasticnet", 0.3, 0.25)
     theta = np.array([5.0, 1.0, -2.0, 0.5, 0.0])
     w = theta[1:] / scaling.scale
@@ -222,9 +223,9 @@ def test_an_alpha_is_that_of_scikit_learn():
 def test_automatic_ridges_are_the_best_for_coefficients_as_they_are_taken_for():
     """Among factors on them, the error of a coefficient is least at 1."""
     plan, scaling = estimated()
-    unit = np.full(plan.task.blocks.dim, residual_bound(plan, scaling))
+    unit = np.full(plan.blocks.dim, residual_bound(plan, scaling))
     _, ridge = penalties(plan, scaling, SQUARED, unit, "auto", None, 0.5)
-    curvature = curvatures(plan.task.blocks, scaling, SQUARED) / (
+    curvature = curvatures(plan.blocks, scaling, SQUARED) / (
         scaling.square * scaling.rows.radius**2
     )
     variance = scaling.target_deviation**2
@@ -246,7 +247,7 @@ def test_automatic_thresholds_leave_nothing_where_there_is_nothing():
     with one below 1e-9.
     """
     plan, scaling = estimated()
-    unit = np.ones(plan.task.blocks.dim)
+    unit = np.ones(plan.blocks.dim)
     l1, ridge = penalties(plan, scaling, LOGISTIC, unit, "l1", None, 0.5)
     assert l1[0] == 0
     assert not ridge.any()

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inner_descent import (
     Blocks,
-    DescentTask,
     Gradients,
     RowBound,
     Scaling,
@@ -28,7 +27,7 @@ from inner_descent import (
     usual_square,
 )
 from inner_descent import solve_module as _solve
-from inner_fits import GRAM_BITS, NUMBER_BITS, Design, exact_sums
+from inner_fits import GRAM_BITS, NUMBER_BITS, Design, Task, exact_sums
 
 from skdp import Domain, DPCoordinateDescentRegressor, Ledger
 from skdp.rows import MemoryRows
@@ -59,7 +58,7 @@ def exact_of(stage, records):
 def scaling_from(stage, blocks, released, deviation, rows):
     """The scaling after a stage whose sums of numbers have noise of this deviation."""
     facts = {"stage": stage, "rows": rows, "stage_deviation": deviation}
-    return scaling_of(SimpleNamespace(task=SimpleNamespace(blocks=blocks), **facts), released)
+    return scaling_of(SimpleNamespace(blocks=blocks, **facts), released)
 
 
 def box(blocks=BLOCKS):
@@ -115,9 +114,8 @@ def test_the_worst_record_moves_the_sums_by_what_is_declared(with_target, n, gau
 def test_the_ball_of_a_pure_stage_holds_every_change(with_target, n):
     """Over all pairs of corner records; with 5 % less noise some cost more than epsilon."""
     epsilon, neighbors = 0.7, "add_remove" if n is None else "replace_one"
-    facts = {"n": n, "neighbors": neighbors, "epsilon": 1.0, "share": epsilon}
-    task = DescentTask(design=Design(DOMAIN, True), blocks=BLOCKS, **facts)
-    stage = plan_descent(task, stage_sums(BLOCKS, with_target, n)).stage
+    task = Task(Design(DOMAIN, True), n, 1.0, neighbors=neighbors)
+    stage = plan_descent(task, BLOCKS, stage_sums(BLOCKS, with_target, n), share=epsilon).stage
     noise = stage.norm
     rows = np.array([exact_of(stage, [r]) for r in CORNERS])
     changes = rows if n is None else (rows[:, None] - rows).reshape(-1, stage.sums.dim)

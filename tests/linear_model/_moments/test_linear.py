@@ -13,7 +13,6 @@ from skdp.rows import MemoryRows
 from skdp.trusted.noise import KNormNoise
 
 RELATIONS = ["replace_one", "add_remove"]
-UNCHARGED = "No budget was spent and no noise was drawn."
 MUCH = 1e9  # so much epsilon that the noise is below 1e-5
 BOX = Domain.box([0.0, -3.0], [10.0, 5.0], target=(-20.0, 40.0))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inner_fits import GRAM_BITS, NUMBER_BITS, Design, Task
-from inner_moments import RowScaler, ScaledMoments, Scaler, scalers
+from inner_moments import RowScaler, ScaledMoments, scalers
 from sklearn.linear_model import LinearRegression
 from spent import mu
 
@@ -43,7 +43,7 @@ def some_scaler(plan, rng):
     variables = plan.layout.variables
     centre[variables] = rng.uniform(-1, 1, len(variables))
     scale[variables] = rng.uniform(0.03, 1, len(variables))
-    return RowScaler(Scaler(centre[1:], scale[1:]), plan.factor)
+    return RowScaler(centre, scale, plan.factor)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)

@@ -12,7 +12,6 @@ from inner_moments import (
     MomentPlan,
     RowScaler,
     ScaledMoments,
-    Scaler,
     _gaussian,
     greatest_square,
     plan_moments,
@@ -67,8 +66,7 @@ def scalers_of(plan, rng):
     centre[numbers] = rng.choice([-1.0, 0.0, 1.0, rng.uniform(-1, 1)], len(numbers))
     scale[numbers] = rng.choice([0.03, 0.5**0.5, rng.uniform(0.03, 0.7)], len(numbers))
     factor[numbers] = 1 / 1.5
-    columns = Scaler(centre[1:], scale[1:])
-    return RowScaler(columns, factor, clips=True), RowScaler(columns, plan.factor)
+    return RowScaler(centre, scale, factor, clips=True), RowScaler(centre, scale, plan.factor)
 
 
 def seen_in(plan, domain, records, box=None):

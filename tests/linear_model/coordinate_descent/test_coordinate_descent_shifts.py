@@ -76,11 +76,11 @@ def test_the_stretch_pays_for_the_lattice_of_steps_and_stage(share, clip, n_labe
     facts = {"delta": delta, "mechanism": mechanism, "scaling_share": share, "clip": clip}
     model = DPCoordinateDescentClassifier(domain=domain, n_passes=2, **facts)
     plan = model._plan(Design(domain, True), 1000, 1 if n_labels == 2 else 3)
-    blocks, classes, noise = plan.task.blocks, plan.task.n_classes, plan.noise
-    steps = plan.published()
+    blocks, classes, noise = plan.blocks, math.prod(plan.classes), plan.noise
+    steps = plan.published(plan.factors)
     cost, least = plan.steps * classes, (1 if clip is None else blocks.dim) * classes
     if plan.stage.norm is None:
-        stage = plan.stage_published()
+        stage = plan.published(plan.ratio * plan.stage.units)
         assert stage.lattice.dither == steps.lattice.dither
         assert stage.stretch == steps.stretch
         cost, least = cost + plan.stage.sums.dim, max(least, plan.stage.sums.dim)

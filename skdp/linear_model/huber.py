@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any, ClassVar
 
 from skdp.linear_model._objective.advice import ModelTask, Reference, residual_moments
@@ -86,6 +87,8 @@ class DPHuberRegressor(PrivateRegressor, ObjectiveEstimator):
 
     loss: Any = "pseudo_huber"
     threshold: Any = "auto"
+    target_bounds_: tuple[float, float] = field(init=False)
+    threshold_: float = field(init=False)
 
     def _algorithm(self) -> Algorithm:
         asked = self._asked()
@@ -104,7 +107,8 @@ class DPHuberRegressor(PrivateRegressor, ObjectiveEstimator):
         super()._store(plan, solution, attributes, design)
         if isinstance(self.loss, str):
             lower, upper = self.target_bounds_
-            self.threshold_ = self.loss_.threshold * (upper / 2 - lower / 2)
+            loss: Any = self.loss_
+            self.threshold_ = loss.threshold * (upper / 2 - lower / 2)
 
     def _losses(self, task: ModelTask) -> tuple[Any, ...]:
         if not isinstance(self.loss, str):

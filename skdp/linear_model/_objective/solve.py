@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -673,3 +673,7 @@ class ObjectiveEstimator(PrivateLinearModel):
     additive: Any = None
     regularization: Any = "auto"
     scaling_share: Any = "auto"
+    bounds_: FloatArray = field(init=False)
+    q_: float = field(init=False)
+    ridge_: FloatArray = field(init=False)
+    loss_: AnyLoss = field(init=False)

@@ -40,7 +40,7 @@ TYPES = {
         "skdp.geometry.moments": "MomentBall NumbersBall RadialMomentBall SquaresBall",
         "skdp.linear_model._inference.estimate": "NoisyEquations",
         "skdp.linear_model._moments.theorem": "FirstChange",
-        "skdp.linear_model._objective.theorem": "NoisyMinimiser Perturbation",
+        "skdp.linear_model._objective.theorem": "NoisyMinimiser",
         "skdp.linear_model._shared.gram": "ColumnSums",
         "skdp.linear_model.export": "Attributes Encoded InUnits",
         "skdp.linear_model.losses": "LogisticLoss PseudoHuber SharpLogistic Softmax",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any, ClassVar
 
 from skdp.linear_model._objective.advice import ModelTask, Reference, residual_moments
@@ -19,15 +20,8 @@ LEAST, SMALL, POWER, GREATEST = 0.118, 15.0, 0.25, 2.0
 MANY, MANY_POWER = 4000.0, 0.25
 
 
-class FittedHuber:
-    """Attributes that robust regression adds."""
-
-    target_bounds_: tuple[float, float]
-    threshold_: float
-
-
 @with_parameters
-class DPHuberRegressor(PrivateRegressor, ObjectiveEstimator, FittedHuber):
+class DPHuberRegressor(PrivateRegressor, ObjectiveEstimator):
     """Private robust linear regression. Use it when you need predictions.
 
     The method is objective perturbation of the pseudo-Huber loss. The slope of this loss is
@@ -93,6 +87,8 @@ class DPHuberRegressor(PrivateRegressor, ObjectiveEstimator, FittedHuber):
 
     loss: Any = "pseudo_huber"
     threshold: Any = "auto"
+    target_bounds_: tuple[float, float] = field(init=False)
+    threshold_: float = field(init=False)
 
     def _algorithm(self) -> Algorithm:
         asked = self._asked()
@@ -112,7 +108,7 @@ class DPHuberRegressor(PrivateRegressor, ObjectiveEstimator, FittedHuber):
         if isinstance(self.loss, str):
             lower, upper = self.target_bounds_
             loss: Any = self.loss_
-            self.threshold_: float = loss.threshold * (upper / 2 - lower / 2)
+            self.threshold_ = loss.threshold * (upper / 2 - lower / 2)
 
     def _losses(self, task: ModelTask) -> tuple[Any, ...]:
         if not isinstance(self.loss, str):

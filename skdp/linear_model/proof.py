@@ -257,10 +257,9 @@ def _check_model(model: Any) -> None:
         missing.append("the columns of the model")
     _refuse_missing("model", missing)
     for release in model.releases_:
-        if isinstance(release, NoisyMinimiser):
-            own = release.objective
-            if own.models * own.n_classes < len(model._encoded_coef):
-                raise NotPrivate(f"{release.name} has fewer coefficients than the model")
+        is_objective = isinstance(release, NoisyMinimiser)
+        if is_objective and release.models * release.n_classes < len(model._encoded_coef):
+            raise NotPrivate(f"{release.name} has fewer coefficients than the model")
     if not (model.public_.in_two_steps or model._is_whole(model.public_.unit)):
         raise NotPrivate("the rows of a person have weights that need a guarantee in two steps")
 

@@ -151,7 +151,7 @@ def check_labels(y: NDArray[Any], declared: Any) -> tuple[NDArray[Any], NDArray[
     _refuse_one(labels)
     if labels.dtype.kind == "U" and y.dtype.kind in "iu":
         labels = np.arange(len(labels))
-    return labels, _places(y, labels)
+    return labels, places_of(y, labels)
 
 
 def numbered(declared: Any, labels: NDArray[Any]) -> tuple[str, ...]:
@@ -160,13 +160,8 @@ def numbered(declared: Any, labels: NDArray[Any]) -> tuple[str, ...]:
     return (_NUMBERED,) if is_numbered else ()
 
 
-def label_positions(y: Any, labels: NDArray[Any]) -> NDArray[Any]:
-    """Return positions of ``y`` among sorted labels."""
-    return _places(as_column(y), labels)
-
-
 def sorted_labels(declared: Any) -> NDArray[Any]:
-    """Return declared labels in their order; raise if none are declared, or one."""
+    """Return declared labels in their order."""
     labels = None
     if declared is None:
         raise fail("classes", "be declared if y is not in memory", None, _DECLARE)
@@ -230,7 +225,7 @@ def _inferred(y: NDArray[Any]) -> NDArray[Any]:
     return labels
 
 
-def _places(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
+def places_of(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
     """Return positions in ``labels``. The error for an undeclared label does not name it."""
     rule = "contain only declared labels"
     remedy = f"The labels are {labels.tolist()}. Map or drop others by a public rule."

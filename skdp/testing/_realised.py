@@ -61,7 +61,7 @@ class Published:
 
     @property
     def is_minimiser(self) -> bool:
-        return hasattr(self.release, "objective")
+        return hasattr(self.release, "leverage")
 
     @property
     def is_counted(self) -> bool:
@@ -238,18 +238,18 @@ def _of_levels(own: Published, other: Published) -> float:
 
 def _of_minimiser(own: Published, other: Published) -> Interval:
     """Return the loss at the published point, with that of the output noise on both sides."""
-    objective, noise = own.release.objective, own.release.objective.noise
+    release, noise = own.release, own.release.noise
     if not any(differences("objective", own.exact, other.exact)):
         return _exactly(0.0)  # the record is in another part of a search
     mine, others = (linear_term_at(entry, own.value) for entry in (own, other))
-    if objective.n_classes > 1 and isinstance(noise, KNormNoise):
+    if release.n_classes > 1 and isinstance(noise, KNormNoise):
         # The mean over the classes is taken off: the marginal density changes by no more.
         pair = [linear_term_at(entry, own.value, whole=True) for entry in (own, other)]
         low, high = _around(float(noise.ball.gauge(pair[1] - pair[0])) / noise.scale)
     else:
         low, high = _of_noise(noise, mine, others)
     bent = _log_determinant(own, own.value) - _log_determinant(other, own.value)
-    hidden = objective.hidden.epsilon
+    hidden = release.hidden.epsilon
     return low + bent - hidden, high + bent + hidden
 
 
@@ -356,20 +356,20 @@ def _change_of_minimiser(own: Published, other: Published, relation: str) -> flo
 
     The same for the second derivative, in units of the penalty's, if it is one matrix.
     """
-    objective, point, size = own.release.objective, np.ravel(own.value), 0.0
+    release, point, size = own.release, np.ravel(own.value), 0.0
     first, second = (entry.exact.hessian(point) for entry in (own, other))
-    most = greatest_curvature(objective.loss) * objective.leverage
+    most = greatest_curvature(release.loss) * release.leverage
     if first.core.shape == (1, len(point)) and 0 < most < math.inf:
         at = first.core[0]
         penalty = np.array([own.exact.penalty(unit) for unit in np.eye(len(point))])[np.ix_(at, at)]
         changed = eigh(first.matrix[0] - second.matrix[0], penalty, eigvals_only=True)
         size = float(np.abs(changed).max() / most)
-    noise = objective.noise
+    noise = release.noise
     if isinstance(noise, KNormNoise):
         pair = [linear_term_at(entry, own.value, whole=True) for entry in (own, other)]
-        most = records_changed(relation) * size_of_slopes(objective.loss)
+        most = records_changed(relation) * size_of_slopes(release.loss)
         moved = float(noise.ball.gauge(pair[1] - pair[0]))
-        size = max(size, moved / (most * own.release.reach(noise)))
+        size = max(size, moved / (most * release.reach(noise)))
     return size
 
 

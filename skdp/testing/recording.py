@@ -148,10 +148,10 @@ class Tape(Recorder):
 
     def _is_perturbed(self, drawn: Published) -> bool:
         """Return whether a point is the minimiser for a draw of V, with the output noise."""
-        objective, point = drawn.release.objective, np.ravel(drawn.value)
-        hidden, linear_term = objective.hidden, self._noise(objective.noise, (len(self.entries), 0))
-        if objective.n_classes > 1:
-            by_class = linear_term.reshape(objective.n_classes, -1)
+        release, point = drawn.release, np.ravel(drawn.value)
+        hidden, linear_term = release.hidden, self._noise(release.noise, (len(self.entries), 0))
+        if release.n_classes > 1:
+            by_class = linear_term.reshape(release.n_classes, -1)
             linear_term = (by_class - by_class.mean(axis=0)).ravel()
         output = discrete_laplace(hidden.scale, len(point), self)
         near = point - np.ldexp(output.astype(float), hidden.exponent)  # what the solver found
@@ -461,7 +461,7 @@ def _times(entry: Published) -> float:
     if isinstance(release, PrivateChoice):
         return release.times
     if entry.is_minimiser:
-        return int(release.objective.models)
+        return int(release.models)
     if isinstance(getattr(release, "change", None), Releases) and "parts" in entry.facts:
         return int(release.change.count * entry.facts["parts"])
     return getattr(release, "columns", 1)

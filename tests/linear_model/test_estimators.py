@@ -30,7 +30,6 @@ ESTIMATORS = [*OBJECTIVES, *DESCENTS, DPLinearRegression]
 
 @pytest.fixture(params=ESTIMATORS)
 def case(request, people, domain, answers, pay_domain, pay):
-    """An estimator class, its domain, a table and a target."""
     if is_classifier(request.param()):
         return request.param, domain, people, answers
     return request.param, pay_domain, people, pay
@@ -66,7 +65,6 @@ def test_the_same_seed_gives_the_same_model_and_none_a_new_one(case):
 
 
 def test_a_generator_moves_on_from_fit_to_fit(case):
-    """Two fits with one Generator do not share their noise."""
     estimator, domain, X, y = case
     model = estimator(domain=domain, random_state=np.random.default_rng(1))
     first = model.fit(X, y).coef_
@@ -204,7 +202,6 @@ def test_extreme_predictors_give_finite_probabilities(n_classes):
 
 
 def test_labels_are_sorted_and_keep_their_type():
-    """The model's labels are the declared ones, sorted, whatever their order."""
     X = np.linspace(-1, 1, 60)[:, None]
     cases = [
         (["b", "a"], "<U1"),

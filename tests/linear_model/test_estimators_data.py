@@ -37,7 +37,6 @@ def test_poor_data_are_fitted(name, neighbors):
 @pytest.mark.parametrize("estimator", [DPLogisticRegression, DPCoordinateDescentClassifier])
 @pytest.mark.parametrize("label", ["no", "yes"])
 def test_one_class_in_the_data_is_fitted_when_two_are_declared(label, estimator):
-    """The model predicts the label it saw, and knows both."""
     X = np.linspace(-1, 1, 2000)[:, None]
     domain = Domain.unit_box(1)
     model = estimator(classes=["no", "yes"], domain=domain, random_state=0)
@@ -81,7 +80,6 @@ def test_without_a_domain_columns_and_targets_are_clipped_to_the_unit_box():
 )
 @pytest.mark.parametrize("neighbors", RELATIONS)
 def test_every_epsilon_is_fitted(n, epsilon, neighbors):
-    """From noise alone to hardly any noise."""
     rng = np.random.default_rng(1)
     X = rng.uniform(-1, 1, (n, 3))
     y = np.where(X @ [2.0, -1.0, 0.5] > 0, 5.0, -5.0)
@@ -100,7 +98,6 @@ def test_a_custom_ball_on_a_wide_table_is_affordable():
 
 
 def test_column_targets_are_flattened_with_a_warning():
-    """One column of targets is taken, as elsewhere in scikit-learn."""
     from sklearn.exceptions import DataConversionWarning
 
     X, y = np.linspace(-1, 1, 20)[:, None], np.linspace(-1, 1, 20)

@@ -49,6 +49,7 @@ PARAMETERS = [
     ("mechanism", [None, 3, object(), KNorm], "mechanism must .* norm ball.*'hull', 'l1', 'l2'"),
     ("mechanism", [LpBall(3), KNorm(LpBall(5)), LpBall(1)], "have a ball of 4 dimensions"),
     ("mechanism", [Rough(4), KNorm(Rough(4))], "be sampled exactly"),
+    ("scaling_share", [-0.1, 1.0, 1.5, "some", NAN, None, 1e-9], "scaling_share must"),
 ]
 CLASSIFIER = [
     ("classes", [5, "ab", [0, 0, 1], [0, "a"], [[0, 1]], {0, 1}, [0, NAN]], "of distinct labels"),

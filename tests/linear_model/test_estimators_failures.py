@@ -171,7 +171,7 @@ def test_no_error_tells_a_value_or_the_number_of_records(make, neighbors):
 @BOTH
 def test_no_error_after_the_charge_tells_a_value(make, monkeypatch):
     """The real solver's error, from a tolerance that cannot be reached."""
-    monkeypatch.setattr(objective.Perturbation, "tolerance", 1e-300)
+    monkeypatch.setattr(objective.NoisyMinimiser, "tolerance", 1e-300)
     X, y = data(make)
     with pytest.raises(NotCertified) as error:
         make(neighbors="add_remove").fit(X, y)
@@ -182,7 +182,6 @@ def test_no_error_after_the_charge_tells_a_value(make, monkeypatch):
 
 @ALL
 def test_no_warning_comes_from_extreme_data(make):
-    """Huge numbers, denormals and unknown levels are clipped without a sound."""
     X, y = data(make)
     X.loc[:20, "a"] = np.resize([1e308, -1e308, 5e-324, -0.0], 21)
     with warnings.catch_warnings():
@@ -207,7 +206,6 @@ def test_the_search_finds_what_is_planted():
 
 
 def test_predictions_fail_without_telling_values():
-    """Rows to predict are private too."""
     X, y = data(classifier)
     model = classifier(random_state=0).fit(X, y)
     for bad in (spoilt(X, "a", WORD), spoilt(X, "a", np.inf), X.drop(columns="b")):
@@ -217,7 +215,6 @@ def test_predictions_fail_without_telling_values():
 
 
 def test_a_refit_that_fails_leaves_the_earlier_model(monkeypatch):
-    """Labels, coefficients and guarantee are those of the fit that succeeded."""
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (60, 2)), rng.integers(0, 2, 60)
     model = DPLogisticRegression(classes=[0, 1], random_state=0).fit(X, y)

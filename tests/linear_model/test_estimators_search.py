@@ -18,7 +18,6 @@ GRID = {"epsilon": [0.1, 1, 10]}
 
 
 def charges(ledger):
-    """How often each epsilon was charged."""
     spent = [entry.epsilon for entry in ledger.entries]
     return {epsilon: spent.count(epsilon) for epsilon in sorted(set(spent))}
 
@@ -85,7 +84,6 @@ def test_a_budget_that_ends_midway_stops_the_rest(people, domain, answers):
 
 
 def test_two_workers_cannot_spend_the_same_budget(people, domain, answers):
-    """Eight fits race for a budget of three."""
     ledger = Ledger(0.3)
     model = DPLogisticRegression(epsilon=0.1, domain=domain, ledger=ledger)
     with pytest.warns(FitFailedWarning, match="5 fits failed"):

@@ -578,7 +578,7 @@ EDITS = [
     (("left_out",), lambda _: ["epsilon"], "not be in the file and left out"),
     (("left_out",), lambda _: ["fit"], "no entries but"),
     (
-        ("releases", 0, "objective", "noise", "scale"),
+        ("releases", 0, "noise", "scale"),
         lambda _: -1.0,
         "scale must be a finite number > 0",
     ),

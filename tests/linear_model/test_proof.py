@@ -185,7 +185,7 @@ def test_the_files_of_all_kinds_hold_every_type(files):
         *("KNormNoise", "GaussianNoise", "IndependentNoise", "RepeatedNoise"),
         *("MatrixLaplaceNoise", "MatrixGaussianNoise", "MappedBall", "ShearedBall"),
         *("Sensitivity", "Releases", "RowsWithin", "FirstChange", "ColumnSums"),
-        *("NoisyMinimiser", "NoisySum", "PrivateChoice", "Perturbation", "Softmax"),
+        *("NoisyMinimiser", "NoisySum", "PrivateChoice", "Softmax"),
         *("LpBall", "SquaresBall", "ProductBall", "SumBall", "MomentLayout", "MomentBall"),
         *("RadialMomentBall", "PseudoHuber", "SharpLogistic", "Laplace", "Gaussian"),
     } - kinds == set()
@@ -246,7 +246,7 @@ def without_model(part):
 
 
 def uneven_ridge(part):
-    ridge = releases_of(part, "objective")["objective"]["ridge"]
+    ridge = releases_of(part, "objective")["ridge"]
     ridge["entries"][-2] /= 100
 
 

@@ -15,8 +15,6 @@ from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Guarantee, Ledg
 
 @dataclass(frozen=True)
 class LaplaceNoise:
-    """Independent Laplace noise, ready to draw."""
-
     scales: np.ndarray
     guarantee: Guarantee
 
@@ -81,7 +79,6 @@ def test_a_mechanism_that_promises_too_little_is_refused(mechanism):
 
 
 def test_the_seeded_noise_says_that_its_guarantee_is_void():
-    """The law in noise_ promises no more than the model does."""
     X, y = data(50)
     model = DPLogisticRegression(classes=[0, 1], mechanism=LaplaceInTheBox(), random_state=0)
     assert not model.fit(X, y).noise_.guarantee.holds

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from inner_fits import Design, NumberCoder
-from inner_objective import ClippingBounds, Coordinates, finisher, row_builder
+from inner_objective import ClippingBounds, finisher, row_builder
 from test_streams import (
     BOUNDS,
     EXACT,
@@ -242,7 +242,7 @@ def test_states_that_are_finished_twice_are_the_same():
         rows = ClusterRows(design.domain, data, NumberCoder(design.domain), None)
         kept = rows.keep(row_builder(design), dtype=np.float32)
         assert isinstance(kept, WorkerStates)
-        finish = finisher(half, Coordinates(design), None, kept.may_change)
+        finish = finisher(half, None, kept.may_change)
         first, second = (kept.map(finish).sum(numbers_of) for _ in range(2))
     np.testing.assert_array_equal(first, second)
     expected = (2 * table[["a", "b"]].clip(-0.5, 0.5)).sum()

@@ -12,7 +12,7 @@ from typing import Any
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 from inner_fits import Design
-from inner_objective import Coordinates, DesignRows, Objective
+from inner_objective import DesignRows, Objective
 from numpy.typing import NDArray
 
 from skdp import Domain, Spline
@@ -80,14 +80,12 @@ class Problem:
 
     @property
     def row_norm(self) -> float:
-        return self.coordinates.design.row_norm
+        return self.layout.row_norm
 
     @cached_property
-    def coordinates(self) -> Coordinates:
+    def layout(self) -> Design:
         if self.radius is not None:
-            return Coordinates(
-                Design(Domain.l2_ball(self.design.shape[1], self.radius), self.intercept)
-            )
+            return Design(Domain.l2_ball(self.design.shape[1], self.radius), self.intercept)
         first, *others = [f"x{j}" for j in range(self.design.shape[1])]
         levels = {f"c{k}": [f"l{j}" for j in range(m)] for k, m in enumerate(self.sizes)}
         box = (-1.0, 1.0)
@@ -98,13 +96,13 @@ class Problem:
             pairs += [(f"s{k}0", f"s{k}1")] * (len(parts) - 1)
         columns = {first: box, **levels, **curves, **dict.fromkeys(others, box)}
         domain = reduce(lambda domain, pair: domain.interact(*pair), pairs, Domain(columns))
-        return Coordinates(Design(domain, self.intercept))
+        return Design(domain, self.intercept)
 
     def states(self, cuts: Sequence[int] = ()) -> list[DesignRows]:
         """Return the rows, cut before these positions."""
         codes = np.zeros((self.n, 0), dtype=int) if self.codes is None else self.codes
         whole = DesignRows(
-            np.ascontiguousarray((self.design / self.coordinates.unit).T, dtype=np.float32),
+            np.ascontiguousarray((self.design / self.layout.unit).T, dtype=np.float32),
             codes.T.astype(np.uint16 if self.splines else np.uint8),
             self.target,
             self.weight,
@@ -118,10 +116,9 @@ class Problem:
         return Objective(
             self.loss,
             KeptBlocks(self.states(cuts)),
-            self.coordinates,
+            self.layout,
             self.ridge,
             self.linear_term,
-            self.row_norm,
             self.n,
         )
 
@@ -179,7 +176,7 @@ def exact_gradient(problem: Problem, theta: FloatArray) -> list[Any]:
 
 def penalised(problem: Problem, point: list[Any]) -> list[Any]:
     """Return the point times the matrix of the penalty, for ridges of 1."""
-    found, design = point.copy(), problem.coordinates.design
+    found, design = point.copy(), problem.layout
     for block, penalty in zip(design.blocks, design.penalties, strict=True):
         if penalty is not None:
             terms = ([w * t for w, t in zip(row, point[block], strict=True)] for row in penalty)
@@ -233,7 +230,7 @@ def problem(
 
 def in_ball(made: Problem, radius: float) -> Problem:
     """Return the problem with its rows scaled into a ball, on the grid of its unit."""
-    unit = replace(made, radius=radius).coordinates.unit
+    unit = replace(made, radius=radius).layout.unit
     longest = np.linalg.norm(made.design, axis=1).max()
     design = np.trunc(made.design / longest * (radius / unit) * 2.0**20) * (unit * 2.0**-20)
     scaled = replace(made, design=design, radius=radius)

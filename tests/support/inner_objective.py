@@ -29,14 +29,16 @@ from skdp.linear_model._objective.minimise import NotCertified, minimise
 from skdp.linear_model._objective.problem import (
     SAMPLE_CELLS,
     CompiledSums,
-    Coordinates,
     Curves,
     DesignRows,
     Objective,
+    constants_of,
     is_compiled,
+    predictor,
     row_builder,
     sample_of,
     sums_over,
+    terms_of,
     weigher,
 )
 from skdp.linear_model._objective.profiles import (
@@ -59,7 +61,7 @@ from skdp.linear_model._objective.solve import (
 )
 from skdp.linear_model._objective.theorem import (
     OUTPUT_SHARE,
-    Perturbation,
+    NoisyMinimiser,
     shift_share,
     weighted_length,
     weighted_radius,

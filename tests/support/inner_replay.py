@@ -9,7 +9,7 @@ from skdp.linear_model._inference.release import InferenceRelease
 from skdp.linear_model._moments import advice as moments_module
 from skdp.linear_model._objective import theorem as theorem_module
 from skdp.linear_model._objective.advice import KNormFamily
-from skdp.linear_model._objective.theorem import Perturbation
+from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model._shared import base as base_module
 from skdp.linear_model._shared import gram as gram_module
 from skdp.linear_model._shared.gram import exact_gram

@@ -17,7 +17,7 @@ from inner_replay import (
     InferencePlan,
     InferenceRelease,
     KNormFamily,
-    Perturbation,
+    NoisyMinimiser,
     ScaledRows,
     base_module,
     exact_gram,
@@ -198,7 +198,7 @@ def the_solution_has_no_output_noise(patch):
 
 @fault("noise", logistic)
 def the_linear_term_is_half_of_a_draw(patch):
-    patch.setattr(Perturbation, "linear_term", lambda self, rng: self.noise.rvs(rng) / 2)
+    patch.setattr(NoisyMinimiser, "linear_term", lambda self, rng: self.noise.rvs(rng) / 2)
 
 
 @fault("noise", logistic)
@@ -273,18 +273,18 @@ def the_change_is_that_of_the_other_relation(patch):
 @fault("proof", logistic)
 def a_factor_of_two_is_missed_in_the_linear_term(patch):
     unchecked(patch)
-    calibrated = KNormFamily.calibrated
+    noise = KNormFamily.noise
 
     def half(self, *given):
-        made = calibrated(self, *given)
-        return replace(made, noise=replace(made.noise, scale=made.noise.scale / 2))
+        made = noise(self, *given)
+        return replace(made, scale=made.scale / 2)
 
-    patch.setattr(KNormFamily, "calibrated", half)
+    patch.setattr(KNormFamily, "noise", half)
 
 
 @fault("change", lambda: logistic(mechanism="l2"))
 def rows_have_no_weights(patch):
-    patch.setattr(Perturbation, "weigh", lambda self, coordinates: None)
+    patch.setattr(NoisyMinimiser, "weigh", lambda self: None)
 
 
 @fault("change", gaussian, "add_remove")

@@ -28,7 +28,7 @@ from examples.benchmarks.shared import report
 from skdp import Domain
 from skdp.linear_model._inference.plan import plan_inference
 from skdp.linear_model._shared.design import Design
-from skdp.trusted.certify import NoisySum, PrivateChoice, Release, certify
+from skdp.trusted.certify import PrivateChoice, Release, certify
 from skdp.trusted.statement import NotPrivate, Public
 
 CURVES = {"additive": 4}
@@ -100,10 +100,7 @@ def less(release: Any, factor: float) -> Any:
     """Return the release with its noise times a factor."""
     if isinstance(release, PrivateChoice):
         return replace(release, width=release.width / factor)
-    if isinstance(release, NoisySum):
-        return replace(release, noise=weaker(release.noise, factor))
-    objective = release.objective
-    return replace(release, objective=replace(objective, noise=weaker(objective.noise, factor)))
+    return replace(release, noise=weaker(release.noise, factor))
 
 
 def is_accepted(releases: tuple[Release, ...], public: Public, factor: float = 1.0) -> bool:

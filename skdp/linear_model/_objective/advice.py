@@ -28,7 +28,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -49,12 +49,11 @@ from skdp.linear_model._objective.theorem import (
     weighted_length,
     weighted_radius,
 )
-from skdp.linear_model._shared.design import Design, Group
+from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model.losses import (
     AnyLoss,
     Bounded,
-    Loss,
     Softmax,
     greatest_curvature,
     size_of_slopes,
@@ -95,7 +94,7 @@ class Reference:
     """
 
     target: str
-    moments: Callable[[Loss], tuple[float, float]]
+    moments: Callable[[AnyLoss], tuple[float, float]]
     signal: float
     level_signal: float
     intercept: float
@@ -103,32 +102,8 @@ class Reference:
     most_signal: float = math.inf
     usual_q: tuple[float | None, float | None] = (None, None)
 
-    def population(self, design: Design, weight: float, filled: float = FILLED) -> Population:
-        """Return the reference moments of the groups of a design.
 
-        Rows have weight 1 up to the share ``filled`` of the greatest sum of their squared numbers.
-        """
-        groups = design.groups
-        curves = sum(g.roughness is not None for g in groups)
-        count = curves + sum(g.size for g in groups if g.kind in ("numbers", "vector"))
-        most = self.most_signal * math.sqrt(max(1.0, weight / PLENTY) / max(count, 1))
-        signal = min(self.signal, most)
-
-        def row_of(group: Group) -> tuple[float, ...]:
-            if group.kind == "intercept":
-                return 1.0, self.intercept, 1.0, 1.0, 1.0
-            if group.kind == "levels":
-                own = self.level_signal if group.roughness is None else CURVE * signal
-                return 1 / (group.size + 1), own, group.size, group.leverage, group.stiffness
-            # A vector of norm R is treated as numbers whose squares sum to R^2.
-            moment = SPREAD * group.square / group.size
-            return moment, signal / SPREAD, group.size, filled * group.square, 1.0
-
-        return Population(*np.array([row_of(group) for group in groups]).T)
-
-
-@dataclass(frozen=True)
-class Population:
+class Population(NamedTuple):
     """Reference moments of the groups, arrays of shape (groups,).
 
     ``moment`` is the second moment of a coordinate, ``prior`` the variance of its coefficient,
@@ -143,27 +118,6 @@ class Population:
     size: FloatArray
     square: FloatArray
     stiffness: FloatArray
-
-    @cached_property
-    def shape(self) -> FloatArray:
-        """Relative ridges that minimise sum_g size r_g^2 P / H at fixed sum_g square / r_g.
-
-        The first sum is the bias of small ridges, the second is the leverage.
-        """
-        bias = self.size * self.prior / self.moment
-        return np.asarray(np.cbrt(self.square / bias))
-
-    def risk(
-        self, ridge: FloatArray, noise: FloatArray, curvature: FloatArray, score: FloatArray
-    ) -> FloatArray:
-        """Return the mean squared error of the linear predictor.
-
-        ``ridge`` and ``noise`` are (..., groups); ``curvature`` and ``score``, sums over the
-        records, are (..., 1).
-        """
-        h, j, ridge = curvature * self.moment, score * self.moment, ridge * self.stiffness
-        error = (noise + j + ridge * ridge * self.prior) / (h + ridge) ** 2
-        return np.asarray((self.size * self.moment * error).sum(axis=-1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,16 +147,32 @@ class ModelTask(Task):
 
     @cached_property
     def population(self) -> Population:
-        filled = FILLED if self.n_classes == 1 else FILLED_JOINT
-        return self.reference.population(self.design, self.weight, filled)
+        return self._population(FILLED if self.n_classes == 1 else FILLED_JOINT)
 
     @cached_property
     def reached(self) -> Population:
         """The reference population for noise that weights reduce."""
         share = REACHED_SCALED if self.scaled else REACHED
-        if self.n_classes > 1:
-            share = max(share, REACHED_JOINT)
-        return self.reference.population(self.design, self.weight, share)
+        return self._population(share if self.n_classes == 1 else max(share, REACHED_JOINT))
+
+    def _population(self, filled: float) -> Population:
+        """Rows have weight 1 up to this share of the greatest sum of their squared numbers."""
+        prior, groups = self.reference, self.design.groups
+        curves = sum(g.roughness is not None for g in groups)
+        count = curves + sum(g.size for g in groups if g.kind in ("numbers", "vector"))
+        most = prior.most_signal * math.sqrt(max(1.0, self.weight / PLENTY) / max(count, 1))
+        signal, moments = min(prior.signal, most), []
+        for group in groups:
+            if group.kind == "intercept":
+                moments.append((1.0, prior.intercept, 1.0, 1.0, 1.0))
+            elif group.kind == "levels":
+                of_level = prior.level_signal if group.roughness is None else CURVE * signal
+                share = 1 / (group.size + 1)
+                moments.append((share, of_level, group.size, group.leverage, group.stiffness))
+            else:  # a vector of norm R is treated as numbers whose squares sum to R^2
+                moment = SPREAD * group.square / group.size
+                moments.append((moment, signal / SPREAD, group.size, filled * group.square, 1.0))
+        return Population(*np.array(moments).T)
 
 
 Q_GRID = np.array([0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.96, 0.98, 0.99])
@@ -210,16 +180,7 @@ Q_GRID = np.array([0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.96, 0.98, 0.99])
 GAUSSIAN_GRID = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 0.95])
 
 
-@dataclass(frozen=True)
-class Calibrated:
-    """Noise of the random linear term, and the leverage L that privacy then allows."""
-
-    noise: Noise
-    leverage: float
-
-
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """The choice of a rule.
 
     ``q`` is the share of epsilon for the linear term. ``shape`` is the ball of K-norm noise, or the
@@ -228,18 +189,13 @@ class Candidate:
     error of the linear predictor on the reference population.
     """
 
-    loss: Loss
+    loss: AnyLoss
     q: float
     ridge: FloatArray
     family: Family
     shape: Any
     leverage: float
     risk: float
-
-    def reach(self, design: Design, leverage: float) -> float:
-        """Return the greatest length of a weighted row in units of the shape."""
-        ridge = per_group(design, self.ridge)
-        return float(self.family.reach(design, self.shape, ridge, np.array(leverage)))
 
 
 @dataclass(frozen=True)
@@ -253,6 +209,7 @@ class KNormFamily:
 
     @property
     def is_shaped(self) -> bool:
+        """Whether the shape of the noise depends on its cost in each group."""
         return self.ball is None
 
     def handicap(self, task: ModelTask) -> float:
@@ -285,7 +242,7 @@ class KNormFamily:
         return weighted_radius(design, ball, ridge, leverage)
 
     def scales(
-        self, task: ModelTask, loss: Loss, grid: FloatArray
+        self, task: ModelTask, loss: AnyLoss, grid: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return 2c / (epsilon q) or c / (epsilon q), and approximate leverages."""
         scale = task.moved * size_of_slopes(loss) / (task.epsilon * grid)
@@ -293,18 +250,15 @@ class KNormFamily:
 
     def leverage(self, task: ModelTask, choice: Candidate) -> float:
         """Return the greatest leverage that Theorem 1 allows."""
-        joint = task.of_record(choice.loss)
-        return greatest_leverage(joint, choice.q, task.epsilon, task.neighbors)
+        record = task.of_record(choice.loss)
+        return greatest_leverage(record, choice.q, task.epsilon, task.neighbors)
 
-    def calibrated(self, task: ModelTask, choice: Candidate) -> Calibrated:
-        loss, ball = choice.loss, choice.shape
-        leverage = min(self.leverage(task, choice), choice.leverage)
-        radius = task.moved * size_of_slopes(loss) * choice.reach(task.design, leverage)
+    def noise(self, task: ModelTask, choice: Candidate, leverage: float, reach: float) -> Noise:
+        ball, radius = choice.shape, task.moved * size_of_slopes(choice.loss) * reach
         if task.n_classes > 1:  # the norms of the slopes of all classes add up
             ball = SumBall((ball,) * task.n_classes, (1.0,) * task.n_classes)
         sensitivity = Sensitivity(ball, radius, task.neighbors)
-        noise = KNorm(ball).calibrate(sensitivity, epsilon=choice.q * task.epsilon)
-        return Calibrated(noise, leverage)
+        return KNorm(ball).calibrate(sensitivity, epsilon=choice.q * task.epsilon)
 
 
 @dataclass(frozen=True)
@@ -320,19 +274,15 @@ class GaussianFamily:
     usual_q: float | None = None
     grid: ClassVar[FloatArray] = GAUSSIAN_GRID
     is_rough: ClassVar[bool] = True
-    counts_weights: ClassVar[bool] = True  # smaller weights of long rows reduce the noise
+    counts_weights: ClassVar[bool] = True
 
     @property
     def is_shaped(self) -> bool:
-        """Whether the variances depend on the cost of noise in each group."""
         return self.elliptic
 
     def handicap(self, task: ModelTask) -> float:
-        """Return the factor on the expected error in comparisons with the other family.
-
-        Rows that are longer than those of the reference population lose weight. Without estimated
-        clipping bounds there are more of them.
-        """
+        # Rows that are longer than those of the reference population lose weight. Without estimated
+        # clipping bounds there are more of them.
         if task.n_classes > 1:
             return 1.0
         return 1.25 if task.scaled else 2.0
@@ -346,49 +296,47 @@ class GaussianFamily:
     def reach(
         self, design: Design, variance: FloatArray, ridge: FloatArray, leverage: FloatArray
     ) -> FloatArray:
-        """Return the greatest length of a weighted row, of the shape of ``leverage``."""
         return weighted_length(design, variance, ridge, leverage)
 
     def scales(
-        self, task: ModelTask, loss: Loss, grid: FloatArray
+        self, task: ModelTask, loss: AnyLoss, grid: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return c / mu, and the leverages; mu is approximate for more than one q."""
         # The curvature of several models is treated as that of one model: an approximation.
-        joint = task.of_record(loss)
-        whole = leverages_apart(joint, grid, self._epsilon(task))
-        asked = self._epsilon(task), task.delta, task.neighbors
-        if len(whole) > 1:
-            shift = rough_shifts(joint, whole, *asked)
+        record, epsilon = task.of_record(loss), task.epsilon * task.n_models
+        leverages, budget = leverages_apart(record, grid, epsilon), (epsilon, task.delta)
+        if len(leverages) > 1:
+            shift = rough_shifts(record, leverages, *budget, task.neighbors)
         else:
-            shift = np.array([greatest_shift(joint, whole[0], *asked)])
+            shift = np.array([greatest_shift(record, leverages[0], *budget, task.neighbors)])
         with np.errstate(divide="ignore"):
             scale = loss.slope_bound * math.sqrt(task.n_models) / shift
-        return scale, np.array(leverages_apart(joint, grid, task.epsilon))
+        return scale, np.array(leverages_apart(record, grid, task.epsilon))
 
     def leverage(self, task: ModelTask, choice: Candidate) -> float:
         """Return the leverage that leaves the share q of epsilon to the noise."""
         return leverage_apart(task.of_record(choice.loss), choice.q, task.epsilon)
 
-    def calibrated(self, task: ModelTask, choice: Candidate) -> Calibrated:
-        """Return Gaussian noise for the weighted rows, calibrated by the joint profile."""
-        loss, design = task.of_record(choice.loss), task.design
-        leverage = min(self.leverage(task, choice), choice.leverage)
-        asked = self._epsilon(task), task.delta, task.neighbors, task.n_models
-        shift = float(greatest_shift(loss, leverage, *asked))
+    def noise(self, task: ModelTask, choice: Candidate, leverage: float, reach: float) -> Noise:
+        record, budget = task.of_record(choice.loss), (task.epsilon * task.n_models, task.delta)
+        shift = float(greatest_shift(record, leverage, *budget, task.neighbors, task.n_models))
         if shift == 0:
             rule = "be large enough that the curvature spends less than epsilon"
             raise fail("q", rule, choice.q, "Pass a q nearer to 1.")
-        reach = choice.reach(design, leverage)
-        deviation = loss.slope_bound * reach * np.sqrt(choice.shape) / shift * ROUND_UP
-        deviation = np.tile(per_coordinate(design, deviation), task.n_classes)
-        return Calibrated(GaussianNoise(len(deviation), deviation), leverage)
-
-    @staticmethod
-    def _epsilon(task: ModelTask) -> float:
-        return task.epsilon * task.n_models
+        deviation = record.slope_bound * reach * np.sqrt(choice.shape) / shift * ROUND_UP
+        deviation = np.tile(per_coordinate(task.design, deviation), task.n_classes)
+        return GaussianNoise(len(deviation), deviation)
 
 
 Family = KNormFamily | GaussianFamily
+
+
+def calibrated(task: ModelTask, choice: Candidate) -> tuple[float, Noise]:
+    """Return the leverage L that privacy allows, and the noise of the random linear term."""
+    leverage = min(choice.family.leverage(task, choice), choice.leverage)
+    ridge, bound = per_group(task.design, choice.ridge), np.array(leverage)
+    reach = float(choice.family.reach(task.design, choice.shape, ridge, bound))
+    return leverage, choice.family.noise(task, choice, leverage, reach)
 
 
 def cluster(design: Design, importance: FloatArray) -> tuple[NormBall, FloatArray]:
@@ -519,74 +467,43 @@ DEGREE, LEAST_KNOTS, MOST_KNOTS = 3, 6, 24
 CURVED_FROM, MORE_KNOTS = 40.0, 100.0
 
 
-def choose(
-    task: ModelTask,
-    losses: Sequence[Loss],
-    families: Sequence[Family],
-    *,
-    q: float | None = None,
-) -> Candidate:
-    """Return the candidate of least reference error; ``q`` is the share given by the user."""
-
-    def best_of(family: Family) -> Candidate:
-        share = family.usual_q if q is None else q
-        grid, moment = family.grid if share is None else np.array([share]), task.population.moment
+def choose(task: ModelTask, losses: Sequence[AnyLoss], families: Sequence[Family]) -> Candidate:
+    """Return the candidate of least reference error."""
+    moment, candidates = task.population.moment, []
+    for family in families:
+        grid = family.grid if family.usual_q is None else np.array([family.usual_q])
         choice = _best(task, losses, family, grid, 1 / moment)
-        if not family.is_shaped:
-            return choice
-        # The cost of a unit of noise in a coordinate of a group is less if its ridge is large.
-        h = task.size * task.reference.moments(choice.loss)[0] * moment
-        ridge = per_group(task.design, choice.ridge) * task.population.stiffness
-        return _best(task, losses, family, grid, np.asarray(moment / (h + ridge) ** 2))
-
-    chosen = map(best_of, families)
-    return min(chosen, key=lambda choice: choice.risk * choice.family.handicap(task))
+        if family.is_shaped:
+            # The cost of a unit of noise in a coordinate of a group is less if its ridge is large.
+            h = task.size * task.reference.moments(choice.loss)[0] * moment
+            ridge = per_group(task.design, choice.ridge) * task.population.stiffness
+            choice = _best(task, losses, family, grid, np.asarray(moment / (h + ridge) ** 2))
+        candidates.append(choice)
+    return min(candidates, key=lambda choice: choice.risk * choice.family.handicap(task))
 
 
 def _best(
     task: ModelTask,
-    losses: Sequence[Loss],
+    losses: Sequence[AnyLoss],
     family: Family,
     grid: FloatArray,
     importance: FloatArray,
 ) -> Candidate:
     """Return the best choice within a family, for given costs of noise, (groups,)."""
+    shape: Any
     shape, unit_noise = family.shaped(task, importance)
-    population = task.population
+    moment, prior, size, _, stiffness = task.population
     pairs = [(loss, float(q)) for loss in losses for q in grid]
     # From here on rows are pairs and columns are groups.
     mean = np.repeat([task.reference.moments(loss) for loss in losses], len(grid), axis=0)
     curvature, score = task.size * mean.T[:, :, None]
     scales = [family.scales(task, loss, grid) for loss in losses]
     scale, leverage = (np.concatenate(column) for column in zip(*scales, strict=True))
-    noise = np.square(scale)[:, None] * unit_noise
-    per_ridge = 1 / (curvature * population.moment * population.prior)
-    # The best ridge is the sum of a part for sampling errors and a part for the noise.
-    floor = score * population.moment * per_ridge
-    ridge, enforced, noise = _settled(task, family, shape, noise, floor, per_ridge, leverage)
-    risk = population.risk(ridge, noise, curvature, score)
-    at = int(np.argmin(risk))
-    if family.is_rough and len(grid) > 1:  # only the best candidate is calibrated exactly
-        loss, share = pairs[at]
-        return _best(task, [loss], family, np.array([share]), importance)
-    ridges = per_coordinate(task.design, ridge[at])
-    return Candidate(*pairs[at], ridges, family, shape, float(enforced[at]), float(risk[at]))
-
-
-def _settled(
-    task: ModelTask,
-    family: Family,
-    shape: Any,
-    unit_noise: FloatArray,
-    floor: FloatArray,
-    per_ridge: FloatArray,
-    leverage: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return ridges, the leverages that weights enforce, and the variances of the noise.
-
-    The best ridge depends on the noise, the noise on the greatest length of a weighted row, and
-    this length on the ratios of the ridges.
-    """
+    unit_noise = np.square(scale)[:, None] * unit_noise
+    per_ridge = 1 / (curvature * moment * prior)
+    # The best ridge is the sum of a part for sampling errors and a part for the noise. The noise
+    # depends on the greatest length of a weighted row, and this length on the ratios of ridges.
+    floor = score * moment * per_ridge
     population = task.reached if family.counts_weights else task.population
     noise, enforced = 0.0 * unit_noise, np.full(len(leverage), np.inf)
     for _ in range(_ROUNDS):
@@ -595,7 +512,16 @@ def _settled(
             enforced = np.minimum(leverage, np.sum(population.square / ridge, axis=-1))
         reach = family.reach(task.design, shape, ridge, enforced)
         noise = unit_noise * np.square(reach)[:, None]
-    return ridge, enforced, noise
+    # The mean squared error of the linear predictor.
+    h, j, stiff = curvature * moment, score * moment, ridge * stiffness
+    error = (noise + j + stiff * stiff * prior) / (h + stiff) ** 2
+    risk = (size * moment * error).sum(axis=-1)
+    at = int(np.argmin(risk))
+    if family.is_rough and len(grid) > 1:  # only the best candidate is calibrated exactly
+        loss, q = pairs[at]
+        return _best(task, [loss], family, np.array([q]), importance)
+    ridges = per_coordinate(task.design, ridge[at])
+    return Candidate(*pairs[at], ridges, family, shape, float(enforced[at]), float(risk[at]))
 
 
 def _ridges(
@@ -607,18 +533,21 @@ def _ridges(
 ) -> FloatArray:
     """Return the ridge of each group, (..., groups), that is best among the allowed ones."""
     groups = task.design.groups
-    if not task.reference.least_ridge:
-        if len(groups) > 1 and groups[0].kind == "intercept":
-            # Otherwise large ridges on the slopes would give every record the same label.
-            wanted = wanted.copy()
-            wanted[..., 0] = np.maximum(wanted[..., 0], HELD * wanted[..., 1:].min(axis=-1))
-        return _raise_to(wanted, population.shape, population.square, leverage)
-    # With few records the intercept gets a greater ridge than the other groups.
-    share = float(np.clip(SCARCE / task.weight, 1.0, 10.0))
-    shape = np.array([share if g.kind == "intercept" else 1.0 for g in groups])
-    # A coefficient of a curve where there are few records would otherwise be mostly noise.
-    curves = np.array([g.roughness is not None for g in groups])
-    return _raise_to(np.where(curves, wanted, floor), shape, population.square, leverage)
+    if task.reference.least_ridge:
+        # With few records the intercept gets a greater ridge than the other groups.
+        share = float(np.clip(SCARCE / task.weight, 1.0, 10.0))
+        shape = np.array([share if g.kind == "intercept" else 1.0 for g in groups])
+        # A coefficient of a curve where there are few records would otherwise be mostly noise.
+        curves = np.array([g.roughness is not None for g in groups])
+        return _raise_to(np.where(curves, wanted, floor), shape, population.square, leverage)
+    if len(groups) > 1 and groups[0].kind == "intercept":
+        # Otherwise large ridges on the slopes would give every record the same label.
+        wanted = wanted.copy()
+        wanted[..., 0] = np.maximum(wanted[..., 0], HELD * wanted[..., 1:].min(axis=-1))
+    # These relative ridges minimise sum_g size r_g^2 P / H, the bias of small ridges, at fixed
+    # sum_g square / r_g, the leverage.
+    shape = np.cbrt(population.square / (population.size * population.prior / population.moment))
+    return _raise_to(wanted, shape, population.square, leverage)
 
 
 def _raise_to(
@@ -671,8 +600,9 @@ def logistic_moments(loss: AnyLoss, spread: float = 1.5) -> tuple[float, float]:
 
 
 @remembered(maxsize=256)
-def residual_moments(loss: Loss, spread: float = 0.2) -> tuple[float, float]:
+def residual_moments(loss: AnyLoss, spread: float = 0.2) -> tuple[float, float]:
     """Return mean curvature and squared slope for residuals of standard deviation ``spread``."""
+    assert not isinstance(loss, Softmax)
     r = np.linspace(-6, 6, 481) * spread
     zeros = np.zeros_like(r)
     curvature, score = loss.curvature(r, zeros), loss.slope(r, zeros) ** 2

@@ -57,9 +57,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,17 +66,21 @@ from numpy.typing import NDArray
 from skdp.domain.splines import units_of
 from skdp.linear_model._objective.problem import (
     STEP,
-    Coordinates,
     DesignRows,
     Objective,
     Sums,
     Terms,
+    constants_of,
     euclidean,
+    gradient_of,
     power_above,
+    predictor,
     sums_over,
+    terms_of,
 )
+from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import target_of
-from skdp.linear_model.losses import AnyLoss, Softmax, shares, slopes_of
+from skdp.linear_model.losses import AnyLoss, Softmax, greatest_curvature, shares, slopes_of
 from skdp.rows.memory import MOST_ROWS, block_rows
 from skdp.trusted.arrays import FloatArray
 
@@ -88,16 +91,12 @@ LEAST = 2.0**-200  # replaces smaller |theta|, so that the grids do not underflo
 SLOPE_ULPS = 16  # required of every Loss
 
 
-@dataclass(frozen=True)
-class CertifiedGradient:
-    """A computed gradient and a bound on its distance from the exact one."""
+class CertifiedGradient(NamedTuple):
+    """A computed gradient, a bound on its distance from the exact one, and one on its norm."""
 
     value: FloatArray
     error: float
-
-    @property
-    def norm(self) -> float:
-        return (math.hypot(*self.value.tolist()) + self.error) * SLACK
+    norm: float
 
 
 def certified_gradient(
@@ -108,20 +107,21 @@ def certified_gradient(
     ``local`` bounds the error of each slope by two more evaluations. This takes longer and gives a
     smaller bound for large predictors, at which the slope is nearly constant.
     """
-    coordinates, c = objective.coordinates, objective.loss.slope_bound
+    design, c = objective.design, objective.loss.slope_bound
     models = objective.models_of(theta)
-    split = [_SplitTerms.of(coordinates, own) for own in models]
+    split = [_split_terms(design, own) for own in models]
     grid = power_above(c * SLACK) * 2.0**-20
     # The rows are counted during the same reading as the sums.
     sums, error, blocks, n = objective.rows.sum(_summing(objective, split, grid, local))
     ridge, linear_term = map(objective.models_of, (objective.ridge, objective.linear_term))
     parts = zip(models, ridge, linear_term, sums, strict=True)
-    value = np.concatenate([_total(coordinates, *of_model, grid=grid) for of_model in parts])
-    norm, c = objective.row_norm, c * len(models)
+    value = np.concatenate([_total(design, *of_model, grid=grid) for of_model in parts])
+    norm, c = design.row_norm, c * len(models)
     error = norm * (error + 2 * n * UNIT * c) + UNIT * euclidean(value)
     error += 2 * UNIT**2 * euclidean(objective.penalty(theta))
     error += _rest_of_sum(n, norm * c, blocks)
-    return CertifiedGradient(value, float(error * SLACK + TINY))
+    error = float(error * SLACK + TINY)
+    return CertifiedGradient(value, error, (math.hypot(*value.tolist()) + error) * SLACK)
 
 
 def attainable_tolerance(
@@ -155,48 +155,46 @@ def attainable_tolerance(
     return float(2 * (certificate + UNIT * moved) * SLACK + 2 * TINY)
 
 
-@dataclass(frozen=True, eq=False)
-class _SplitTerms:
+class SplitTerms(NamedTuple):
     """The leading parts and the rests of a predictor, and the parts of dz that rows share."""
 
     high: Terms
     low: Terms
     error: float
 
-    @classmethod
-    def of(cls, coordinates: Coordinates, theta: FloatArray) -> _SplitTerms:
-        terms, parts = coordinates.terms(theta), coordinates.constants(theta)
-        constants = math.nan if None in parts else math.fsum(abs(float(part)) for part in parts)
-        # The terms of B-splines are weighted means of coefficients, which may be greater.
-        tops = [float(np.abs(theta[block]).max()) for block in coordinates.design.blocks]
-        size = float(np.abs(terms.slopes).sum()) + constants + math.fsum(tops)
-        size = max(size * SLACK, LEAST) if size < math.inf else math.nan
-        grid = power_above(size) * 2.0**-32
-        fine = 2 * grid * STEP
-        slopes = _split(terms.slopes, grid)
-        tables, design = [], coordinates.design
-        for table, basis, block in zip(terms.tables, design.tables, design.blocks, strict=True):
-            parts_of = _split(table, fine) if basis is None else _split(theta[block], grid)
-            # B-splines are multiples of 2^-20: the sums of leading parts are not rounded.
-            tables.append(parts_of if basis is None else tuple(basis @ own for own in parts_of))
-        near = float(_split(np.array([terms.constant]), fine)[0][0])
-        rest = float(sum(parts) - Fraction(near)) if math.isfinite(near) else math.nan
-        high = Terms(slopes[0], near, tuple(table[0] for table in tables))
-        low = Terms(slopes[1], rest, tuple(table[1] for table in tables))
-        return cls(high, low, _rest_of_predictor(len(terms.slopes) + 17 * len(tables), size))
+
+def _split_terms(design: Design, theta: FloatArray) -> SplitTerms:
+    terms, parts = terms_of(design, theta), constants_of(design, theta)
+    constants = math.nan if None in parts else math.fsum(abs(float(part)) for part in parts)
+    # The terms of B-splines are weighted means of coefficients, which may be greater.
+    tops = [float(np.abs(theta[block]).max()) for block in design.blocks]
+    size = float(np.abs(terms.slopes).sum()) + constants + math.fsum(tops)
+    size = max(size * SLACK, LEAST) if size < math.inf else math.nan
+    grid = power_above(size) * 2.0**-32
+    fine = 2 * grid * STEP
+    slopes, tables = _split(terms.slopes, grid), []
+    for table, basis, block in zip(terms.tables, design.tables, design.blocks, strict=True):
+        parts_of = _split(table, fine) if basis is None else _split(theta[block], grid)
+        # B-splines are multiples of 2^-20: the sums of leading parts are not rounded.
+        tables.append(parts_of if basis is None else tuple(basis @ own for own in parts_of))
+    near = float(_split(np.array([terms.constant]), fine)[0][0])
+    rest = float(sum(parts) - Fraction(near)) if math.isfinite(near) else math.nan
+    high = Terms(slopes[0], near, tuple(table[0] for table in tables))
+    low = Terms(slopes[1], rest, tuple(table[1] for table in tables))
+    return SplitTerms(high, low, _rest_of_predictor(len(terms.slopes) + 17 * len(tables), size))
 
 
 def _summing(
-    objective: Objective, split: list[_SplitTerms], grid: float, local: bool
+    objective: Objective, split: list[SplitTerms], grid: float, local: bool
 ) -> Callable[[DesignRows], tuple[Any, float, int, int]]:
     """Return the function from rows to the sums of step 3, the error of the slopes, 1 and n.
 
     The sums are those of leading parts, in their units, and those of the rests, for each model.
     """
     # The function is sent to workers: it must not hold the rows.
-    loss, label, smoothness = objective.loss, objective.label, objective.smoothness
-    coordinates, own_error = objective.coordinates, _own_error(objective.loss)
-    compiled = None if local else objective.compiled(split[0].high, split[0].low, grid)
+    loss, label, smoothness = objective.loss, objective.label, greatest_curvature(objective.loss)
+    design, own_error = objective.design, _own_error(objective.loss)
+    compiled = None if local else objective.compiled(*split[0][:2], grid)
     most = max(own.error for own in split)
 
     def in_units(exact: Sums) -> tuple[Any, ...]:
@@ -212,13 +210,14 @@ def _summing(
             error = (own_error + smoothness * most) * weights + smoothness * UNIT * sizes
             return ((in_units(exact), tuple(rest)),), error, 1, len(rows)
         numbers, levels = rows.numbers.astype(np.float64), rows.levels
-        z = np.array([own.high.of(numbers, levels) + own.low.of(numbers, levels) for own in split])
+        parts_of_z = [[predictor(own, numbers, levels) for own in model[:2]] for model in split]
+        z = np.array([high + low for high, low in parts_of_z])
         slopes, dz = slopes_of(loss, z, y), UNIT * np.abs(z).max(axis=0) + most
         moved = _moved_slopes(loss, smoothness, z, y, dz, slopes[0] if local else None)
         sums = []
         for slope in slopes:
             parts = _split(rows.weighted(slope), grid)
-            exact, rest = (sums_over(rows, numbers, part, coordinates) for part in parts)
+            exact, rest = (sums_over(rows, numbers, part, design) for part in parts)
             sums.append((in_units(exact), tuple(rest)))
         return tuple(sums), float(rows.weighted(own_error + moved).sum()), 1, len(rows)
 
@@ -292,7 +291,7 @@ def _rest_of_sum(n: int, size: float, blocks: int) -> float:
 
 
 def _total(
-    coordinates: Coordinates,
+    design: Design,
     theta: FloatArray,
     ridge: FloatArray,
     linear_term: FloatArray,
@@ -300,55 +299,42 @@ def _total(
     grid: float,
 ) -> FloatArray:
     """Return the sums of step 4 of one model, each rounded once; NaN if any part is not finite."""
-    exact, rest = Sums(*sums[0]), coordinates.gradient(Sums(*sums[1]))
+    exact, rest = Sums(*sums[0]), gradient_of(design, Sums(*sums[1]))
     if not all(np.isfinite(part).all() for part in (rest, linear_term, ridge * theta)):
         return np.full(len(theta), math.nan)
-    penalty = _exact_penalty(coordinates, ridge, theta)
+    points = [Fraction(t) for t in theta.tolist()]
+    smooth = points.copy()  # P theta
+    for block, matrix in zip(design.blocks, design.penalties, strict=True):
+        for row, weights in enumerate([] if matrix is None else matrix.tolist()):
+            pairs = zip(weights, points[block], strict=True)
+            smooth[block.start + row] = sum((int(w) * t for w, t in pairs if w), Fraction(0))
+    penalty = [Fraction(r) * own for r, own in zip(ridge.tolist(), smooth, strict=True)]
     near = [float(own) for own in penalty]
     far = [float(own - Fraction(half)) for own, half in zip(penalty, near, strict=True)]
-    parts = np.vstack([rest, linear_term, near, far, _whole(coordinates, exact, grid)])
+    parts = np.vstack([rest, linear_term, near, far, _whole(design, exact, grid)])
     return np.array([math.fsum(column) for column in parts.T.tolist()])
 
 
-def _exact_penalty(
-    coordinates: Coordinates, ridge: FloatArray, theta: FloatArray
-) -> list[Fraction]:
-    exact = [Fraction(t) for t in theta.tolist()]
-    found, design = exact.copy(), coordinates.design
-    for block, penalty in zip(design.blocks, design.penalties, strict=True):
-        for row, weights in enumerate([] if penalty is None else penalty.tolist()):
-            near = range(len(weights))
-            found[block.start + row] = sum(
-                (int(weights[k]) * exact[block.start + k] for k in near if weights[k]), Fraction(0)
-            )
-    return [Fraction(r) * own for r, own in zip(ridge.tolist(), found, strict=True)]
-
-
-def _whole(coordinates: Coordinates, exact: Sums, grid: float) -> FloatArray:
+def _whole(design: Design, exact: Sums, grid: float) -> FloatArray:
     """Return exact sums as the sums of two floats, (2, dim)."""
-    found = np.zeros((2, coordinates.dim))
-    found[:, coordinates.numbers] = _halves(exact.numbers) * (grid * STEP * coordinates.unit)
+    found = np.zeros((2, design.dim))
+    found[:, design.number_coordinates] = _halves(exact.numbers) * (grid * STEP * design.unit)
     total = int(exact.total[0])
-    if coordinates.design.intercept:
+    if design.intercept:
         found[:, :1] = _halves(exact.total) * grid
-    design = coordinates.design
-    facts = design.blocks, design.tables, coordinates.sizes, exact.levels
+    facts = design.blocks, design.tables, design.sizes, exact.levels
     for block, table, size, own in zip(*facts, strict=True):
-        unit, counts = (1, own[1:]) if table is None else (2**20, _spline_sums(table, own))
+        unit, counts = 1, own[1:]
+        if table is not None:  # the sums of each B-spline, in units of 2^-20
+            at, column = np.nonzero(table)  # few of the entries
+            unit, counts = 2**20, np.zeros(table.shape[1], dtype=object)
+            units = units_of(table[at, column]).astype(object)
+            np.add.at(counts, column, own[at].astype(object) * units)
         if not design.intercept:
             found[:, block] = _halves(counts) * (grid / unit)
         else:  # a quotient of integers is rounded once
             shift = total * unit
             found[0, block] = [(int(c) * size - shift) / (size * unit) * grid for c in counts]
-    return found
-
-
-def _spline_sums(table: FloatArray, own: NDArray[np.int64]) -> NDArray[Any]:
-    """Return the exact sums of each B-spline, in units of 2^-20 of those of positions."""
-    at, column = np.nonzero(table)  # few of the entries
-    units = units_of(table[at, column]).astype(object)
-    found = np.zeros(table.shape[1], dtype=object)
-    np.add.at(found, column, own[at].astype(object) * units)
     return found
 
 

@@ -21,13 +21,17 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from skdp.linear_model._objective.certificate import UNIT, certified_gradient
-from skdp.linear_model._objective.problem import Hessian, Objective, euclidean
+from skdp.linear_model._objective.problem import (
+    Hessian,
+    Objective,
+    euclidean,
+    pairs_of,
+)
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_positive
 
@@ -62,7 +66,31 @@ def minimise(objective: Objective, tolerance: float) -> CertifiedPoint:
     with np.errstate(all="ignore"):
         theta, metric = _start(objective)
         theta = _descend(objective, theta, metric, tolerance / 2)
-        return _polish(objective, theta, metric, tolerance)
+        best, at, value, alpha, local = math.inf, theta, theta, 1.0, False
+        for _ in range(MAX_POLISH):  # Newton steps on the certified gradient
+            gradient = certified_gradient(objective, theta, local=local)
+            if gradient.norm <= tolerance:
+                return CertifiedPoint(theta, gradient.norm)
+            size = euclidean(gradient.value)
+            # Whether the bound is too wide.
+            if gradient.error > tolerance + 2 * UNIT * size or size <= tolerance / 2:
+                if local:
+                    break
+                local = True
+                continue
+            better = size < best
+            if best < math.inf and size < 0.5 * best:
+                metric.learn(theta - at, gradient.value - value)
+            elif not size < 0.5 * best:
+                metric.use(objective.hessian(theta if better else at))
+            if better:
+                at, value, best, alpha = theta, gradient.value, size, 1.0
+            theta = at - alpha * metric.solve(value)
+            alpha *= 0.25
+    raise NotCertified(
+        f"No point was found with a gradient certified to be at most {tolerance:g}. "
+        "The noise was drawn, and nothing was released. Pass a larger tolerance or regularization."
+    )
 
 
 def _start(objective: Objective) -> tuple[FloatArray, _Metric]:
@@ -74,9 +102,9 @@ def _start(objective: Objective) -> tuple[FloatArray, _Metric]:
     if sample is None:
         return np.zeros(d), _Metric(objective, np.zeros(d))
     theta, metric = _start(sample)
-    noise = 0.03 * objective.loss.slope_bound * objective.row_norm * math.sqrt(sample.n)
+    noise = 0.03 * objective.loss.slope_bound * objective.design.row_norm * math.sqrt(sample.n)
     theta = _descend(sample, theta, metric, noise)
-    metric.refresh(sample, theta)
+    metric.use(sample.hessian(theta))
     metric.unit = sample.n / n
     return theta, metric
 
@@ -86,24 +114,22 @@ class _Metric:
 
     def __init__(self, objective: Objective, theta: FloatArray) -> None:
         self.pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=MEMORY)
-        self.is_whole = objective.has_whole_hessian
-        self.refresh(objective, theta)
-
-    def refresh(self, objective: Objective, theta: FloatArray) -> None:
-        """Compute the Hessian at theta and delete the steps."""
+        n_models = objective.n_models
+        # Whether products of different classes are part of the Hessian.
+        self.is_whole = n_models == 1 or len(pairs_of(objective.design, n_models)) > n_models
         self.use(objective.hessian(theta))
 
-    def use(self, found: Hessian) -> None:
+    def use(self, hessian: Hessian) -> None:
+        """Take a new Hessian and delete the steps."""
         self.pairs.clear()
         self.unit = 1.0
-        self.core, matrices, self.diagonal = found
+        self.core, matrices, self.diagonal = hessian
         # A unit diagonal allows ridges of 1e-6 and of 1e12 in one matrix.
         self.scale = 1 / np.sqrt(np.diagonal(matrices, axis1=1, axis2=2))
         matrices *= self.scale[:, :, None] * self.scale[:, None]
         self.factors = [_factor(matrix) for matrix in matrices]
 
     def learn(self, step: FloatArray, change: FloatArray) -> None:
-        """Store a step and the change of the gradient."""
         curvature = float(step @ change)
         if curvature > 0:
             self.pairs.append((step, change, curvature))
@@ -140,9 +166,14 @@ def _descend(objective: Objective, theta: FloatArray, metric: _Metric, target: f
     """Step until the gradient, in plain arithmetic, is expected to be at most ``target``."""
     # Where a pass is slow, each one returns the Hessian, too.
     renewed = objective.rows.is_read_again and metric.is_whole
-    evaluate: Callable[[FloatArray], FloatArray] = objective.gradient
-    if renewed:
-        evaluate = partial(_renewing, objective, metric)
+
+    def evaluate(theta: FloatArray) -> FloatArray:
+        if not renewed:
+            return objective.gradient(theta)
+        gradient, hessian = objective.derivatives(theta)
+        metric.use(hessian)
+        return gradient
+
     gradient, fresh = evaluate(theta), False
     size, before, best, best_step = euclidean(gradient), 0.0, math.inf, 0
     for steps in range(MAX_STEPS):
@@ -170,15 +201,8 @@ def _descend(objective: Objective, theta: FloatArray, metric: _Metric, target: f
         is_slow = not left < pace * (3 + len(theta) / 16)
         fresh = not renewed and is_slow and (metric.is_whole or found is None)
         if fresh:
-            metric.refresh(objective, theta)
+            metric.use(objective.hessian(theta))
     return theta
-
-
-def _renewing(objective: Objective, metric: _Metric, theta: FloatArray) -> FloatArray:
-    """Return the gradient at theta, and give the metric the Hessian there."""
-    gradient, hessian = objective.derivatives(theta)
-    metric.use(hessian)
-    return gradient
 
 
 def _search(
@@ -215,34 +239,3 @@ def _search(
         share = max(share, 1 - bold) if run > 1 else min(share, bold) if run < -1 else share
         alpha = low + (high - low) * share
     return None
-
-
-def _polish(
-    objective: Objective, theta: FloatArray, metric: _Metric, tolerance: float
-) -> CertifiedPoint:
-    """Certify theta, after Newton steps on the certified gradient if necessary."""
-    best, at, value, alpha, local = math.inf, theta, theta, 1.0, False
-    for _ in range(MAX_POLISH):
-        found = certified_gradient(objective, theta, local=local)
-        if found.norm <= tolerance:
-            return CertifiedPoint(theta, found.norm)
-        size = euclidean(found.value)
-        # Whether the bound is too wide.
-        if found.error > tolerance + 2 * UNIT * size or size <= tolerance / 2:
-            if local:
-                break
-            local = True
-            continue
-        better = size < best
-        if best < math.inf and size < 0.5 * best:
-            metric.learn(theta - at, found.value - value)
-        elif not size < 0.5 * best:
-            metric.refresh(objective, theta if better else at)
-        if better:
-            at, value, best, alpha = theta, found.value, size, 1.0
-        theta = at - alpha * metric.solve(value)
-        alpha *= 0.25
-    raise NotCertified(
-        f"No point was found with a gradient certified to be at most {tolerance:g}. "
-        "The noise was drawn, and nothing was released. Pass a larger tolerance or regularization."
-    )

@@ -33,7 +33,7 @@ from skdp.domain import Domain
 from skdp.domain.columns import Number
 from skdp.domain.splines import STEPS
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import NUMBER_BITS, narrow_gram, row_unit
+from skdp.linear_model._shared.gram import NUMBER_BITS, narrow_gram
 from skdp.linear_model._shared.task import target_of
 from skdp.linear_model.losses import (
     AnyLoss,
@@ -62,7 +62,7 @@ STEP = 2.0**-NUMBER_BITS
 class DesignRows:
     """Some rows of a design matrix.
 
-    ``numbers``, (numbers, n), are in units of the coordinates, and ``levels``, (columns, n), are
+    ``numbers``, (numbers, n), are in units of the design, and ``levels``, (columns, n), are
     positions. ``target`` is that of a regression, or the positions of labels. Without a ``weight``
     every row has weight 1. ``share`` is that of `skdp.rows.Block`, and a part of the weight.
     """
@@ -93,13 +93,12 @@ class DesignRows:
 
 def joined(parts: Sequence[DesignRows]) -> KeptBlocks:
     """Return the same rows in blocks that fit in the cache."""
+    weights = [rows.weight for rows in parts if rows.weight is not None]
     whole = DesignRows(
         np.concatenate([rows.numbers for rows in parts], axis=1),
         np.concatenate([rows.levels for rows in parts], axis=1),
         np.concatenate([rows.target for rows in parts]),
-        None
-        if parts[0].weight is None
-        else np.concatenate([rows.weight for rows in parts if rows.weight is not None]),
+        np.concatenate(weights) if weights else None,
     )
     step = block_rows(len(whole.numbers) + len(whole.levels) + 1)
     return KeptBlocks([whole.chosen(slice(at, at + step)) for at in range(0, len(whole), step)])
@@ -108,17 +107,9 @@ def joined(parts: Sequence[DesignRows]) -> KeptBlocks:
 class Terms(NamedTuple):
     """A linear predictor: slopes @ numbers + constant + the sum of table[level] over columns."""
 
-    slopes: NDArray[Any]
+    slopes: FloatArray
     constant: float
-    tables: tuple[NDArray[Any], ...]
-
-    def of(self, numbers: NDArray[Any], levels: NDArray[Any]) -> NDArray[Any]:
-        """Return the predictor of rows, (n,)."""
-        found: NDArray[Any] = self.slopes @ numbers
-        found += self.constant
-        for table, codes in zip(self.tables, levels, strict=True):
-            found += table.take(codes)
-        return found
+    tables: tuple[FloatArray, ...]
 
 
 class Sums(NamedTuple):
@@ -129,87 +120,55 @@ class Sums(NamedTuple):
     levels: tuple[Any, ...]
 
 
-def sums_over(
-    rows: DesignRows, numbers: NDArray[Any], values: FloatArray, coordinates: Coordinates
-) -> Sums:
+def sums_over(rows: DesignRows, numbers: NDArray[Any], values: FloatArray, design: Design) -> Sums:
     """Return the sums of ``values`` over rows; ``numbers`` are those of the rows."""
     levels = tuple(
         np.bincount(codes, values, count)
-        for codes, count in zip(rows.levels, coordinates.positions, strict=True)
+        for codes, count in zip(rows.levels, design.positions, strict=True)
     )
     return Sums(numbers @ values, np.array([values.sum()]), levels)
 
 
-@dataclass(frozen=True)
-class Coordinates:
-    """The coordinates of a design: the intercept, the numbers, the columns of levels."""
+def predictor(terms: Terms, numbers: FloatArray, levels: NDArray[Any]) -> FloatArray:
+    found: FloatArray = terms.slopes @ numbers
+    found += terms.constant
+    for table, codes in zip(terms.tables, levels, strict=True):
+        found += table.take(codes)
+    return found
 
-    design: Design
 
-    @property
-    def dim(self) -> int:
-        return self.design.dim
+def terms_of(design: Design, theta: FloatArray) -> Terms:
+    tables = tuple(
+        np.append(0.0, theta[block]) if table is None else table @ theta[block]
+        for block, table in zip(design.blocks, design.tables, strict=True)
+    )
+    parts = constants_of(design, theta)
+    constant = math.nan if None in parts else float(sum(parts))
+    return Terms(theta[design.number_coordinates] * design.unit, constant, tables)
 
-    @cached_property
-    def unit(self) -> float:
-        """The unit of the numbers, a power of two: their bound, or nearly twice it."""
-        return row_unit(self.design.domain)
 
-    @cached_property
-    def numbers(self) -> NDArray[np.intp] | slice:
-        """Coordinates of the numbers; adjacent ones as a slice, which numpy does not copy."""
-        columns = np.array(self.design.numbers, dtype=np.intp) + int(self.design.intercept)
-        if len(columns) and columns[-1] - columns[0] == len(columns) - 1:
-            return slice(int(columns[0]), int(columns[-1]) + 1)
-        return columns
+def constants_of(design: Design, theta: FloatArray) -> list[Any]:
+    """Return the intercept, and the shift of each centred column of levels, as fractions.
 
-    @cached_property
-    def sizes(self) -> tuple[int, ...]:
-        """Number of levels of each column of levels, or of B-splines with the first."""
-        return tuple(block.stop - block.start + 1 for block in self.design.blocks)
+    The relative error of a shift is at most 2^-105. An entry is None if it is not finite.
+    """
+    if not design.intercept:
+        return []
+    pairs = zip(design.blocks, design.sizes, strict=True)
+    return [_fraction(theta[:1]), *(_fraction(-theta[block], m) for block, m in pairs)]
 
-    @cached_property
-    def positions(self) -> tuple[int, ...]:
-        """Number of positions of each column of levels or B-splines."""
-        pairs = zip(self.sizes, self.design.tables, strict=True)
-        return tuple(size if table is None else len(table) for size, table in pairs)
 
-    def row_table(self, column: int) -> FloatArray:
-        """Return the entries of rows for each position of a column, (size - 1, positions)."""
-        size, table = self.sizes[column], self.design.tables[column]
-        own = np.eye(size, size - 1, k=-1) if table is None else table
-        return np.asarray((own - (1 / size if self.design.intercept else 0.0)).T)
-
-    def terms(self, theta: FloatArray) -> Terms:
-        tables = tuple(
-            np.append(0.0, theta[block]) if table is None else table @ theta[block]
-            for block, table in zip(self.design.blocks, self.design.tables, strict=True)
-        )
-        constants = self.constants(theta)
-        constant = math.nan if None in constants else float(sum(constants))
-        return Terms(theta[self.numbers] * self.unit, constant, tables)
-
-    def constants(self, theta: FloatArray) -> list[Any]:
-        """Return the intercept, and the shift of each centred column of levels, as fractions.
-
-        The relative error of a shift is at most 2^-105. An entry is None if it is not finite.
-        """
-        if not self.design.intercept:
-            return []
-        pairs = zip(self.design.blocks, self.sizes, strict=True)
-        return [_fraction(theta[:1]), *(_fraction(-theta[block], m) for block, m in pairs)]
-
-    def gradient(self, sums: Sums) -> FloatArray:
-        """Return the sum over rows of a value times the row, (dim,)."""
-        found = np.empty(self.dim)
-        found[self.numbers] = sums.numbers * self.unit
-        share = 0.0
-        if self.design.intercept:
-            found[0] = share = sums.total[0]
-        facts = self.design.blocks, self.design.tables, self.sizes, sums.levels
-        for block, table, size, own in zip(*facts, strict=True):
-            found[block] = (own[1:] if table is None else own @ table) - share / size
-        return found
+def gradient_of(design: Design, sums: Sums) -> FloatArray:
+    """Return the sum over rows of a value times the row, (dim,)."""
+    found = np.empty(design.dim)
+    found[design.number_coordinates] = sums.numbers * design.unit
+    share = 0.0
+    if design.intercept:
+        found[0] = share = sums.total[0]
+    facts = design.blocks, design.tables, design.sizes, sums.levels
+    for block, table, size, own in zip(*facts, strict=True):
+        found[block] = (own[1:] if table is None else own @ table) - share / size
+    return found
 
 
 def row_builder(
@@ -219,13 +178,12 @@ def row_builder(
 
     ``label_weights`` in [0, 1], one for each label, multiply the weights of rows.
     """
-    unit = row_unit(design.domain)
 
     def built(rows: Block) -> DesignRows:
         numbers = rows.numbers
         if design.domain.is_ball:
             # Towards 0: rows stay in the ball.
-            numbers = np.trunc(numbers / unit / STEP) * STEP
+            numbers = np.trunc(numbers / design.unit / STEP) * STEP
         levels = np.array(rows.levels) if len(rows.levels) else np.empty((0, len(rows)), np.uint8)
         columns = np.ascontiguousarray(numbers.T, np.float32)
         weight = None if rows.share is None else np.full(len(rows), rows.share / WHOLE)
@@ -238,15 +196,28 @@ def row_builder(
 
 
 def weigher(
-    coordinates: Coordinates, ridge: FloatArray, leverage: float
+    design: Design, ridge: FloatArray, leverage: float
 ) -> Callable[[DesignRows], DesignRows]:
     """Return the map that multiplies weights by w(x) = min(1, leverage / l(x)), l(x) = x'M^-1 x.
 
-    M is the penalty: diagonal with the ridges, and the ridge times the matrix of a smoothness
-    penalty for the columns of a spline. The score l(x) depends on no other row, bit for bit.
+    M is the matrix of the penalty, as in `Objective`. The score l(x) depends on no other row, bit
+    for bit.
     """
-    design, numbers_ridge = coordinates.design, ridge[coordinates.numbers] / coordinates.unit**2
-    by_level = _scores_of_levels(coordinates, ridge)
+    numbers_ridge = ridge[design.number_coordinates] / design.unit**2
+    by_level = []  # the part of the score of each level, for each column
+    groups = [group for group in design.groups if group.kind == "levels"]
+    facts = design.blocks, design.tables, design.sizes, groups
+    for block, table, size, group in zip(*facts, strict=True):
+        share = 1 / size if design.intercept else 0.0
+        inverse = 1 / ridge[block]
+        if table is not None and group.roughness is not None:
+            parts = table - share  # with one ridge for all columns
+            scores = np.vecdot(parts @ group.roughness.inverse, parts)
+            by_level.append(scores * inverse.max())
+            continue
+        others = share**2 * (inverse.sum() - inverse)  # of the other indicators
+        own = (1 - share) ** 2 * inverse + others
+        by_level.append(np.append(share**2 * inverse.sum(), own))
 
     def weighed(rows: DesignRows) -> DesignRows:
         scores = _scores_of_numbers(rows.numbers, numbers_ridge)
@@ -260,25 +231,6 @@ def weigher(
         return replace(rows, weight=rows.weighted(scores))
 
     return weighed
-
-
-def _scores_of_levels(coordinates: Coordinates, ridge: FloatArray) -> list[FloatArray]:
-    """Return the part of the score of each level, for each column of levels."""
-    found, design = [], coordinates.design
-    groups = [group for group in design.groups if group.kind == "levels"]
-    facts = design.blocks, design.tables, coordinates.sizes, groups
-    for block, table, size, group in zip(*facts, strict=True):
-        share = 1 / size if design.intercept else 0.0
-        inverse = 1 / ridge[block]
-        if table is not None and group.roughness is not None:
-            parts = table - share  # with one ridge for all columns
-            scores = np.vecdot(parts @ group.roughness.inverse, parts)
-            found.append(scores * inverse.max())
-            continue
-        others = share**2 * (inverse.sum() - inverse)  # of the other indicators
-        own = (1 - share) ** 2 * inverse + others
-        found.append(np.append(share**2 * inverse.sum(), own))
-    return found
 
 
 def _scores_of_numbers(numbers: Singles, ridge: FloatArray) -> FloatArray:
@@ -344,7 +296,8 @@ class Curves:
 
     def __call__(self, rows: DesignRows) -> DesignRows:
         """Return rows of the design with curves; numbers are multiples of 2^-20 in [-1, 1]."""
-        levels = np.empty((len(self._places), len(rows)), self._kind)
+        kind = np.min_scalar_type(max(self.design.positions))
+        levels = np.empty((len(self._places), len(rows)), kind)
         for own, (number, level) in zip(levels, self._places, strict=True):
             if number is None:
                 own[:] = rows.levels[level]
@@ -355,10 +308,6 @@ class Curves:
             if level is not None:  # the position of a missing number is the last
                 own[rows.levels[level] > 0] = steps + 1
         return replace(rows, numbers=np.empty((0, len(rows)), np.float32), levels=levels)
-
-    @cached_property
-    def _kind(self) -> np.dtype[Any]:
-        return np.min_scalar_type(max(Coordinates(self.design).positions))
 
     @cached_property
     def _places(self) -> list[tuple[int | None, int | None]]:
@@ -394,39 +343,33 @@ class Objective:
     """J(theta) = sum_i w_i phi(x_i'theta, y_i) + theta'M theta / 2 + linear_term'theta.
 
     The penalty M is diagonal with the ridges. For the coefficients of a spline it is their ridge
-    times the matrix of the smoothness penalty.
-    With a `Softmax` phi is a function of the predictors of all classes. Then theta, ridge and
-    linear_term hold the coordinates of the first class, then those of the second, and so on.
+    times the matrix of the smoothness penalty. With a `Softmax` phi is a function of the predictors
+    of all classes. Then theta, ridge and linear_term hold the coordinates of the first class, then
+    those of the second, and so on.
 
     The ``loss`` is phi. ``rows`` are the n rows x_i with their targets and weights; a state is a
-    `DesignRows`. ``row_norm`` is a public bound on |x_i|_2. Rounding may increase the norm of a row
-    beyond it by a relative 10^-7 at most: the certificate relies on this. ``label`` is the position
-    of the label that the model predicts; None for a regression or a softmax. ``sample`` holds some
-    of the rows, in memory, for `subsample`. If it is None, that takes some.
+    `DesignRows`. `Design.row_norm` bounds |x_i|_2. Rounding may increase the norm of a row beyond
+    it by a relative 10^-7 at most: the certificate relies on this. ``label`` is the position of the
+    label that the model predicts; None for a regression or a softmax. ``sample`` holds some of the
+    rows, in memory, for `subsample`. If it is None, that takes some.
     """
 
     loss: AnyLoss
     rows: Kept
-    coordinates: Coordinates
+    design: Design
     ridge: FloatArray
     linear_term: FloatArray
-    row_norm: float
     n: int
     label: int | None = None
     sample: KeptBlocks | None = None
 
     @property
     def dim(self) -> int:
-        return self.coordinates.dim * self.n_models
+        return self.design.dim * self.n_models
 
     @property
     def n_models(self) -> int:
         return count_predictors(self.loss)
-
-    @property
-    def has_whole_hessian(self) -> bool:
-        """Whether products of different classes are part of the second derivative."""
-        return len(pairs_of(self.coordinates, self.n_models)) > self.n_models or self.n_models == 1
 
     def models_of(self, theta: FloatArray) -> FloatArray:
         return theta.reshape(self.n_models, -1)
@@ -437,28 +380,30 @@ class Objective:
 
     def noise(self, theta: FloatArray) -> float:
         """Return an estimate, without proof, of the rounding errors in the gradient's norm."""
-        slopes = self.loss.slope_bound + self.smoothness * self.row_norm * euclidean(theta)
+        norm = self.design.row_norm
+        change = greatest_curvature(self.loss) * norm * euclidean(theta)
+        slopes = self.loss.slope_bound + change
         rest = euclidean(self.penalty(theta)) + euclidean(self.linear_term)
-        return ERRORS * (self.n * self.row_norm * slopes + rest)
+        return ERRORS * (self.n * norm * slopes + rest)
 
     def hessian(self, theta: FloatArray) -> Hessian:
         """Return the second derivative of J at theta, with the errors of `curvature_sums`."""
         sums = self.rows.sum(self._curvatures(theta))
-        return assembled(self.coordinates, self.models_of(self.ridge), sums)
+        return assembled(self.design, self.models_of(self.ridge), sums)
 
     def derivatives(self, theta: FloatArray) -> tuple[FloatArray, Hessian]:
         """Return the gradient and the second derivative of J at theta, from one pass."""
         slopes, curvatures = self._slopes(theta), self._curvatures(theta)
         found, second = self.rows.sum(lambda rows: (slopes(rows), curvatures(rows)))
-        hessian = assembled(self.coordinates, self.models_of(self.ridge), second)
+        hessian = assembled(self.design, self.models_of(self.ridge), second)
         return self._gradient(theta, found), hessian
 
     def subsample(self, stride: int) -> Objective | None:
-        """Return J on about one row out of each ``stride``, divided by the share of the rows.
+        """Return J on about one row out of each ``stride``, or on the sample in memory.
 
-        If there is a sample in memory, J is that on the sample. None if no row was chosen.
-        A fixed generator picks rows of each run, so that sorted and periodic data are sampled well.
-        The choice needs no secrecy, because every result is certified on all rows.
+        It is divided by the share of the rows; None if no row was chosen. A fixed generator picks
+        rows of each run, so that sorted and periodic data are sampled well. The choice needs no
+        secrecy, because every result is certified on all rows.
         """
         sample = self.sample
         if sample is None:
@@ -471,12 +416,9 @@ class Objective:
         return replace(self, rows=sample, sample=None, ridge=ridge, linear_term=linear_term, n=m)
 
     def _slopes(self, theta: FloatArray) -> Callable[[DesignRows], tuple[Sums, ...]]:
-        """Return the function from rows to sums of weighted slopes times the rows.
-
-        There are sums for each predictor.
-        """
-        loss, label, coordinates = self.loss, self.label, self.coordinates
-        terms = [coordinates.terms(own) for own in self.models_of(theta)]
+        """Return the function from rows to sums of weighted slopes times the rows, by predictor."""
+        loss, label, design = self.loss, self.label, self.design
+        terms = [terms_of(design, own) for own in self.models_of(theta)]
         compiled = self.compiled(terms[0])
 
         def slopes(rows: DesignRows) -> tuple[Sums, ...]:
@@ -485,19 +427,19 @@ class Objective:
             if found is not None:
                 return (found[0],)
             numbers = rows.numbers.astype(np.float64)
-            z = np.array([own.of(numbers, rows.levels) for own in terms])
+            z = np.array([predictor(own, numbers, rows.levels) for own in terms])
             target = y if isinstance(loss, Softmax) else y.astype(np.float64, copy=False)
             each = slopes_of(loss, z, target)
-            return tuple(sums_over(rows, numbers, rows.weighted(own), coordinates) for own in each)
+            return tuple(sums_over(rows, numbers, rows.weighted(own), design) for own in each)
 
         return slopes
 
     def _curvatures(self, theta: FloatArray) -> Callable[[DesignRows], tuple[Any, ...]]:
         """Return the function from rows to `curvature_sums` for each pair of `pairs_of`."""
-        loss, label, coordinates = self.loss, self.label, self.coordinates
+        loss, label, design = self.loss, self.label, self.design
         # Newton's method for streams has no other curvature: with errors above the ridge it fails.
         precise = self.rows.is_read_again
-        terms = [coordinates.terms(own) for own in self.models_of(theta)]
+        terms = [terms_of(design, own) for own in self.models_of(theta)]
         compiled = self.compiled(terms[0])
 
         def second(rows: DesignRows) -> Iterator[FloatArray]:
@@ -507,26 +449,26 @@ class Objective:
                 yield found
                 return
             numbers = rows.numbers.astype(np.float64)
-            z = np.array([own.of(numbers, rows.levels) for own in terms])
+            z = np.array([predictor(own, numbers, rows.levels) for own in terms])
             if not isinstance(loss, Softmax):
                 yield rows.weighted(loss.curvature(z[0], y))
                 return
             p = shares(z)
-            for k, m in pairs_of(coordinates, len(p)):
+            for k, m in pairs_of(design, len(p)):
                 # For two classes it is the absolute value.
                 own = p[k] * ((1 - p[k]) if k == m else p[m])
                 yield rows.weighted(loss.normalizer * own)
 
         return lambda rows: tuple(
-            curvature_sums(coordinates, rows, own, precise) for own in second(rows)
+            curvature_sums(design, rows, own, precise) for own in second(rows)
         )
 
     def _gradient(self, theta: FloatArray, sums: tuple[Any, ...]) -> FloatArray:
-        found = np.concatenate([self.coordinates.gradient(Sums(*own)) for own in sums])
+        found = np.concatenate([gradient_of(self.design, Sums(*own)) for own in sums])
         return np.asarray(found + self.penalty(theta) + self.linear_term)
 
     def penalty(self, theta: FloatArray) -> FloatArray:
-        penalised = self.coordinates.design.penalised
+        penalised = self.design.penalised
         found = np.concatenate([penalised(own) for own in self.models_of(theta)])
         return np.asarray(self.ridge * found)
 
@@ -534,16 +476,11 @@ class Objective:
         self, high: Terms, low: Terms | None = None, grid: float = 0.0
     ) -> CompiledSums | None:
         """Return `CompiledSums` of a predictor; None if compiled functions are not used."""
-        known = self.loss, self.coordinates, high, low, grid
-        return CompiledSums(*known) if self.is_compiled else None
+        return CompiledSums(self.loss, self.design, high, low, grid) if self.is_compiled else None
 
     @cached_property
     def is_compiled(self) -> bool:
-        return is_compiled(self.loss, self.n * self.coordinates.design.domain.n_columns)
-
-    @cached_property
-    def smoothness(self) -> float:
-        return greatest_curvature(self.loss)
+        return is_compiled(self.loss, self.n * self.design.domain.n_columns)
 
 
 def is_compiled(loss: AnyLoss, entries: float) -> bool:
@@ -561,14 +498,14 @@ class CompiledSums:
     def __init__(
         self,
         loss: AnyLoss,
-        coordinates: Coordinates,
+        design: Design,
         high: Terms,
         low: Terms | None = None,
         grid: float = 0.0,
     ) -> None:
         self.loss, self.grid = loss, grid
         # The entries of each column of levels in the tables.
-        stops = (1 + np.cumsum([0, *coordinates.positions])).tolist()
+        stops = (1 + np.cumsum([0, *design.positions])).tolist()
         self.places = [slice(a, b) for a, b in pairwise(stops)]
         slopes, tables = np.zeros((2, len(high.slopes))), np.zeros((2, stops[-1]))
         for k, terms in enumerate((high, low)):
@@ -599,12 +536,10 @@ class CompiledSums:
         return found
 
     def _known(self, compiled: Any, rows: DesignRows, y: FloatArray) -> tuple[Any, ...]:
-        """Return the arguments that compiled functions share."""
         weight = np.empty(0) if rows.weight is None else rows.weight
         return (rows.numbers, rows.levels), y, weight, self.formula(compiled), self.parts
 
     def formula(self, compiled: Any) -> tuple[int, float, float]:
-        """Return the kind of the loss and its parameters."""
         loss = self.loss
         if isinstance(loss, PseudoHuber):
             return compiled.PSEUDO_HUBER, loss.threshold, 0.0
@@ -619,10 +554,7 @@ def sample_of(n: int, dim: int) -> Callable[[DesignRows], list[DesignRows]]:
 
 
 def _chooser(stride: int) -> Callable[[DesignRows], list[DesignRows]]:
-    """Return a function that chooses about one row out of each ``stride``.
-
-    Rows are chosen in groups of adjacent rows where there are many.
-    """
+    """Choose about one row out of each ``stride``, in groups of adjacent rows if there are many."""
 
     def chosen(rows: DesignRows) -> list[DesignRows]:
         n = len(rows)
@@ -661,13 +593,13 @@ class Hessian(NamedTuple):
     diagonal: FloatArray
 
 
-def _core_columns(coordinates: Coordinates) -> tuple[int, ...]:
+def _core_columns(design: Design) -> tuple[int, ...]:
     """Return the columns of levels and B-splines that are part of the matrix.
 
     Columns of B-splines come first: their products with each other matter most.
     """
-    sizes, tables = coordinates.sizes, coordinates.design.tables
-    room = MOST_CORE - (coordinates.dim - sum(sizes) + len(sizes))
+    sizes, tables = design.sizes, design.tables
+    room = MOST_CORE - (design.dim - sum(sizes) + len(sizes))
     chosen: list[int] = []
     for column in sorted(range(len(sizes)), key=lambda c: (tables[c] is None, sizes[c])):
         room -= sizes[column]
@@ -677,23 +609,24 @@ def _core_columns(coordinates: Coordinates) -> tuple[int, ...]:
     return tuple(sorted(chosen))
 
 
-def _core(coordinates: Coordinates) -> NDArray[np.intp]:
+def _core(design: Design) -> NDArray[np.intp]:
     """Return the coordinates of the matrix: the intercept, the numbers, the core columns."""
-    every, design = np.arange(coordinates.dim), coordinates.design
-    blocks = [every[design.blocks[c]] for c in _core_columns(coordinates)]
-    return np.concatenate([every[: int(design.intercept)], every[coordinates.numbers], *blocks])
+    every = np.arange(design.dim)
+    blocks = [every[design.blocks[c]] for c in _core_columns(design)]
+    numbers = every[design.number_coordinates]
+    return np.concatenate([every[: int(design.intercept)], numbers, *blocks])
 
 
-def pairs_of(coordinates: Coordinates, n_models: int) -> list[tuple[int, int]]:
+def pairs_of(design: Design, n_models: int) -> list[tuple[int, int]]:
     """Return the pairs of classes whose products are part of the second derivative."""
     every = range(n_models)
-    if n_models > 1 and n_models * len(_core(coordinates)) > MOST_JOINT:
+    if n_models > 1 and n_models * len(_core(design)) > MOST_JOINT:
         return [(k, k) for k in every]
     return [(k, m) for k in every for m in range(k, n_models)]
 
 
 def curvature_sums(
-    coordinates: Coordinates, rows: DesignRows, second: FloatArray, precise: bool
+    design: Design, rows: DesignRows, second: FloatArray, precise: bool
 ) -> tuple[Any, ...]:
     """Return sums over rows of ``second``, (n,), times products of two entries of a row.
 
@@ -703,22 +636,22 @@ def curvature_sums(
     ``precise``. With B-splines, whose products with their neighbours are not 0, there are the sums
     of products of the columns of the matrix, and those for the diagonal of the other columns.
     """
-    core, sizes = _core_columns(coordinates), coordinates.sizes
+    core, sizes = _core_columns(design), design.sizes
     dtype: Any = np.float64 if precise else np.float32
-    if any(table is not None for table in coordinates.design.tables):
-        tables = [coordinates.row_table(c).astype(dtype) for c in core]
-        found = np.zeros((len(_core(coordinates)),) * 2)
+    if any(table is not None for table in design.tables):
+        tables = [design.row_table(c).astype(dtype) for c in core]
+        found = np.zeros((len(_core(design)),) * 2)
         step = block_rows(len(found))
         for at in range(0, len(second), step):
             part = slice(at, at + step)
-            numbers = rows.numbers[:, part].astype(dtype) * dtype(coordinates.unit)
-            ones = np.ones((int(coordinates.design.intercept), numbers.shape[1]), dtype)
+            numbers = rows.numbers[:, part].astype(dtype) * dtype(design.unit)
+            ones = np.ones((int(design.intercept), numbers.shape[1]), dtype)
             levels = [table[:, rows.levels[c, part]] for c, table in zip(core, tables, strict=True)]
             dense = np.concatenate([ones, numbers, *levels])
             dense *= np.sqrt(second[part]).astype(dtype)
             found += dense @ dense.T
         others = (c for c in range(len(sizes)) if c not in core)
-        counts = [np.bincount(rows.levels[c], second, coordinates.positions[c]) for c in others]
+        counts = [np.bincount(rows.levels[c], second, design.positions[c]) for c in others]
         return found, tuple(counts)
     counts = [np.bincount(codes, second, m) for codes, m in zip(rows.levels, sizes, strict=True)]
     by_level = []
@@ -751,14 +684,14 @@ def _gram(numbers: NDArray[np.float32], second: FloatArray, dtype: Any) -> Float
     return found
 
 
-def assembled(coordinates: Coordinates, ridge: FloatArray, sums: tuple[Any, ...]) -> Hessian:
+def assembled(design: Design, ridge: FloatArray, sums: tuple[Any, ...]) -> Hessian:
     """Return the Hessian from `curvature_sums` of pairs and the ridge, (models, coordinates)."""
-    n_models, pairs = len(ridge), pairs_of(coordinates, len(ridge))
-    found = {pair: _assembled(coordinates, own) for pair, own in zip(pairs, sums, strict=True)}
-    core, design = _core(coordinates), coordinates.design
+    n_models, pairs = len(ridge), pairs_of(design, len(ridge))
+    found = {pair: _assembled(design, own) for pair, own in zip(pairs, sums, strict=True)}
+    core = _core(design)
     matrix = np.array([found[k, k][0] for k in range(n_models)])
     diagonal = np.array([found[k, k][1] for k in range(n_models)])
-    penalised, place = ridge.copy(), np.full(coordinates.dim, -1)
+    penalised, place = ridge.copy(), np.full(design.dim, -1)
     place[core] = np.arange(len(core))
     for block, penalty in zip(design.blocks, design.penalties, strict=True):
         if penalty is not None:  # the smoothness penalty
@@ -768,7 +701,7 @@ def assembled(coordinates: Coordinates, ridge: FloatArray, sums: tuple[Any, ...]
                 matrix[:, own[:, None], own] += ridge[:, block, None] * penalty
     diagonal += penalised
     matrix[:, np.arange(len(core)), np.arange(len(core))] = diagonal[:, core]
-    cores = core + coordinates.dim * np.arange(n_models)[:, None]
+    cores = core + design.dim * np.arange(n_models)[:, None]
     if len(pairs) > n_models:  # one matrix, with the products of different classes
         whole = np.empty((n_models, len(core), n_models, len(core)))
         for (k, m), pair in found.items():
@@ -778,28 +711,28 @@ def assembled(coordinates: Coordinates, ridge: FloatArray, sums: tuple[Any, ...]
     return Hessian(cores, matrix, diagonal.ravel())
 
 
-def _assembled(coordinates: Coordinates, sums: tuple[Any, ...]) -> tuple[FloatArray, FloatArray]:
+def _assembled(design: Design, sums: tuple[Any, ...]) -> tuple[FloatArray, FloatArray]:
     """Return the matrix over the core, and the diagonal, without a ridge."""
-    columns, sizes, design = _core_columns(coordinates), coordinates.sizes, coordinates.design
+    columns, sizes = _core_columns(design), design.sizes
     if len(sums) == 2:
         matrix, counts = sums
         counted = [c for c in range(len(sizes)) if c not in columns]
     else:
-        matrix, counts = _centred(coordinates, columns, *sums), sums[1]
+        matrix, counts = _centred(design, columns, *sums), sums[1]
         counted = list(range(len(sizes)))
-    diagonal = np.zeros(coordinates.dim)
+    diagonal = np.zeros(design.dim)
     for c, own in zip(counted, counts, strict=True):
         if design.tables[c] is None:  # of the indicators, less a share of 1
             share = 1 / sizes[c] if design.intercept else 0.0
             diagonal[design.blocks[c]] = own[1:] * (1 - 2 * share) + own.sum() * share**2
         else:
-            diagonal[design.blocks[c]] = coordinates.row_table(c) ** 2 @ own
-    diagonal[_core(coordinates)] = matrix.diagonal()
+            diagonal[design.blocks[c]] = design.row_table(c) ** 2 @ own
+    diagonal[_core(design)] = matrix.diagonal()
     return matrix, diagonal
 
 
 def _centred(
-    coordinates: Coordinates,
+    design: Design,
     columns: tuple[int, ...],
     gram: FloatArray,
     counts: tuple[FloatArray, ...],
@@ -807,7 +740,7 @@ def _centred(
     pairs: tuple[FloatArray, ...],
 ) -> FloatArray:
     """Return the matrix over the core from sums for uncentred indicators of all levels."""
-    sizes, design, unit = coordinates.sizes, coordinates.design, coordinates.unit
+    sizes, unit = design.sizes, design.unit
     units = np.append(1.0, np.full(len(gram) - 1, unit))
     gram = gram * np.outer(units, units)
     p, width = len(gram) - 1, len(gram) + sum(sizes[c] for c in columns)

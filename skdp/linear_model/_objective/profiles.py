@@ -136,15 +136,14 @@ def _envelope(loss: AnyLoss) -> tuple[FloatArray, FloatArray]:
     heights = np.maximum(np.append(cells[0], cells), np.append(cells, cells[-1]))
     kept: list[int] = []
     for k in range(len(knots)):
-        while len(kept) > 1 and _is_below(knots, heights, kept[-2], kept[-1], k):
+        while len(kept) > 1:
+            (a, b), x, y = kept[-2:], knots, heights
+            # Whether b is above the line through a and k.
+            if (y[b] - y[a]) * (x[k] - x[a]) > (y[k] - y[a]) * (x[b] - x[a]):
+                break
             kept.pop()
         kept.append(k)
     return knots[kept], heights[kept]
-
-
-def _is_below(x: FloatArray, y: FloatArray, a: int, b: int, k: int) -> bool:
-    """Return whether point b is not above the line through the points a and k."""
-    return bool((y[b] - y[a]) * (x[k] - x[a]) <= (y[k] - y[a]) * (x[b] - x[a]))
 
 
 @remembered(maxsize=256)
@@ -214,14 +213,12 @@ class SoftmaxRecord(RecordLoss):
         return math.hypot(1, a) * (1 + 0.08 * a * math.log(self.loss.n_classes))
 
     def removed(self, shift: float, leverage: float, epsilon: FloatArray) -> FloatArray:
-        """Return an upper bound on log delta for a removed record, of the shape of ``epsilon``."""
         slopes, heights = lines_above(self, leverage)
         rising = np.flatnonzero(slopes >= 0)[::_FEW_LINES]  # with the flat line first
         pairs = zip(slopes[rising].tolist(), heights[rising].tolist(), strict=True)
         return np.asarray(np.min([self._log_delta(*own, shift, epsilon) for own in pairs], axis=0))
 
     def added(self, shift: float, epsilon: FloatArray) -> FloatArray:
-        """Return an upper bound on log delta for an added record, of the shape of ``epsilon``."""
         return self._log_delta(0.0, 0.0, shift, epsilon)
 
     def _log_delta(

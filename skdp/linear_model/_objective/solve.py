@@ -10,8 +10,8 @@ target is scaled and not clipped, because the slope of the loss is bounded for e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -25,11 +25,12 @@ from skdp.domain.layout import number_units
 from skdp.geometry import NormBall
 from skdp.linear_model._objective.advice import (
     DEGREE,
-    Calibrated,
+    Family,
     GaussianFamily,
     KNormFamily,
     ModelTask,
     Reference,
+    calibrated,
     choose,
     leverage_apart,
     usual_knots,
@@ -37,7 +38,6 @@ from skdp.linear_model._objective.advice import (
 from skdp.linear_model._objective.certificate import attainable_tolerance
 from skdp.linear_model._objective.problem import (
     STEP,
-    Coordinates,
     Curves,
     DesignRows,
     joined,
@@ -45,14 +45,21 @@ from skdp.linear_model._objective.problem import (
     sample_of,
 )
 from skdp.linear_model._objective.profiles import corners
-from skdp.linear_model._objective.theorem import NoisyMinimiser, Perturbation, output_epsilon
+from skdp.linear_model._objective.theorem import NoisyMinimiser, output_epsilon
 from skdp.linear_model._shared.base import PrivateLinearModel, Solution, with_parameters
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import ROUNDER, ColumnSums, in_units, of_shares, shared, sums_of
+from skdp.linear_model._shared.gram import (
+    ROUNDER,
+    ColumnSums,
+    in_units,
+    of_shares,
+    release_exact,
+    shared,
+    sums_of,
+)
 from skdp.linear_model._shared.scaling import (
     CLIPPING,
     Scaler,
-    ScalingStage,
     check_scaling_share,
     sums_deviation,
     sums_noise,
@@ -68,13 +75,14 @@ from skdp.linear_model.losses import (
     size_of_slopes,
 )
 from skdp.linear_model.validation import is_auto
-from skdp.mechanisms import KNorm, Sensitivity, calibrate
-from skdp.mechanisms.calibrate import GAUSSIANS, LAWS
+from skdp.mechanisms import KNorm, KNormNoise, Sensitivity, calibrate
+from skdp.mechanisms.calibrate import GAUSSIANS, LAWS, Noise
 from skdp.mechanisms.knorm import NAMES
 from skdp.rows.memory import most_blocks
 from skdp.trusted.arrays import FloatArray, repeated, wide_rows
 from skdp.trusted.certify import NoisySum, Release
 from skdp.trusted.checks import check_choice, check_count, check_interval, fail
+from skdp.trusted.noise import variances
 
 # There is no release if the noise of its means would exceed this. If numbers are at least MAINLY of
 # the coefficients, the average of their means may have the noise MOST_POOLED instead; all numbers
@@ -158,13 +166,15 @@ class ClippingBounds:
 
 
 @dataclass(frozen=True, eq=False)
-class ClippingStage(ScalingStage):
+class ClippingStage:
     """The release from which clipping bounds are computed; public information only.
 
     ``epsilon`` is that of the stage, ``radius`` a factor on RADIUS and TARGET_RADIUS. If > 0,
     ``curve_radius`` is the distance of the bounds of numbers with curves in standard deviations.
     """
 
+    sums: ColumnSums
+    noise: KNormNoise
     design: Design
     epsilon: float
     radius: float
@@ -173,7 +183,6 @@ class ClippingStage(ScalingStage):
 
     @cached_property
     def noisy_sum(self) -> NoisySum:
-        """The release of the sums."""
         change = self.sums.change("add_remove" if self.sums.is_counted else "replace_one")
         return NoisySum("scaling", change, self.noise, "objective_perturbation.md, Theorem 5")
 
@@ -196,9 +205,10 @@ class ClippingStage(ScalingStage):
         return self.sums.exact(placed[0], placed[1], count[0])
 
     def bounds(self, exact: NDArray[Any], rng: Generator) -> ClippingBounds:
-        """Release the sums and return clipping bounds."""
-        seen = self.release(self.noisy_sum, exact, rng)
-        noise = self.mean_deviations(seen.n)
+        seen = self.sums.estimates(release_exact(self.noisy_sum, exact, rng))
+        # The standard deviations of the noise in the means.
+        first = int(self.sums.is_counted)
+        noise = np.sqrt(variances(self.noise))[first : first + len(seen.mean)] / seen.n
         # Without an intercept the centres must be 0.
         means, squares = seen.mean, seen.square
         if noise[0] > MOST_NOISE and not self.with_target:
@@ -222,14 +232,14 @@ class ClippingStage(ScalingStage):
 
 def plan_clipping(
     task: Task,
-    known: float,
+    size: float,
     share: float | None,
     with_target: bool = False,
     curves: str | None = None,
 ) -> ClippingStage | None:
     """Return a calibrated stage, or None if its means would be too noisy or there is no number.
 
-    ``known`` is the number of records or a public guess of it, and ``share`` the share of epsilon.
+    ``size`` is the number of records or a public guess of it, and ``share`` the share of epsilon.
     If ``share`` is None, the rules choose it. ``curves`` is "chosen" or "given" if numbers have
     curves with a number of knots that the rules or the user chose.
     """
@@ -249,7 +259,7 @@ def plan_clipping(
 
     def noise_of(columns: tuple[int, ...]) -> float:
         """Return the noise of the means if all of epsilon is spent on them."""
-        return sums_deviation(sums_of_columns(columns), task.moved) / (epsilon * known)
+        return sums_deviation(sums_of_columns(columns), task.moved) / (epsilon * size)
 
     apart = 0.0
     if share is None:
@@ -263,21 +273,17 @@ def plan_clipping(
             return None
         columns = columns if own and target else numbers if own else columns[-1:]
         apart, with_target = apart / share, target > 0
-    sums = sums_of_columns(columns)
-    spent = share * epsilon
-    noise = sums_noise(sums, task.moved, task.neighbors, spent, apart)
-    weight = known * (epsilon - spent) / design.dim
+    sums, spent = sums_of_columns(columns), share * epsilon
+    law = sums_noise(sums, task.moved, task.neighbors, spent, apart)
+    weight = size * (epsilon - spent) / design.dim
     radius = max(1.0, weight / FARTHER_FROM) ** FARTHER
     is_farther = with_target and curves == "chosen"
     curve_radius = CURVE_RADIUS * (radius**CURVE_FARTHER if is_farther else 1.0) if curves else 0.0
-    return ClippingStage(sums, noise, design, spent, radius, with_target, curve_radius)
+    return ClippingStage(sums, law, design, spent, radius, with_target, curve_radius)
 
 
 def _number_share(noise: float, n_numbers: int, dim: int, curved: bool) -> float:
-    """Return the share of epsilon for bounds of the numbers; 0 if they would be too noisy.
-
-    ``noise`` is that of the means if all of epsilon is spent on them.
-    """
+    """Return the share of epsilon for bounds of the numbers; 0 if they would be too noisy."""
     share, most = usual_share(noise), MOST_NOISE
     if curved:
         share, most = min(share, CURVE_SHARE), CURVE_NOISE
@@ -306,7 +312,6 @@ def _column_sums(
 
 def finisher(
     bounds: ClippingBounds,
-    coordinates: Coordinates,
     weigh: Callable[[DesignRows], DesignRows] | None,
     in_place: bool = False,
     curves: Curves | None = None,
@@ -317,10 +322,9 @@ def finisher(
     every row has weight 1. If ``in_place``, the scaled numbers replace those of the rows in their
     array.
     """
-    scaler = bounds.scaler(coordinates.design.domain.n_encoded)
     # 0 and 1 for the bounds of the domain.
-    centre = scaler.centre[bounds.columns].astype(np.float32)
-    factor = (1 / scaler.scale[bounds.columns]).astype(np.float32)
+    centre = ((bounds.lower + bounds.upper) / 2).astype(np.float32)
+    factor = (1 / ((bounds.upper - bounds.lower) / 2)).astype(np.float32)
     # Adding and subtracting this rounds to multiples of the step.
     rounder = np.float32(1.5 * 2.0**23 * STEP)
 
@@ -366,22 +370,14 @@ class ObjectivePlan:
     """A perturbed objective, and the scaling stage before it if there is one."""
 
     minimiser: NoisyMinimiser
+    noise: Noise  # of the minimiser
+    releases: tuple[Release, ...]  # the sums of the scaling stage, and the minimiser
     clipping: ClippingStage | None
-    curves: Curves | None = None
+    curves: Curves | None
 
-    @property
-    def objective(self) -> Perturbation:
-        return self.minimiser.objective
 
-    @cached_property
-    def releases(self) -> tuple[Release, ...]:
-        """Return the sums of the scaling stage, and the minimisers."""
-        first = () if self.clipping is None else (self.clipping.noisy_sum,)
-        return *first, self.minimiser
-
-    @property
-    def noise(self) -> Any:
-        return self.objective.noise
+# Loss, share q, ridge, leverage and noise of a `NoisyMinimiser`.
+Calibrated = tuple[AnyLoss, float, FloatArray, float, Noise]
 
 
 @dataclass(frozen=True, eq=False)
@@ -399,20 +395,15 @@ class ObjectivePerturbation:
     scales_target: bool = False
 
     def check(self, delta: float) -> None:
-        remedy = 'Or give "auto".'
-        if not is_auto(self.asked.regularization):
-            check_interval(
-                "regularization", self.asked.regularization, 0.0, math.inf, "left", remedy
-            )
-        if not (self.asked.additive is None or is_auto(self.asked.additive)):
-            check_count("additive", self.asked.additive, remedy='Or give "auto".')
-        check_scaling_share(self.asked.scaling_share)
-        if not isinstance(self.asked.loss, str):
-            require_loss(self.asked.loss, self.reference.target)
-        self._check_mechanism(delta)
-
-    def _check_mechanism(self, delta: float) -> None:
-        mechanism = self.asked.mechanism
+        asked, mechanism, remedy = self.asked, self.asked.mechanism, 'Or give "auto".'
+        if not is_auto(asked.regularization):
+            given = asked.regularization
+            check_interval("regularization", given, 0.0, math.inf, "left", remedy)
+        if not (asked.additive is None or is_auto(asked.additive)):
+            check_count("additive", asked.additive, remedy=remedy)
+        check_scaling_share(asked.scaling_share)
+        if not isinstance(asked.loss, str):
+            require_loss(asked.loss, self.reference.target)
         if isinstance(mechanism, str):
             check_choice("mechanism", mechanism, _NAMES)
             if mechanism in _NEED_DELTA and delta == 0:
@@ -424,15 +415,30 @@ class ObjectivePerturbation:
             raise fail("mechanism", rule, mechanism, remedy)
 
     def plan(self, task: Task) -> ObjectivePlan:
-        """Return the chosen and calibrated objective, from public information only."""
-        curves = self._plan_curves(task)
-        clipping = self._plan_clipping(task, curves)
+        knots, domain, curves = self.asked.additive, task.design.domain, None
+        if knots is not None and domain.n_numbers:
+            if domain.is_ball:
+                rule = "be None where the domain bounds the length of rows"
+                raise fail("additive", rule, knots, "Declare a bound for each column: Domain.box.")
+            if is_auto(knots):
+                knots = usual_knots(self._model_task(task, task.epsilon))
+            if knots:
+                curves = Curves(task.design, int(knots), DEGREE)
+                curves.check_room(LEAST_WIDTH)
+        clipping, share = None, self.asked.scaling_share
+        has_bounds = self.scales_target or self.reference.target == "labels"
+        if share != 0 and (not is_auto(share) or (is_auto(self.asked.mechanism) and has_bounds)):
+            size = self._model_task(task, task.epsilon).size
+            given = None if is_auto(share) else float(share)
+            chosen = "chosen" if is_auto(self.asked.additive) else "given"
+            whose = chosen if curves else None
+            clipping = plan_clipping(task, size, given, self.scales_target, whose)
         if curves:
             task = replace(task, design=curves.design)
         rest = task.epsilon - (clipping.epsilon if clipping else 0.0)
-        objective = self._plan_objective(task, rest, clipping is not None)
-        minimiser = NoisyMinimiser(objective, task.design)
-        return ObjectivePlan(minimiser, clipping, curves)
+        minimiser = self._plan_objective(task, rest, clipping is not None)
+        releases = (clipping.noisy_sum, minimiser) if clipping else (minimiser,)
+        return ObjectivePlan(minimiser, minimiser.noise, releases, clipping, curves)
 
     def sums(self, plan: ObjectivePlan, records: Records) -> Any:
         """Return the records, rows of the design matrix, and the sums of a scaling stage."""
@@ -454,22 +460,16 @@ class ObjectivePerturbation:
 
     def release(self, plan: ObjectivePlan, sums: Any, rng: Generator) -> Solution:
         """Release the clipping bounds, and a joint model or one for each label."""
-        (records, kept, sample, exact), objective = sums, plan.objective
-        origin, curves = records.design, plan.curves
+        (records, kept, sample, exact), minimiser = sums, plan.minimiser
+        origin, curves, clipping = records.design, plan.curves, plan.clipping
         design = curves.design if curves else origin
-        coordinates = Coordinates(design)
-        clipping = plan.clipping
         bounds = clipping.bounds(exact, rng) if clipping else ClippingBounds.whole(origin)
-        weigh = objective.weigh(coordinates)
-        finish = finisher(bounds, Coordinates(origin), weigh, kept.may_change, curves)
+        finish = finisher(bounds, minimiser.weigh(), kept.may_change, curves)
         chosen = joined(sample).map(finish) if sample else None
         finished, n = kept.map(finish), records.rows.n
-        labels = (None,) if objective.n_classes > 1 else records.models
-        models = [
-            objective.release(plan.minimiser, finished, chosen, coordinates, n, label, rng)
-            for label in labels
-        ]
-        theta = models[0] if objective.n_classes > 1 else np.array(models)
+        labels = (None,) if minimiser.n_classes > 1 else records.models
+        models = [minimiser.release(finished, chosen, n, label, rng) for label in labels]
+        theta = models[0] if minimiser.n_classes > 1 else np.array(models)
         coef, intercept = design.coefficients(theta)
         domain = origin.domain
         if curves:
@@ -477,12 +477,12 @@ class ObjectivePerturbation:
             bounds = replace(ClippingBounds.whole(design), target=bounds.target)
         attributes: dict[str, Any] = {
             "bounds_": bounds.in_units(domain),
-            "loss_": objective.loss,
-            "q_": objective.q,
-            "ridge_": objective.ridge.copy(),
+            "loss_": minimiser.loss,
+            "q_": minimiser.q,
+            "ridge_": minimiser.ridge.copy(),
         }
-        if isinstance(objective.loss, Softmax):
-            attributes["normalizer_"] = objective.loss.normalizer
+        if isinstance(minimiser.loss, Softmax):
+            attributes["normalizer_"] = minimiser.loss.normalizer
         if self.reference.target == "number":
             attributes["target_bounds_"] = bounds.target_in_units(domain)
         scaler = bounds.scaler(domain.n_encoded)
@@ -490,51 +490,24 @@ class ObjectivePerturbation:
         undone = scaler.undo(coef, intercept)
         return Solution(*undone, attributes, bounds, domain, is_estimated)
 
-    def _plan_curves(self, task: Task) -> Curves | None:
-        """Return the curves that the user or the rules choose; None for a linear model."""
-        knots, domain = self.asked.additive, task.design.domain
-        if knots is None or domain.n_numbers == 0:
-            return None
-        if domain.is_ball:
-            rule = "be None where the domain bounds the length of rows"
-            raise fail("additive", rule, knots, "Declare a bound for each column: Domain.box.")
-        if is_auto(knots):
-            knots = usual_knots(self._model_task(task, task.epsilon))
-        if not knots:
-            return None
-        curves = Curves(task.design, int(knots), DEGREE)
-        curves.check_room(LEAST_WIDTH)
-        return curves
-
-    def _plan_clipping(self, task: Task, curves: Curves | None) -> ClippingStage | None:
-        share = self.asked.scaling_share
-        has_bounds = self.scales_target or self.reference.target == "labels"
-        if share == 0 or (is_auto(share) and not (is_auto(self.asked.mechanism) and has_bounds)):
-            return None
-        known = self._model_task(task, task.epsilon).size
-        given = None if is_auto(share) else float(share)
-        chosen = "chosen" if is_auto(self.asked.additive) else "given"
-        return plan_clipping(task, known, given, self.scales_target, chosen if curves else None)
-
-    def _plan_objective(self, task: Task, epsilon: float, is_part: bool) -> Perturbation:
+    def _plan_objective(self, task: Task, epsilon: float, is_part: bool) -> NoisyMinimiser:
+        n_classes = self._joint_classes(task)
+        n_models = 1 if n_classes > 1 else task.n_models
+        task = replace(task, n_models=n_models)
         # The models share epsilon; the factor keeps the sum from rounding up.
-        if n_classes := self._joint_classes(task):
-            task = replace(task, n_models=1)
-        n_models = task.n_models
         epsilon = epsilon / n_models * (1 - 1e-15 * (n_models > 1 or is_part))
         hidden = output_epsilon(epsilon, n_models)
         # Hiding the solver's inexactness spends epsilon and multiplies delta (Theorem 4).
         delta = task.delta * math.exp(-n_models * hidden / 2) * (1 - 1e-12)
-        share = {"hidden": hidden, "delta": delta, "scaled": is_part}
-        model = self._model_task(task, epsilon - hidden, n_classes=max(1, n_classes), **share)
-        calibrated = self._apart if self._has_calibration else self._jointly
-        loss, q, ridge, found = calibrated(model)
-        facts = task.design.row_norm, _records_bound(task), n_models
-        known = loss, epsilon, q, ridge, found.leverage, found.noise, *facts
-        return Perturbation(*known, task.design.stiffest)
+        share = {"hidden": hidden, "delta": delta, "scaled": is_part, "n_classes": n_classes}
+        model = self._model_task(task, epsilon - hidden, **share)
+        calibrate_all = self._apart if self._has_calibration else self._jointly
+        loss, q, ridge, leverage, noise = calibrate_all(model)
+        facts = _records_bound(task), task.design, n_models
+        return NoisyMinimiser(loss, epsilon, q, ridge, leverage, noise, *facts)
 
     def _joint_classes(self, task: Task) -> int:
-        """Return the number of classes of a joint model; 0 for separate models."""
+        """Return the number of classes of a joint model; 1 for separate models."""
         loss = self.asked.loss
         if isinstance(loss, Softmax):
             if self._has_calibration:
@@ -545,7 +518,7 @@ class ObjectivePerturbation:
                 raise fail("loss", rule, loss, 'Or give loss="auto".')
             return loss.n_classes
         is_joint = isinstance(loss, str) and loss in JOINT and not self._has_calibration
-        return task.n_models if is_joint and task.n_models > 1 else 0
+        return task.n_models if is_joint else 1
 
     def _model_task(self, task: Task, epsilon: float, **share: Any) -> ModelTask:
         """Return the task of one model, with its ``share`` of epsilon and all of delta."""
@@ -554,12 +527,12 @@ class ObjectivePerturbation:
         facts = {"size": float(known), "reference": self.reference, "epsilon": epsilon}
         return ModelTask(**vars(task) | {"delta": 0.0} | facts | share)
 
-    def _jointly(self, task: ModelTask) -> tuple[AnyLoss, float, FloatArray, Calibrated]:
+    def _jointly(self, task: ModelTask) -> Calibrated:
         """Calibrate gradient and curvature jointly, with the noise that the rules choose."""
         choice = choose(task, self.losses(task), self._families(task))
         if not is_auto(self.asked.regularization):
             ridge = self._least_ridge(task, choice.family.leverage(task, choice))
-            choice = replace(choice, ridge=ridge, leverage=math.inf)
+            choice = choice._replace(ridge=ridge, leverage=math.inf)
         else:
             # The ridge above which the noise that hides the solver is QUIET in a coefficient.
             design, loss, dim = task.design, choice.loss, task.design.dim
@@ -568,14 +541,14 @@ class ObjectivePerturbation:
             tolerance = attainable_tolerance(*facts, bound, stiffest=design.stiffest)
             quiet = 3 * math.sqrt(dim * task.n_classes) * tolerance / (task.hidden * QUIET)
             ridge = np.maximum(choice.ridge, min(quiet, MOST_QUIET * task.size))
-            choice = replace(choice, ridge=ridge)
-        return choice.loss, choice.q, choice.ridge, choice.family.calibrated(task, choice)
+            choice = choice._replace(ridge=ridge)
+        return choice.loss, choice.q, choice.ridge, *calibrated(task, choice)
 
-    def _families(self, task: ModelTask) -> list[Any]:
+    def _families(self, task: ModelTask) -> Sequence[Family]:
         mechanism, (knorm_q, gaussian_q) = self.asked.mechanism, self.reference.usual_q
         if is_auto(mechanism):
-            gaussian = [GaussianFamily(usual_q=gaussian_q)] if task.delta > 0 else []
-            return [KNormFamily(usual_q=knorm_q), *gaussian]
+            families: list[Family] = [KNormFamily(usual_q=knorm_q)]
+            return [*families, GaussianFamily(usual_q=gaussian_q)] if task.delta > 0 else families
         if isinstance(mechanism, str) and mechanism in GAUSSIANS:
             return [GaussianFamily(mechanism == "elliptic", gaussian_q)]
         if mechanism == "laplace":  # calibrated with the curvature as K-norm noise, which it is
@@ -589,7 +562,7 @@ class ObjectivePerturbation:
             raise fail("mechanism", rule, ball.dim, "The intercept is the first, if fitted.")
         return [KNormFamily(ball, knorm_q)]
 
-    def _apart(self, task: ModelTask) -> tuple[AnyLoss, float, FloatArray, Calibrated]:
+    def _apart(self, task: ModelTask) -> Calibrated:
         """Spend q epsilon on the mechanism's own noise, and the rest on the curvature."""
         loss, mechanism = self.losses(task)[0], self.asked.mechanism
         if task.are_persons and task.delta > 0:
@@ -610,7 +583,7 @@ class ObjectivePerturbation:
         if noise.guarantee.delta > 0 and not getattr(noise, "log_concave", False):
             remedy = "If it is log-concave, set log_concave = True in its class. Or give delta=0."
             raise fail("mechanism", "make log-concave noise where delta > 0", name, remedy)
-        return loss, APART_Q, ridge, Calibrated(noise, leverage)
+        return loss, APART_Q, ridge, leverage, noise
 
     @property
     def _has_ball(self) -> bool:
@@ -633,23 +606,13 @@ class ObjectivePerturbation:
 
 
 def _records_bound(task: Task) -> int:
-    """Return the number of records for which the solver's tolerance is set."""
     if task.n is not None:
         return task.n
     return ASSUMED_RECORDS if task.n_public is None else HEADROOM * task.n_public
 
 
-class FittedObjective:
-    """Attributes that objective perturbation adds."""
-
-    bounds_: FloatArray
-    q_: float
-    ridge_: FloatArray
-    loss_: AnyLoss
-
-
 @with_parameters
-class ObjectiveEstimator(PrivateLinearModel, FittedObjective):
+class ObjectiveEstimator(PrivateLinearModel):
     """The parameters of both estimators.
 
     Parameters
@@ -710,3 +673,7 @@ class ObjectiveEstimator(PrivateLinearModel, FittedObjective):
     additive: Any = None
     regularization: Any = "auto"
     scaling_share: Any = "auto"
+    bounds_: FloatArray = field(init=False)
+    q_: float = field(init=False)
+    ridge_: FloatArray = field(init=False)
+    loss_: AnyLoss = field(init=False)

@@ -28,7 +28,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -37,7 +37,7 @@ from numpy.typing import ArrayLike
 from skdp.geometry import LpBall, NormBall, ProductBall, SumBall
 from skdp.linear_model._objective.certificate import attainable_tolerance
 from skdp.linear_model._objective.minimise import minimise
-from skdp.linear_model._objective.problem import Coordinates, DesignRows, Objective, weigher
+from skdp.linear_model._objective.problem import DesignRows, Objective, weigher
 from skdp.linear_model._objective.profiles import (
     JointProfile,
     corners,
@@ -73,106 +73,122 @@ _MOST_CELLS = 10**6
 _ADDITION = 4 * float(np.finfo(float).eps)
 
 
+class OutputNoise(NamedTuple):
+    """Discrete Laplace noise of ``scale`` steps of a lattice with spacing 2^exponent.
+
+    It spends ``epsilon`` on hiding moves of the minimiser by at most ``steps`` under either data
+    set.
+    """
+
+    exponent: int
+    scale: int
+    steps: int
+    epsilon: float
+
+
 @dataclass(frozen=True, repr=False)
 class NoisyMinimiser:
     """The minimisers of a perturbed objective, one for each model.
 
-    Attributes
-    ----------
-    objective : Perturbation
-        Its ``epsilon`` and ``q`` are claims, which `spent` checks.
-    design : Design
-        The bodies of the parts of rows.
+    ``epsilon`` is that of one model, with the part that hides the solver's inexactness; it and
+    ``q`` are claims, which `spent` checks. ``ridge``, of the coordinates of a row, is the same for
+    all classes of a joint model, which counts as one of the ``models``. ``leverage`` is the bound
+    that the weights enforce (`greatest_leverage`), and ``noise`` the law of V. The solver's
+    tolerance is set for the public number ``n_bound`` of records. The ``design`` has the bodies of
+    the parts of rows.
     """
 
-    objective: Perturbation
+    loss: AnyLoss
+    epsilon: float
+    q: float
+    ridge: FloatArray
+    leverage: float
+    noise: Noise
+    n_bound: int
     design: Design
+    models: int = 1
     name: str = "objective"
     # Not in files: it follows from the domain.
     unwritten: ClassVar = {"design": None}
 
+    def __post_init__(self) -> None:
+        check_positive("epsilon", self.epsilon)
+        check_interval("q", self.q, 0.0, 1.0)
+        for name in ("n_bound", "models"):
+            check_count(name, getattr(self, name))
+        if not (self.leverage > 0 and (np.isfinite(self.ridge) & (self.ridge > 0)).all()):
+            raise fail("leverage and ridge", "be numbers > 0")
+
     @property
     def theorem(self) -> str:
-        """The page and the theorem of the proof."""
-        if isinstance(self.objective.noise, GaussianNoise):
+        if isinstance(self.noise, GaussianNoise):
             return "gaussian_objective.md, Theorems 1 to 3"
-        kind = 1 if isinstance(self.objective.noise, KNormNoise) else 2
+        kind = 1 if isinstance(self.noise, KNormNoise) else 2
         return f"objective_perturbation.md, Theorem {kind}"
 
     @property
     def description(self) -> str:
-        """What is published, and with which noise."""
-        own = self.objective
-        times = f"{own.models} models" if own.models > 1 else "the model"
-        return f"{times} by objective perturbation of {own.loss!r} with {law_of(own.noise)}"
+        times = f"{self.models} models" if self.models > 1 else "the model"
+        return f"{times} by objective perturbation of {self.loss!r} with {law_of(self.noise)}"
 
     @property
     def publication(self) -> OutputNoise:
         """The lattice and the noise on it that hides the inexactness of the solver."""
-        return self.objective.hidden
+        return self.hidden
 
     @property
     def law(self) -> str:
         """The law of the linear terms; discrete Laplace noise hides the solver's error."""
-        return law_of(self.objective.noise)
+        return law_of(self.noise)
 
     @property
     def times(self) -> int:
-        """The number of models."""
-        return self.objective.models
+        return self.models
 
     @property
     def deviation(self) -> float:
         """The root mean square of a number of the linear term, in units of encoded records."""
-        return math.sqrt(float(variances(self.objective.noise).mean()))
+        return math.sqrt(float(variances(self.noise).mean()))
 
     def __repr__(self) -> str:
         return described(self)
 
     def spent(self, public: Public) -> Spent:
         """Return the privacy loss of all models; raise `NotPrivate` if a claim does not hold."""
-        own, models, design = self.objective, self.objective.models, self.design
-        if not (own.row_norm >= design.row_norm and own.leverage > 0 and models >= 1):
-            raise NotPrivate(
-                f"{self.name}: rows are longer than their bound, or weights are not > 0"
-            )
-        of_groups = per_coordinate(design, per_group(design, own.ridge))
-        if len(own.ridge) != design.dim or not np.array_equal(of_groups, own.ridge):
+        design = self.design
+        of_groups = per_coordinate(design, per_group(design, self.ridge))
+        if len(self.ridge) != design.dim or not np.array_equal(of_groups, self.ridge):
             raise NotPrivate(f"{self.name}: the ridge is not the same for all numbers of a column")
-        dim = design.dim * own.n_classes
-        if getattr(own.noise, "dim", dim) != dim:
+        dim = design.dim * self.n_classes
+        if getattr(self.noise, "dim", dim) != dim:
             raise NotPrivate(f"{self.name}: the noise has another dimension than the coefficients")
-        record = record_of(own.loss, design.dim, public.unit == "person")
-        hidden, noise = own.hidden.epsilon, own.noise
+        record = record_of(self.loss, design.dim, public.unit == "person")
+        hidden, noise = self.hidden.epsilon, self.noise
         # By type: a subclass may draw from another law.
         if type(noise) is KNormNoise:
-            self._check_jointly(noise, record, own.epsilon - hidden, public)
+            # The loss of V at full slope.
+            size, scale = size_of_slopes(self.loss), float(noise.scale)
+            whole = up(public.records_changed * size * self.reach(noise) / scale)
+            left = self.epsilon - hidden
+            worst = failing_cost(record, whole, self.leverage, left, public.relation)
+            if worst is not None:
+                raise NotPrivate(
+                    f"{self.name}: e t(s) + log(1 + kappa(s) L) is {worst:.9g} for some slope s,"
+                    f" and epsilon = {left:.9g} is stated"
+                )
         elif type(noise) is GaussianNoise and (mu := self._mu(noise, record)) is not None:
-            profile = JointProfile(record, mu, own.leverage, public.relation, hidden)
-            return Spent(math.inf, ((ProfileLoss(profile), models),))
-        elif (delta := self._delta_apart(record, own.epsilon - hidden, public)) > 0:
+            profile = JointProfile(record, mu, self.leverage, public.relation, hidden)
+            return Spent(math.inf, ((ProfileLoss(profile), self.models),))
+        elif (delta := self._delta_apart(record, self.epsilon - hidden, public)) > 0:
             delta = up(delta * math.exp(hidden / 2))
-            return Spent(math.inf, ((PairLoss(own.epsilon, delta), models),))
-        whole = float_above(add_multiples([(own.epsilon, models)]))
-        return Spent(whole, ((PairLoss(own.epsilon), models),))
-
-    def _check_jointly(
-        self, noise: KNormNoise, record: Bounded, epsilon: float, public: Public
-    ) -> None:
-        own, size = self.objective, size_of_slopes(self.objective.loss)
-        # The loss of V at full slope.
-        whole = up(public.records_changed * size * self.reach(noise) / float(noise.scale))
-        worst = failing_cost(record, whole, own.leverage, epsilon, public.relation)
-        if worst is not None:
-            raise NotPrivate(
-                f"{self.name}: e t(s) + log(1 + kappa(s) L) is {worst:.9g} for some slope s, and"
-                f" epsilon = {epsilon:.9g} is stated"
-            )
+            return Spent(math.inf, ((PairLoss(self.epsilon, delta), self.models),))
+        whole = float_above(add_multiples([(self.epsilon, self.models)]))
+        return Spent(whole, ((PairLoss(self.epsilon), self.models),))
 
     def reach(self, noise: KNormNoise) -> float:
         """Return a bound on the gauge of a weighted row in the ball of the noise."""
-        own, ball = self.objective, noise.ball
-        if (classes := own.n_classes) > 1:
+        ball = noise.ball
+        if (classes := self.n_classes) > 1:
             # The gauge of all classes is the sum of theirs.
             sums = isinstance(ball, SumBall) and ball.index is None and set(ball.weights) == {1.0}
             parts = ball.balls if isinstance(ball, SumBall) and sums else ()
@@ -185,24 +201,24 @@ class NoisyMinimiser:
             found = Sensitivity(rows).radius_in(ball)
             if found <= 1 + 1e-9:
                 return found
-        ridge = per_group(self.design, own.ridge)
-        return float(weighted_radius(self.design, ball, ridge, own.leverage))
+        ridge = per_group(self.design, self.ridge)
+        return float(weighted_radius(self.design, ball, ridge, self.leverage))
 
     def _mu(self, noise: GaussianNoise, record: Bounded) -> float | None:
         """Return the greatest length of a record's gradient in units of the noise.
 
         None if its deviations differ between classes or within a group of coordinates.
         """
-        own, design = self.objective, self.design
+        design = self.design
         if np.ndim(noise.factor) > 1:
             return None
-        first, *others = np.broadcast_to(noise.factor, noise.dim).reshape(own.n_classes, -1)
+        first, *others = np.broadcast_to(noise.factor, noise.dim).reshape(self.n_classes, -1)
         deviations = per_group(design, first)
         same = all(np.array_equal(first, other) for other in others)
         if not same or not np.array_equal(per_coordinate(design, deviations), first):
             return None
-        ridge = per_group(design, own.ridge)
-        length = weighted_length(design, deviations**2, ridge, own.leverage)
+        ridge = per_group(design, self.ridge)
+        length = weighted_length(design, deviations**2, ridge, self.leverage)
         return up(record.slope_bound * float(length))
 
     def _delta_apart(self, record: Bounded, epsilon: float, public: Public) -> float:
@@ -210,26 +226,121 @@ class NoisyMinimiser:
 
         The rest of epsilon must pay for the curvature (Theorems 2 and 4).
         """
-        own = self.objective
         rank = rank_of(record)
-        bent = rank * math.log1p(greatest_curvature(record) * own.leverage / rank)
+        bent = rank * math.log1p(greatest_curvature(record) * self.leverage / rank)
         left = epsilon - bent * _ROUNDING
         size = public.records_changed * record.slope_bound
         change = Sensitivity(self.design.hull, size, public.relation)
-        spent = NoisySum(self.name, change, own.noise).spent(
+        spent = NoisySum(self.name, change, self.noise).spent(
             replace(public, in_two_steps=False, neighbors=public.relation)
         )
         if spent.epsilon <= left:
             return 0.0
         if public.unit == "person":
             raise NotPrivate(f"{self.name}: no theorem covers this noise for persons and a delta")
-        if left < 0 or not getattr(own.noise, "log_concave", False):
+        if left < 0 or not getattr(self.noise, "log_concave", False):
             raise NotPrivate(
                 f"{self.name}: the noise spends {spent.epsilon:.9g} and the curvature {bent:.9g},"
                 f" and epsilon = {epsilon:.9g} is stated"
             )
         delta = composed_delta(spent.losses, left)
         return up(corners(record, public.relation) * delta)
+
+    @property
+    def output_epsilon(self) -> float:
+        return output_epsilon(self.epsilon, self.models)
+
+    @property
+    def n_classes(self) -> int:
+        return count_predictors(self.loss)
+
+    @cached_property
+    def ridges(self) -> FloatArray:
+        """The ridge of every released coordinate, those of one class after the other, (dim,)."""
+        return np.tile(self.ridge, self.n_classes)
+
+    def weigh(self) -> Callable[[DesignRows], DesignRows] | None:
+        """Return the weights of rows; None if every row of the domain has weight 1."""
+        if not self.design.row_norm**2 / np.min(self.ridge) > self.leverage:
+            return None
+        return weigher(self.design, self.ridge, self.leverage)
+
+    @cached_property
+    def tolerance(self) -> float:
+        """Greatest |grad J| at which the solver may stop."""
+        c, dim, curvature = self.loss.slope_bound, len(self.ridges), greatest_curvature(self.loss)
+        if isinstance(self.loss, Softmax):
+            # Bounds on the sums over the classes, for the errors of all slopes together.
+            c, curvature = c * self.n_classes, 2 * self.loss.normalizer
+        # A greater |V|_2 has a negligible probability. The fit may then end in an error.
+        spread = math.sqrt(float(variances(self.noise).sum()))  # of E |V|_2^2
+        radius = spread * (1 + 40 / math.sqrt(dim)) * math.sqrt(dim)
+        facts = self.n_bound, self.design.row_norm, dim, c, curvature
+        attainable = attainable_tolerance(*facts, linear_term=radius, stiffest=self.design.stiffest)
+        # The output noise is then at most a tenth of the effect of V on any coefficient, for every
+        # curvature of the objective. ``hiding`` is the standard deviation of a coordinate of the
+        # output noise, per unit of tolerance.
+        moved = np.sqrt(variances(self.noise)) / (self.n_bound * curvature + self.ridges)
+        hiding = 3 * math.sqrt(dim) / self.output_epsilon
+        return max(attainable, float(0.1 * np.min(moved) / hiding * np.min(self.ridge)))
+
+    def release(
+        self,
+        rows: Kept,
+        sample: KeptBlocks | None,
+        n: int,
+        label: int | None,
+        rng: Generator,
+    ) -> FloatArray:
+        """Draw V, minimise, add the output noise, and return a point of the lattice.
+
+        Its shape is (dim,), or (n_classes, dim) for a joint model. The arguments are those of
+        `Objective`.
+        """
+        zeros = np.zeros_like(self.ridges)
+        whole = Objective(self.loss, rows, self.design, self.ridges, zeros, n, label, sample)
+
+        def draw(generator: Generator) -> FloatArray:
+            objective = replace(whole, linear_term=self.linear_term(generator))
+            found = minimise(objective, self.tolerance)
+            return publish_near(found.theta, self.hidden.exponent, self.hidden.scale, generator)
+
+        near = publish(self, whole, draw, rng)
+        return near.reshape(self.n_classes, -1) if self.n_classes > 1 else near
+
+    def linear_term(self, rng: Generator) -> FloatArray:
+        """Return a draw of V; that of a joint model has the mean 0 over the classes."""
+        drawn = self.noise.rvs(rng)
+        if self.n_classes == 1:
+            return drawn
+        by_class = drawn.reshape(self.n_classes, -1)
+        return np.asarray((by_class - by_class.mean(axis=0)).ravel())
+
+    @cached_property
+    def hidden(self) -> OutputNoise:
+        """Output noise that covers the distance from the exact minimiser.
+
+        The solver and the sampler of V each change the gradient by a bounded amount. The sum of
+        the bounds, divided by the least ridge, bounds the distance
+        (``docs/proofs/objective_perturbation.md``, Theorem 4).
+        """
+        dim, epsilon = len(self.ridges), self.output_epsilon
+        spread = math.sqrt(float(variances(self.noise).sum()))
+        sampled = granularity_of(self.noise) * spread
+        if self.n_classes > 1:  # subtracting the mean of the classes rounds
+            sampled += (self.n_classes + 1) * 2.0**-44 * spread
+        distance = (self.tolerance + sampled) / float(np.min(self.ridge)) * (1 + 1e-9)
+        farthest = math.sqrt(dim) * distance  # in the l1 norm
+        exponent = math.frexp(farthest / (dim * GRID_STEPS))[1] - 1
+        # Rounding down may add a step in each coordinate.
+        steps = math.ceil(math.ldexp(farthest, -exponent) * (1 + 1e-9)) + dim
+        # The minimiser moves by at most ``steps`` under either data set: half of epsilon for each.
+        least = 2 * steps / epsilon * (1 + 1e-9)
+        if not least <= MOST_SCALE:
+            rule = f"be large enough to hide the solver's inexactness in {dim} dimensions"
+            raise fail("epsilon", rule, self.epsilon, "Use fewer columns or a larger epsilon.")
+        scale = math.ceil(least)
+        return OutputNoise(exponent, scale, steps, 2 * steps / scale)
 
 
 @remembered(maxsize=512)
@@ -265,10 +376,7 @@ def failing_cost(
 
 # Share of epsilon spent on hiding the solver's inexactness and the rounding to a lattice, and the
 # most that all models together spend on it: it divides the delta of the noise by exp of its half.
-OUTPUT_SHARE = 1e-3
-
-MOST_OUTPUT = 1.0
-
+OUTPUT_SHARE, MOST_OUTPUT = 1e-3, 1.0
 # The greatest distance from the exact minimiser is at least so many steps of the lattice.
 GRID_STEPS = 16
 
@@ -285,154 +393,6 @@ def shift_share(s: FloatArray, neighbors: str, least: float = 0.0) -> FloatArray
 def output_epsilon(epsilon: float, models: int = 1) -> float:
     """Return the part of ``epsilon``, that of one model, that is spent on hiding the solver."""
     return min(OUTPUT_SHARE * epsilon, MOST_OUTPUT / models)
-
-
-class OutputNoise(NamedTuple):
-    """Discrete Laplace noise of ``scale`` steps of a lattice with spacing 2^exponent."""
-
-    exponent: int
-    scale: int
-    steps: int
-
-    @property
-    def epsilon(self) -> float:
-        """What it spends: the minimiser moves by at most ``steps`` under either data set."""
-        return 2 * self.steps / self.scale
-
-
-@dataclass(frozen=True)
-class Perturbation:
-    """A calibrated objective; it depends on public information only.
-
-    ``epsilon`` is that of one model, with the part that hides the solver's inexactness. ``ridge``,
-    of the coordinates of a row, is the same for all classes of a joint model, which counts as one
-    of the ``models``. ``leverage`` is the bound that the weights enforce (`greatest_leverage`),
-    ``noise`` the law of V, and ``row_norm`` the greatest Euclidean norm of a row. The solver's
-    tolerance is set for the public number ``n_bound`` of records. ``stiffest`` is the greatest
-    absolute sum of a row of the penalty's matrix, in ridges.
-    """
-
-    loss: AnyLoss
-    epsilon: float
-    q: float
-    ridge: FloatArray
-    leverage: float
-    noise: Noise
-    row_norm: float
-    n_bound: int
-    models: int = 1
-    stiffest: float = 1.0
-
-    def __post_init__(self) -> None:
-        for name in ("epsilon", "row_norm", "stiffest"):
-            check_positive(name, getattr(self, name))
-        check_interval("q", self.q, 0.0, 1.0)
-        for name in ("n_bound", "models"):
-            check_count(name, getattr(self, name))
-        if not (self.leverage > 0 and (np.isfinite(self.ridge) & (self.ridge > 0)).all()):
-            raise fail("leverage and ridge", "be numbers > 0")
-
-    @property
-    def output_epsilon(self) -> float:
-        return output_epsilon(self.epsilon, self.models)
-
-    @property
-    def n_classes(self) -> int:
-        return count_predictors(self.loss)
-
-    @cached_property
-    def ridges(self) -> FloatArray:
-        """The ridge of every released coordinate, those of one class after the other, (dim,)."""
-        return np.tile(self.ridge, self.n_classes)
-
-    def weigh(self, coordinates: Coordinates) -> Callable[[DesignRows], DesignRows] | None:
-        """Return the weights of rows; None if every row of the domain has weight 1."""
-        if not self.row_norm**2 / np.min(self.ridge) > self.leverage:
-            return None
-        return weigher(coordinates, self.ridge, self.leverage)
-
-    @cached_property
-    def _spread(self) -> float:
-        """Square root of E |V|_2^2."""
-        return math.sqrt(float(variances(self.noise).sum()))
-
-    @cached_property
-    def tolerance(self) -> float:
-        """Greatest |grad J| at which the solver may stop."""
-        c, dim, curvature = self.loss.slope_bound, len(self.ridges), greatest_curvature(self.loss)
-        if isinstance(self.loss, Softmax):
-            # Bounds on the sums over the classes, for the errors of all slopes together.
-            c, curvature = c * self.n_classes, 2 * self.loss.normalizer
-        # A greater |V|_2 has a negligible probability. The fit may then end in an error.
-        radius = self._spread * (1 + 40 / math.sqrt(dim)) * math.sqrt(dim)
-        facts = self.n_bound, self.row_norm, dim, c, curvature
-        attainable = attainable_tolerance(*facts, linear_term=radius, stiffest=self.stiffest)
-        # The output noise is then at most a tenth of the effect of V on any coefficient, for every
-        # curvature of the objective. ``spread`` is the standard deviation of a coordinate of the
-        # output noise, per unit of tolerance.
-        moved = np.sqrt(variances(self.noise)) / (self.n_bound * curvature + self.ridges)
-        spread = 3 * math.sqrt(dim) / self.output_epsilon
-        return max(attainable, float(0.1 * np.min(moved) / spread * np.min(self.ridge)))
-
-    def release(
-        self,
-        release: Any,
-        rows: Kept,
-        sample: KeptBlocks | None,
-        coordinates: Coordinates,
-        n: int,
-        label: int | None,
-        rng: Generator,
-    ) -> FloatArray:
-        """Draw V, minimise, add the output noise, and return a point of the lattice.
-
-        Its shape is (dim,), or (n_classes, dim) for a joint model. ``release`` is the
-        `NoisyMinimiser`, and the other arguments are those of `Objective`.
-        """
-        facts = self.row_norm, n, label, sample
-        whole = Objective(
-            self.loss, rows, coordinates, self.ridges, np.zeros_like(self.ridges), *facts
-        )
-
-        def draw(generator: Generator) -> FloatArray:
-            objective = replace(whole, linear_term=self.linear_term(generator))
-            found = minimise(objective, self.tolerance)
-            return publish_near(found.theta, self.hidden.exponent, self.hidden.scale, generator)
-
-        near = publish(release, whole, draw, rng)
-        return near.reshape(self.n_classes, -1) if self.n_classes > 1 else near
-
-    def linear_term(self, rng: Generator) -> FloatArray:
-        """Return a draw of V; that of a joint model has the mean 0 over the classes."""
-        drawn = self.noise.rvs(rng)
-        if self.n_classes == 1:
-            return drawn
-        by_class = drawn.reshape(self.n_classes, -1)
-        return np.asarray((by_class - by_class.mean(axis=0)).ravel())
-
-    @cached_property
-    def hidden(self) -> OutputNoise:
-        """Output noise that covers the distance from the exact minimiser.
-
-        The solver and the sampler of V each change the gradient by a bounded amount. The sum of
-        the bounds, divided by the least ridge, bounds the distance
-        (``docs/proofs/objective_perturbation.md``, Theorem 4).
-        """
-        dim, epsilon = len(self.ridges), self.output_epsilon
-        sampled = granularity_of(self.noise) * self._spread
-        if self.n_classes > 1:  # subtracting the mean of the classes rounds
-            sampled += (self.n_classes + 1) * 2.0**-44 * self._spread
-        distance = (self.tolerance + sampled) / float(np.min(self.ridge)) * (1 + 1e-9)
-        farthest = math.sqrt(dim) * distance  # in the l1 norm
-        exponent = math.frexp(farthest / (dim * GRID_STEPS))[1] - 1
-        # Rounding down may add a step in each coordinate.
-        steps = math.ceil(math.ldexp(farthest, -exponent) * (1 + 1e-9)) + dim
-        # The minimiser moves by at most ``steps`` under either data set: half of epsilon for each.
-        scale = 2 * steps / epsilon * (1 + 1e-9)
-        if not scale <= MOST_SCALE:
-            rule = f"be large enough to hide the solver's inexactness in {dim} dimensions"
-            raise fail("epsilon", rule, self.epsilon, "Use fewer columns or a larger epsilon.")
-        return OutputNoise(exponent, math.ceil(scale), steps)
 
 
 def weighted_length(
@@ -488,14 +448,12 @@ def counts_weights(ball: NormBall) -> bool:
 def weighted_radius(
     design: Design, ball: NormBall, ridge: FloatArray, leverage: ArrayLike
 ) -> FloatArray:
-    """Return a bound on w(x) times the gauge of x over all rows x, of the shape of ``leverage``.
-
-    In dim dimensions |x|_p <= dim^(1/p - 1/2) |x|_2 for p <= 2.
-    """
+    """Return a bound on w(x) times the gauge of x over all rows x, of the shape of ``leverage``."""
     whole = design.radius_in(ball)
     if not (isinstance(ball, LpBall) and counts_weights(ball)):
         return np.full(np.shape(leverage), whole)
     length = weighted_length(design, np.ones(len(design.groups)), ridge, leverage)
+    # In dim dimensions |x|_p <= dim^(1/p - 1/2) |x|_2 for p <= 2.
     factor = ball.dim ** (1 / ball.p - 0.5) / ball.radius * ROUND_UP
     return np.asarray(np.minimum(whole, length * factor))
 

@@ -88,6 +88,8 @@ from skdp.trusted.randomness import RandomStateLike, as_generator, is_cryptograp
 from skdp.trusted.statement import NEIGHBORS, Public
 
 T = TypeVar("T")
+# The position of the label that each model predicts; one None for a regression.
+Models = tuple[int | None, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,22 +164,18 @@ def _complete_docstring(cls: type) -> list[str]:
     if not examples:
         return []
     parts, names = [re.split(r"\w+ ?\w*\n---", text)[0].strip()], []
+    bases = [base for base in reversed(cls.__mro__) if base.__module__.startswith("skdp.")]
     for section in ("Parameters", "Other Parameters", "Attributes"):
         entries: dict[str, str] = {}
-        for base in reversed(cls.__mro__):
-            entries |= _documented(base, section)
+        for base in bases:
+            text = cleandoc(vars(base).get("__doc__") or "")
+            found = re.search(rf"(?ms)^{section}\n-+\n(.*?)(?=^\w+ ?\w*\n---|\Z)", text)
+            own = re.split(r"\n(?=\S)", found[1].rstrip()) if found else []
+            entries |= {entry.split()[0]: entry.rstrip() for entry in own}
         names += [*entries]
         parts.append("\n".join([section, "-" * len(section), *entries.values()]))
     cls.__doc__ = "\n\n".join([*parts, examples + rest])
     return names
-
-
-def _documented(cls: type, section: str) -> dict[str, str]:
-    """Return the entries of a section of a class's own docstring by their names."""
-    text = cleandoc(vars(cls).get("__doc__") or "") if cls.__module__.startswith("skdp.") else ""
-    found = re.search(rf"(?ms)^{section}\n-+\n(.*?)(?=^\w+ ?\w*\n---|\Z)", text)
-    entries = re.split(r"\n(?=\S)", found[1].rstrip()) if found else []
-    return {entry.split()[0]: entry.rstrip() for entry in entries}
 
 
 @with_parameters
@@ -391,7 +389,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             if len(records.models) > 1:
                 raise fail("classes", "be the two labels of the fit", len(records.models))
             task = own._task(design, records.n, 1, records.unit)
-            plan = plan_inference(task, with_residuals=not records.labels)
+            plan = plan_inference(task, with_residuals=records.models == (None,))
             public = own._public(records, PUBLIC_MODEL)
             void = dict.fromkeys((*public.void_because, *self.guarantee_.void_because))
             public = replace(public, void_because=(*void,))
@@ -440,7 +438,6 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             raise fail("infer", "be called for two labels", len(self._encoded_coef), remedy)
 
     def _charged(self, guarantee: Guarantee, name: str, spent: list[Guarantee]) -> Generator:
-        """Charge the ledger, and return the generator of the noise."""
         rng = as_generator(self.random_state)
         if self.ledger is not None:
             self.ledger.spend(guarantee, note=f"{type(self).__name__}.{name}")
@@ -465,7 +462,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             return self._distant(X, target, groups, design)
         X, y, groups = split_frame(X, y, target, groups)
         X = check_table(self, X, self.domain, reset=design is None, neighbors=self.neighbors)
-        encoded, labels, attributes = self._target(y, len(X))
+        encoded, models, attributes = self._target(y, len(X))
         design, weights = design or self._public_design(), self._label_weights(attributes)
         n, members, unit = len(encoded), None, "row"
         if groups is not None:
@@ -474,16 +471,15 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             members = Shares(persons, int(self.rows_per_person)).members(groups)
             n, unit = len(persons), "person"
         rows = MemoryRows(design.domain, X, encoded, members)
-        return Records(design, rows, labels, weights, n, unit, attributes)
+        return Records(design, rows, models, weights, n, unit, attributes)
 
     def _distant(
         self, data: Stream | Collection, target: str | None, groups: Any, design: Design | None
     ) -> Records:
-        """Return records that are not in memory."""
         target = data.target if isinstance(data, Collection) else target
         header = header_of(data, self.domain, target, groups)
         check_table(self, header, self.domain, reset=design is None)
-        coder, labels, attributes = self._coder()
+        coder, models, attributes = self._coder()
         if isinstance(data, CsvStream):
             spell_levels(data, self.domain, target, attributes.get("classes_"))
         if isinstance(data, Collection):
@@ -500,22 +496,21 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             rows = ClusterRows(design.domain, data, coder, weight, known)
         else:
             rows = StreamedRows(design.domain, data, target, coder, weight, known)
-        return Records(design, rows, labels, weights, n, unit, attributes)
+        return Records(design, rows, models, weights, n, unit, attributes)
 
     def _public_design(self) -> Design:
         return Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
 
     def _label_weights(self, attributes: dict[str, Any]) -> FloatArray | None:
-        """Return the weights of rows by their labels, or None."""
+        """Return the weights of rows by their labels; None if all are 1."""
         return None
 
     def _asked(self) -> Any:
-        """Return the parameters; later changes of the estimator do not change them."""
+        # Later changes of the estimator do not change them.
         names = [own.name for own in fields(self) if own.init]
         return SimpleNamespace(**{name: getattr(self, name) for name in names})
 
     def _plan(self, design: Design, n: int, n_models: int, unit: str = "row") -> Any:
-        """Return the plan for n rows or persons, from public information only."""
         return self._algorithm().plan(self._task(design, n, n_models, unit))
 
     def _task(self, design: Design, n: int, n_models: int, unit: str) -> Task:
@@ -551,7 +546,6 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             raise fail(f"{type(self).__name__}.__init__", rule)
 
     def _check_call(self, groups: Any) -> None:
-        """Raise an error unless the parameters that ``fit`` and ``infer`` share are valid."""
         self._check_parameters()
         # Weights are multiples of 2^-30.
         check_count("rows_per_person", self.rows_per_person, most=10**9)
@@ -571,7 +565,6 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         return domain
 
     def _public(self, records: Records, *assumptions: str) -> Public:
-        """Return the public facts of a fit, with further assumptions."""
         seeded = "the noise came from random_state and not from the operating system"
         return Public(
             float(self.epsilon),
@@ -594,7 +587,6 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
     def _store(
         self, plan: Any, solution: Solution, attributes: dict[str, Any], design: Design
     ) -> None:
-        """Set the fitted attributes."""
         self._design = design
         if solution.domain is not None:
             domain, whole = solution.domain, self.guarantee_
@@ -676,13 +668,12 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
             raise fail("domain", "declare the target's bounds", domain.target, remedy)
         return domain
 
-    def _target(self, y: Any, n: int) -> tuple[FloatArray, tuple[int, ...], dict[str, Any]]:
+    def _target(self, y: Any, n: int) -> tuple[FloatArray, Models, dict[str, Any]]:
         domain = self._public_domain(self.n_features_in_)
-        return domain.encode_target(check_target(self, y, n)), (), {}
+        return domain.encode_target(check_target(self, y, n)), (None,), {}
 
-    def _coder(self) -> tuple[NumberCoder, tuple[int, ...], dict[str, Any]]:
-        """Return the coder of a target that is not in memory."""
-        return NumberCoder(self._public_domain(self.n_features_in_)), (), {}
+    def _coder(self) -> tuple[NumberCoder, Models, dict[str, Any]]:
+        return NumberCoder(self._public_domain(self.n_features_in_)), (None,), {}
 
     def _set_coefficients(self) -> None:
         encoded = self._encoded_coef, self._encoded_intercept
@@ -711,10 +702,7 @@ _INFERRED = "the set of labels in y is public: it was read from y, because none 
 
 
 @with_parameters
-class PrivateClassifier(
-    ClassifierMixin,  # type: ignore[misc]
-    PrivateLinearModel,
-):
+class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
     """Base of the classifiers. The linear predictor of a model is the log-odds of its label.
 
     Parameters
@@ -770,13 +758,13 @@ class PrivateClassifier(
             return (*found, _INFERRED)
         return found + numbered(declared, records.attributes["classes_"])
 
-    def _target(self, y: Any, n: int) -> tuple[NDArray[Any], tuple[int, ...], dict[str, Any]]:
+    def _target(self, y: Any, n: int) -> tuple[NDArray[Any], Models, dict[str, Any]]:
         labels, found = check_labels(check_target(self, y, n), self._declared_labels())
         found = found.astype(np.min_scalar_type(len(labels)))
         return found, _predicted(labels), {"classes_": labels}
 
-    def _coder(self) -> tuple[LabelCoder, tuple[int, ...], dict[str, Any]]:
-        """Return the coder of a target that is not in memory, whose labels are declared."""
+    def _coder(self) -> tuple[LabelCoder, Models, dict[str, Any]]:
+        # Of a target that is not in memory, whose labels are declared.
         labels = sorted_labels(self._declared_labels())
         return LabelCoder(labels), _predicted(labels), {"classes_": labels}
 
@@ -845,13 +833,12 @@ class PrivateClassifier(
         return tags
 
     def _log_shares(self, z: FloatArray) -> FloatArray:
-        """Return the logarithms of the probabilities of more than two classes."""
         if hasattr(self, "normalizer_"):  # a joint model
             return Softmax(z.shape[1], self.normalizer_).log_probabilities(z)
         log_p = log_expit(z)
         return log_p - np.logaddexp.reduce(log_p, axis=1, keepdims=True)
 
 
-def _predicted(labels: NDArray[Any]) -> tuple[int, ...]:
+def _predicted(labels: NDArray[Any]) -> Models:
     """Return the positions of the labels that models predict: one of two, or all."""
     return (1,) if len(labels) == 2 else tuple(range(len(labels)))

@@ -15,10 +15,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall, ProductBall, ShearedBall, SimplexBall, SumBall
 from skdp.geometry.encoded_rows import rows_ball
+from skdp.linear_model._shared.gram import row_unit
 from skdp.trusted.arrays import ROUND_UP, FloatArray
 from skdp.trusted.ball import exact_variance
 from skdp.trusted.checks import fail
@@ -65,7 +67,6 @@ class Group:
 
     @property
     def size(self) -> int:
-        """Number of coordinates."""
         return len(self.index)
 
     @property
@@ -97,8 +98,7 @@ class Group:
     def norm(self, p: float) -> float:
         """Return the greatest l_p norm of the group's part of a row."""
         if self.kind == "levels":
-            # The rows of the other levels are permutations of this one, the centred row of the
-            # first level is shorter.
+            # Rows of other levels are permutations of this one; that of the first level is shorter.
             return float(np.linalg.norm(self.level_rows(0, 1), ord=p, axis=1)[0])
         if self.kind == "vector":
             factor = self.size ** max(0.0, 1 / p - 1 / 2)
@@ -136,17 +136,14 @@ class RowLayout:
     @cached_property
     def tables(self) -> tuple[FloatArray | None, ...]:
         """For each of these, the encoded values of the positions of B-splines; None for levels."""
-        return self._of_blocks(self.domain.block_tables)
+        pairs = zip(self.domain.blocks, self.domain.block_tables, strict=True)
+        return tuple(table for block, table in pairs if block.stop > block.start)
 
     @cached_property
     def penalties(self) -> tuple[FloatArray | None, ...]:
         """For each of these, the matrix of the penalty on coefficients; None for levels."""
-        return self._of_blocks(self.domain.block_penalties)
-
-    def _of_blocks(self, facts: tuple[FloatArray | None, ...]) -> tuple[FloatArray | None, ...]:
-        """Return those facts of the domain's blocks that are of the columns of levels."""
-        pairs = zip(self.domain.blocks, facts, strict=True)
-        return tuple(own for block, own in pairs if block.stop > block.start)
+        pairs = zip(self.domain.blocks, self.domain.block_penalties, strict=True)
+        return tuple(penalty for block, penalty in pairs if block.stop > block.start)
 
 
 @dataclass(frozen=True)
@@ -160,7 +157,6 @@ class Design(RowLayout):
 
     @property
     def dim(self) -> int:
-        """Number of columns of the matrix."""
         return self.domain.n_encoded + self.intercept
 
     @cached_property
@@ -168,6 +164,36 @@ class Design(RowLayout):
         """The indicator columns of each column of levels with at least two levels."""
         shift = int(self.intercept)
         return tuple(slice(b.start + shift, b.stop + shift) for b in self.level_columns)
+
+    @cached_property
+    def unit(self) -> float:
+        """The unit of the numbers, a power of two: their bound, or nearly twice it."""
+        return row_unit(self.domain)
+
+    @cached_property
+    def number_coordinates(self) -> NDArray[np.intp] | slice:
+        """Coordinates of the numbers; adjacent ones as a slice, which numpy does not copy."""
+        columns = np.array(self.numbers, dtype=np.intp) + int(self.intercept)
+        if len(columns) and columns[-1] - columns[0] == len(columns) - 1:
+            return slice(int(columns[0]), int(columns[-1]) + 1)
+        return columns
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of levels of each column of levels, or of B-splines with the first."""
+        return tuple(block.stop - block.start + 1 for block in self.blocks)
+
+    @cached_property
+    def positions(self) -> tuple[int, ...]:
+        """Number of positions of each column of levels or B-splines."""
+        pairs = zip(self.sizes, self.tables, strict=True)
+        return tuple(size if table is None else len(table) for size, table in pairs)
+
+    def row_table(self, column: int) -> FloatArray:
+        """Return the entries of rows for each position of a column, (size - 1, positions)."""
+        size, table = self.sizes[column], self.tables[column]
+        own = np.eye(size, size - 1, k=-1) if table is None else table
+        return np.asarray((own - (1 / size if self.intercept else 0.0)).T)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -207,7 +233,7 @@ class Design(RowLayout):
         return Group("levels", places, ball, square, least, roughness)
 
     def penalised(self, theta: FloatArray) -> FloatArray:
-        """Return the product of the penalty matrix of all coordinates and theta, (dim,)."""
+        """Return the matrix of the penalty for ridges of 1, times theta, (dim,)."""
         found = theta
         for block, penalty in zip(self.blocks, self.penalties, strict=True):
             if penalty is not None:
@@ -290,7 +316,7 @@ class Design(RowLayout):
         return sum(self._part_radius(group, ball) for group in self.groups) * ROUND_UP
 
     def _corners(self) -> FloatArray | None:
-        """Return every corner of the set of rows, or None if there are too many."""
+        """Return every corner of the set of rows; None if there are too many."""
         if 2**self.domain.n_numbers * math.prod(b.stop - b.start for b in self.blocks) > LISTABLE:
             return None
         try:

@@ -136,7 +136,7 @@ def release_exact(release: Any, exact: NDArray[Any], rng: Generator) -> FloatArr
 
 
 def in_sum_units(exact: NDArray[Any]) -> NDArray[Any]:
-    """Return exact sums in units of 2^-40 as Python integers in units of 2^-70."""
+    """Return exact sums as Python integers in units of 2^-70."""
     return np.array([int(own * WHOLE) for own in exact.tolist()], dtype=object)
 
 
@@ -164,7 +164,6 @@ def on_grid(rows: FloatArray) -> None:
 
 
 def in_units(sums: FloatArray) -> NDArray[np.int64]:
-    """Return exact sums in units of 2^-40."""
     return np.ldexp(sums, GRAM_BITS).astype(np.int64)
 
 
@@ -201,7 +200,7 @@ def _gram(domain: Domain, place: Place | None, block: Block) -> NDArray[np.int64
 
 
 def _gram_of_numbers(domain: Domain, block: Block) -> NDArray[np.int64]:
-    """Return the Gram matrix of rows without indicators, which need not be put together."""
+    # Rows without indicators need not be put together.
     width, unit = domain.n_encoded + 2, row_unit(domain)
     if unit == 1.0:
         narrow = narrow_gram(block.numbers.T, block.target, rounder=ROUNDER)
@@ -220,7 +219,6 @@ def _gram_of_numbers(domain: Domain, block: Block) -> NDArray[np.int64]:
 
 
 def _target_gram(block: Block) -> NDArray[np.int64]:
-    """Return the Gram matrix of the rows (1, y), on the grid."""
     y = block.target + ROUNDER - ROUNDER
     rows = np.column_stack([np.ones(len(y)), y])
     return in_units(rows.T @ rows)
@@ -316,12 +314,10 @@ class ColumnSums:
 
     @cached_property
     def dim(self) -> int:
-        """Number of sums."""
         return self.is_counted + len(self.columns) + len(self.squares) + self.n_levels
 
     @property
     def n_levels(self) -> int:
-        """Number of counts of levels."""
         return sum(block.stop - block.start + 1 for block in self.blocks)
 
     def require(self, neighbors: str) -> None:
@@ -344,10 +340,7 @@ class ColumnSums:
         return Sensitivity(ball, records_changed(neighbors), neighbors)
 
     def exact(self, sums: NDArray[Any], squares: NDArray[Any], n: Any) -> NDArray[Any]:
-        """Return the sums, (dim,), in units of 2^-40, as Python integers or fractions.
-
-        They are computed from the results of `skdp.linear_model._shared.gram.exact_sums`.
-        """
+        """Return the sums, (dim,), in units of 2^-40, from the results of `exact_sums`."""
         count = n * 2**GRAM_BITS
         of_groups = [
             self.factor * sum(squares[list(group)]) - len(group) * self._shift * count
@@ -375,16 +368,9 @@ _LONGER = 2.0**-20
 def sizes_of(sums: ColumnSums, units: FloatArray, gaussian: bool, in_ball: int = 0) -> Shifts:
     """Return sizes and counts that bound the changes by one record, in units of the noise.
 
-    Parameters
-    ----------
-    sums : ColumnSums
-        With one square for each column.
-    units : ndarray of shape (dim,), > 0
-        The factors on the noise of the sums.
-    gaussian : bool
-        Whether the noise is Gaussian. Otherwise it may have any even log-concave law.
-    in_ball : int
-        The rows of the first ``in_ball`` columns have a length of at most 1.
+    There is one square for each column, and ``units``, (dim,), are the factors on the noise of the
+    sums. If the noise is not Gaussian, it may have any even log-concave law. The rows of the first
+    ``in_ball`` columns have a length of at most 1.
     """
     added, k = sums.is_counted, len(sums.columns)
     head, of_numbers, of_squares, of_levels = np.split(1 / units, [added, added + k, added + 2 * k])

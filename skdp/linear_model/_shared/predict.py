@@ -58,7 +58,6 @@ def predictors(
 
 
 def _terms(coef: FloatArray, table: FloatArray | None) -> FloatArray:
-    """Return the terms of each position of a block, (positions, models)."""
     if table is not None:
         return row_products(table, coef)
     return np.vstack([np.zeros(len(coef)), coef.T])
@@ -158,7 +157,6 @@ def score_by(metric: Callable[..., float], name: str) -> Any:
 
 
 def _gathered(entries: Any) -> Any:
-    """Return predictions, or a target, as one array in memory."""
     if is_collection(entries):
         return computed(entries.compute)
     if isinstance(entries, Iterator):
@@ -173,7 +171,6 @@ def _checked_header(model: Any, data: Stream | Collection) -> Any:
 
 
 def _names(model: Any, data: Stream | Collection) -> list[str] | None:
-    """Return the columns to read, or None for all."""
     names = model._design.domain.names
     return None if names is None or data.names is None else list(names)
 

@@ -45,11 +45,6 @@ class ScalingStage:
         """Return the standard deviation of the noise in each sum over n, (dim,)."""
         return np.asarray(np.sqrt(variances(self.noise)) / n)
 
-    def mean_deviations(self, n: float) -> FloatArray:
-        """Return the standard deviation of the noise in the mean of each column."""
-        first = int(self.sums.is_counted)
-        return self.deviations(n)[first : first + len(self.sums.columns)]
-
     def release(self, release: NoisySum, exact: NDArray[Any], rng: Generator) -> Estimates:
         """Release the sums with the noise of the stage, and return what they estimate."""
         return self.sums.estimates(release_exact(release, exact, rng))
@@ -155,7 +150,6 @@ class Scaler:
     def of(
         cls, n_encoded: int, columns: ArrayLike, centre: FloatArray, scale: FloatArray
     ) -> Scaler:
-        """Return the scaler of some columns of (x, y); the others are not scaled."""
         centres, scales = np.zeros(n_encoded + 1), np.ones(n_encoded + 1)
         at = np.asarray(columns, dtype=np.intp)
         centres[at], scales[at] = centre, scale

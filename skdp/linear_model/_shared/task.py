@@ -12,17 +12,15 @@ from numpy.typing import NDArray
 from skdp._progress import draw_bar
 from skdp.domain import Domain
 from skdp.domain.layout import levels_by_name
+from skdp.domain.tables import as_column
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model.validation import label_positions, without_column
+from skdp.linear_model.validation import places_of, without_column
 from skdp.rows import Rows
 from skdp.rows.persons import Groups, Persons
 from skdp.rows.tables import Collection, CsvStream, Stream, spellings
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import fail
 from skdp.trusted.statement import records_changed
-
-# Privacy losses with counts.
-Losses = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -74,16 +72,11 @@ class Records:
 
     design: Design
     rows: Rows  # the private rows with their targets
-    labels: tuple[int, ...] = ()  # positions of those that models predict; none in a regression
+    models: tuple[int | None, ...] = (None,)  # position of the label of each; None: a regression
     label_weights: FloatArray | None = None  # in [0, 1], of rows with each label; None if all are 1
     n: int = 0  # of units, rows or persons; it may be private
     unit: str = "row"  # of privacy; or "person"
     attributes: dict[str, Any] = field(default_factory=dict)  # public, of the fitted estimator
-
-    @property
-    def models(self) -> tuple[int | None, ...]:
-        """The label of each model; one None for a regression."""
-        return self.labels or (None,)
 
 
 def target_of(target: NDArray[Any], label: int | None) -> FloatArray:
@@ -138,7 +131,7 @@ class LabelCoder:
     labels: NDArray[Any]
 
     def encode(self, y: Any) -> NDArray[Any]:
-        return label_positions(y, self.labels)
+        return places_of(as_column(y), self.labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,10 +155,7 @@ def check_places(y: Any, target: Any) -> None:
 
 
 def split_frame(X: Any, y: Any, target: str | None, groups: Any) -> tuple[Any, Any, Any]:
-    """Return features, target and identifiers of a table in memory.
-
-    The target and the identifiers may be columns of the table.
-    """
+    """Return features, target and identifiers of a table, which may be columns of it."""
     if target is not None:
         if y is not None:
             raise fail("y", "be None if a target column is named", None, "Drop y or target.")

@@ -11,7 +11,6 @@ from inner_fits import NUMBER_BITS, Design
 from inner_moments import CLIPPING, ColumnSums, sums_noise
 from inner_objective import (
     ClippingBounds,
-    Coordinates,
     Curves,
     DesignRows,
     finisher,
@@ -73,16 +72,15 @@ def dense_penalty(design, ridge):
 
 def random_rows(design, n, rng):
     """Rows of the design matrix, and the same rows as they are kept."""
-    coordinates = Coordinates(design)
-    levels = np.array([rng.integers(0, m, n) for m in coordinates.positions], dtype=np.uint16)
+    levels = np.array([rng.integers(0, m, n) for m in design.positions], dtype=np.uint16)
     grid = np.rint(rng.uniform(-1, 1, (len(design.numbers), n)) * 2**NUMBER_BITS)
     numbers = (grid / 2**NUMBER_BITS).astype(np.float32)
     dense = np.zeros((n, design.dim))
-    dense[:, coordinates.numbers] = numbers.T
+    dense[:, design.number_coordinates] = numbers.T
     if design.intercept:
         dense[:, 0] = 1.0
     for column, block in enumerate(design.blocks):
-        dense[:, block] = coordinates.row_table(column)[:, levels[column]].T
+        dense[:, block] = design.row_table(column)[:, levels[column]].T
     return dense, DesignRows(numbers, levels, np.zeros(n))
 
 
@@ -98,7 +96,7 @@ def test_weights_hold_the_leverage_in_the_metric_of_the_penalty(design):
             whole[list(group.index)] = own
         scores = np.vecdot(np.linalg.solve(dense_penalty(design, ridge), dense.T).T, dense)
         leverage = float(np.quantile(scores, 0.6))
-        weights = weigher(Coordinates(design), whole, leverage)(rows).weight
+        weights = weigher(design, whole, leverage)(rows).weight
         assert (weights * scores <= leverage * (1 + 1e-12)).all()
         np.testing.assert_allclose(weights, np.minimum(1, leverage / scores), rtol=1e-8)
 
@@ -194,9 +192,9 @@ def test_every_row_is_one_of_the_planned_design(lower, upper):
     grid[:, :2] = [[-1, 1], [1, -1]]
     gone, other = rng.integers(0, 2, 500), rng.integers(0, 2, 500)
     bounds = ClippingBounds(origin.domain.number_index, np.full(2, lower), np.full(2, upper))
-    finish = finisher(bounds, Coordinates(origin), None, curves=curves)
+    finish = finisher(bounds, None, curves=curves)
     found = finish(kept(grid, np.array([gone, other], dtype=np.uint8)))
-    limits = Coordinates(curves.design).positions
+    limits = curves.design.positions
     assert found.numbers.shape == (0, 500)
     assert found.levels.shape == (3, 500)
     assert all((own < limit).all() for own, limit in zip(found.levels, limits, strict=True))
@@ -328,11 +326,11 @@ def law(leverage):
     ridge = np.empty(DESIGN.dim)
     for group, own in zip(DESIGN.groups, RIDGES / leverage, strict=True):
         ridge[list(group.index)] = own
-    tables = [Coordinates(DESIGN).row_table(k).T for k in (0, 1)]
+    tables = [DESIGN.row_table(k).T for k in (0, 1)]
     a, b = (axis.ravel() for axis in np.indices([len(table) for table in tables]))
     rows = np.hstack([np.ones((len(a), 1)), tables[0][a], tables[1][b]])
     kept = DesignRows(np.empty((0, len(a)), np.float32), np.array([a, b]), np.zeros(len(a)))
-    weights = weigher(Coordinates(DESIGN), ridge, leverage)(kept).weight
+    weights = weigher(DESIGN, ridge, leverage)(kept).weight
     metric = dense_penalty(DESIGN, RIDGES / leverage)
     return rows, weights, metric, float(weighted_length(DESIGN, 1.0, RIDGES / leverage, leverage))
 
@@ -379,7 +377,7 @@ def test_epsilon_is_reached_and_exceeded_with_five_percent_less_noise_or_ridge(e
 
 def test_the_output_noise_covers_the_distance_in_the_flattest_direction():
     """The tolerance over the least eigenvalue of the penalty's matrix, in steps of the lattice."""
-    plan = DPLogisticRegression()._plan(DESIGN, 3000, 1).objective
+    plan = DPLogisticRegression()._plan(DESIGN, 3000, 1).minimiser
     metric = dense_penalty(DESIGN, [plan.ridge[group.index[0]] for group in DESIGN.groups])
     distance = math.sqrt(DESIGN.dim) * plan.tolerance / np.linalg.eigvalsh(metric)[0]
     steps = distance / 2.0**plan.hidden.exponent + DESIGN.dim

@@ -26,8 +26,10 @@ from inner_objective import (
     CertifiedGradient,
     attainable_tolerance,
     certified_gradient,
+    constants_of,
     is_compiled,
     row_builder,
+    terms_of,
 )
 from inner_objective import certificate_module as _certificate
 from scipy.special import softmax
@@ -189,7 +191,7 @@ def large_constants(shape: str) -> tuple[Problem, FloatArray]:
     theta, taken = rng.normal(size=made.dim), 0.0
     if intercept:
         theta[0] += (taken := 1e8)
-    for k, block in enumerate(made.coordinates.design.blocks):
+    for k, block in enumerate(made.layout.blocks):
         size = 1e7 * (k + 1)
         theta[block] += size
         taken += size / made.sizes[k] if intercept else size
@@ -204,7 +206,7 @@ def test_the_bound_survives_cancellation_of_constants_and_levels(shape: str) -> 
     made, theta = large_constants(shape)
     for local in (False, True):
         assert holds(made, theta, local=local, cuts=(3, 17))
-    shifts = math.fsum(map(abs, made.coordinates.constants(theta)))
+    shifts = math.fsum(map(abs, constants_of(made.layout, theta)))
     found = certified(made, theta).error
     assert found <= made.n * made.row_norm * (5 * 2.0**-53 * shifts + 1e-11)
 
@@ -213,14 +215,14 @@ def test_the_bound_survives_cancellation_of_constants_and_levels(shape: str) -> 
 def test_a_bound_without_the_rounding_of_constants_is_caught(monkeypatch: Any, local: bool) -> None:
     made, theta = large_constants("centred levels")
     assert holds(made, theta, local=local)
-    split = _certificate._SplitTerms.of
+    split = _certificate._split_terms
 
     def without(layout: Any, point: FloatArray) -> Any:
-        found, parts = split(layout, point), layout.constants(point)
+        found, parts = split(layout, point), constants_of(layout, point)
         own = 4 * _certificate.UNIT * math.fsum(map(abs, parts))
-        return replace(found, error=found.error - own)
+        return found._replace(error=found.error - own)
 
-    monkeypatch.setattr(_certificate._SplitTerms, "of", without)
+    monkeypatch.setattr(_certificate, "_split_terms", without)
     assert not holds(made, theta, local=local)
 
 
@@ -228,7 +230,7 @@ def test_the_exact_rows_are_those_of_a_table() -> None:
     """The second truth describes the rows that a design makes of numbers and levels."""
     for intercept, sizes in SHAPES.values():
         made = problem(40, 3, Logistic(), seed=18, intercept=intercept, sizes=sizes)
-        design = made.coordinates.design
+        design = made.layout
         names = design.domain.names or []
         cells = {f"x{j}": column for j, column in enumerate(made.design.T)}
         for k in range(len(sizes)):
@@ -327,14 +329,14 @@ def test_a_product_that_is_not_split_is_caught(monkeypatch: Any) -> None:
     assert not holds(objective, theta)
     # Also where the predictor alone is not split.
     monkeypatch.setattr(_certificate, "_split", split)
-    of = _certificate._SplitTerms.of
+    of = _certificate._split_terms
 
     def unsplit(layout: Any, point: FloatArray) -> Any:
-        found, whole = of(layout, point), layout.terms(point)
+        found, whole = of(layout, point), terms_of(layout, point)
         none = _certificate.Terms(0 * whole.slopes, 0.0, tuple(0 * own for own in whole.tables))
-        return replace(found, high=whole, low=none)
+        return found._replace(high=whole, low=none)
 
-    monkeypatch.setattr(_certificate._SplitTerms, "of", unsplit)
+    monkeypatch.setattr(_certificate, "_split_terms", unsplit)
     assert not holds(objective, theta)
 
 
@@ -468,7 +470,7 @@ def cancelling_columns(columns: str, ridge: float) -> tuple[Problem, FloatArray]
     made = problem(40, 2, PseudoHuber(4.0), seed=1, splines=splines, ridge=ridge)
     rng = np.random.default_rng(2)
     theta = rng.normal(size=made.dim)
-    for spline, block in zip(splines, made.coordinates.design.blocks, strict=True):
+    for spline, block in zip(splines, made.layout.blocks, strict=True):
         # Where the B-spline that is left out is 0, the others add up to 1.
         places = np.flatnonzero(spline.table.sum(axis=1) == 1)
         made = replace(made, codes=rng.choice(places, (made.n, 1)))
@@ -482,9 +484,9 @@ def cancelling_columns(columns: str, ridge: float) -> tuple[Problem, FloatArray]
 def test_the_bound_is_the_sum_of_the_parts_that_the_proof_names(columns: str, ridge: float) -> None:
     """All steps, where c is a power of two: the bound is not less, and hardly more."""
     made, theta = cancelling_columns(columns, ridge)
-    blocks, n, norm = made.coordinates.design.blocks, made.n, Fraction(made.row_norm)
+    blocks, n, norm = made.layout.blocks, made.n, Fraction(made.row_norm)
     c, curvature = Fraction(4), 1
-    size = sum(abs(Fraction(t)) for t in theta[made.coordinates.numbers].tolist())
+    size = sum(abs(Fraction(t)) for t in theta[made.layout.number_coordinates].tolist())
     size += sum(Fraction(np.abs(theta[block]).max()) for block in blocks)
     count = made.design.shape[1] + 17 * len(blocks) + 2
     shared = gamma(count) * count * size / 2**32
@@ -511,7 +513,7 @@ def test_the_rests_of_a_predictor_are_bounded_as_a_sum_of_all_their_products(
     theta = np.full(made.dim, 0.52 * 2**30 // 1 + 0.499)  # the grid is 1
 
     def is_bounded() -> bool:
-        split = _certificate._SplitTerms.of(made.coordinates, theta)
+        split = _certificate._split_terms(made.layout, theta)
         assert np.allclose(split.low.slopes, 0.499)
         rests = [*split.low.slopes.tolist(), *[split.low.constant] * intercept]
         count, total = len(rests), sum(abs(Fraction(rest)) for rest in rests)

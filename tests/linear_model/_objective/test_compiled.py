@@ -12,7 +12,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from inner_fits import Design
-from inner_objective import CompiledSums, Coordinates, DesignRows, is_compiled, sums_over, weigher
+from inner_objective import (
+    CompiledSums,
+    DesignRows,
+    is_compiled,
+    predictor,
+    sums_over,
+    terms_of,
+    weigher,
+)
 from inner_objective import clipping_module as clipping
 from inner_package import compiled_module as compiled
 
@@ -50,10 +58,10 @@ def test_slopes_are_those_of_the_loss(loss: Any) -> None:
         else rng.normal(size=402)
     )
     rows = DesignRows(np.zeros((1, 1), np.float32), np.zeros((0, 1), np.uint8), y)
-    coordinates = Coordinates(Design(Domain.box([-1], [1]), False))
+    design = Design(Domain.box([-1], [1]), False)
     for at, target in zip(z, y, strict=True):
-        terms = coordinates.terms(np.zeros(1))._replace(constant=float(at))
-        found = CompiledSums(loss, coordinates, terms)(rows, np.array([target]))
+        terms = terms_of(design, np.zeros(1))._replace(constant=float(at))
+        found = CompiledSums(loss, design, terms)(rows, np.array([target]))
         assert found is not None
         expected = loss.slope(np.array([at]), np.array([target]))[0]
         assert abs(found[0].total[0] - expected) <= 4 * math.ulp(loss.slope_bound)
@@ -65,24 +73,24 @@ def test_slopes_are_those_of_the_loss(loss: Any) -> None:
 def test_sums_and_curvatures_are_those_of_arrays(loss: Any, weighted: bool, n: int) -> None:
     rng = np.random.default_rng(n)
     columns = {"a": (-1, 1), "k": ["u", "v", "w"], "b": (-1, 1), "m": ["u", "v"], "c": (-1, 1)}
-    coordinates = Coordinates(Design(Domain(columns), True))
+    design = Design(Domain(columns), True)
     rows = DesignRows(
         rng.uniform(-1, 1, (3, n)).astype(np.float32),
         np.array([rng.integers(0, 3, n), rng.integers(0, 2, n)], dtype=np.uint8),
         rng.integers(0, 2, n),
         rng.uniform(0, 1, n) if weighted else None,
     )
-    terms, y = coordinates.terms(rng.normal(size=coordinates.dim)), rows.target.astype(float)
+    terms, y = terms_of(design, rng.normal(size=design.dim)), rows.target.astype(float)
     numbers = rows.numbers.astype(float)
-    z = terms.of(numbers, rows.levels)
-    curvatures = CompiledSums(loss, coordinates, terms).curvatures(rows, y)
+    z = predictor(terms, numbers, rows.levels)
+    curvatures = CompiledSums(loss, design, terms).curvatures(rows, y)
     np.testing.assert_allclose(
         curvatures, rows.weighted(loss.curvature(z, y)), rtol=1e-13, atol=1e-15
     )
-    expected = sums_over(rows, numbers, rows.weighted(loss.slope(z, y)), coordinates)
+    expected = sums_over(rows, numbers, rows.weighted(loss.slope(z, y)), design)
     weight = np.ones(n) if rows.weight is None else rows.weight
     for grid in (0.0, 2.0**-20):
-        found = CompiledSums(loss, coordinates, terms, None, grid)(rows, y)
+        found = CompiledSums(loss, design, terms, None, grid)(rows, y)
         assert found is not None
         whole, rest, weights, sizes = found
         np.testing.assert_allclose(whole.numbers + rest.numbers, expected.numbers, atol=1e-11)
@@ -183,8 +191,7 @@ def test_rows_of_a_design_have_the_same_bits(monkeypatch: Any, is_whole: bool, e
         low, high = rng.uniform(-1, -0.2, 9), rng.uniform(0.2, 1, 9)
         bounds = clipping.ClippingBounds(design.domain.number_index, low, high)
     ridge = np.full(10, 7.0) if equal else rng.uniform(5, 9, 10)
-    coordinates = Coordinates(design)
-    finish = clipping.finisher(bounds, coordinates, weigher(coordinates, ridge, 0.3))
+    finish = clipping.finisher(bounds, weigher(design, ridge, 0.3))
     for function in (
         lambda: clipping._column_sums(rows, False),
         lambda: (finish(rows).numbers, finish(rows).weight),
@@ -222,10 +229,10 @@ def test_fits_agree(monkeypatch: Any, estimator: Any, is_frame: bool) -> None:
 def test_weights_of_very_wide_rows_have_the_same_bits(monkeypatch: Any) -> None:
     """Sums of more than 2^13 squares are rounded: they have one order of summation."""
     width, rng = 20_000, np.random.default_rng(0)
-    coordinates = Coordinates(Design(Domain.box([-1] * width, [1] * width), False))
+    design = Design(Domain.box([-1] * width, [1] * width), False)
     numbers = (np.rint(rng.uniform(0.5, 1, (width, 16)) * 2**20) / 2**20).astype(np.float32)
     rows = DesignRows(numbers, np.zeros((0, 16), np.uint8), np.zeros(16))
-    weigh = weigher(coordinates, np.full(width, 7.0), 0.3)
+    weigh = weigher(design, np.full(width, 7.0), 0.3)
     one, other = both_ways(monkeypatch, lambda: weigh(rows).weight)
     assert one.tobytes() == other.tobytes()
 
@@ -340,8 +347,8 @@ def test_exponentials_have_limits() -> None:
 def test_slopes_at_extreme_predictors(loss: Any, target: float) -> None:
     """The slope at a predictor that is not a number is none, so that no search accepts it."""
     z = np.array([np.inf, -np.inf, 1e308, -1e308, 800.0, -800.0, np.nan])
-    coordinates = Coordinates(Design(Domain.box([-1], [1]), False))
-    compiled_sums = CompiledSums(loss, coordinates, coordinates.terms(np.zeros(1)))
+    design = Design(Domain.box([-1], [1]), False)
+    compiled_sums = CompiledSums(loss, design, terms_of(design, np.zeros(1)))
     own = np.empty(7)
     formula = compiled_sums.formula(kernels)
     kernels._write_slopes(formula, np.full(7, target), z, np.empty((3, 7)), own)

@@ -372,7 +372,7 @@ def test_somebody_elses_noise_is_asked_for_a_share_of_delta(neighbors):
     share = corners(Logistic(), neighbors)
     assert share == (1 if neighbors == "add_remove" else 3)
     assert corners(PseudoHuber(1.0), neighbors) == (2 if neighbors == "add_remove" else 4)
-    part = model.releases_[-1].objective.noise.guarantee
+    part = model.releases_[-1].noise.guarantee
     assert part.delta == pytest.approx(1e-5 / share, rel=1e-3)
     assert model.guarantee_.delta == 1e-5
 

@@ -12,7 +12,7 @@ import pytest
 from exact_gradient import SHAPES, on_grid, problem
 from exact_minimiser import Minimiser, greatest_ratio, law_of_numbers, noise_scale
 from inner_fits import Design
-from inner_objective import Perturbation, greatest_leverage, leverage_apart, shift_share
+from inner_objective import NoisyMinimiser, greatest_leverage, leverage_apart, shift_share
 from scipy import integrate
 from scipy.special import expit, logit
 
@@ -83,26 +83,22 @@ def test_the_joint_bound_is_exact(epsilon, q):
     assert worst_case(SLOPES, epsilon, q, 0.95 * ridge) > 1.003 * epsilon
 
 
-@pytest.mark.parametrize("epsilon", [0.25, 1.0])
-def test_an_intercept_that_is_not_regularised_breaks_the_promise(epsilon):
-    """The first coordinate is the intercept: without its ridge the determinant is not held."""
-    ridge = 2 / greatest_leverage(Logistic(), 0.9, epsilon, "replace_one")
-    assert worst_case(SLOPES, epsilon, 0.9, [1e-3 * ridge, ridge]) > 1.1 * epsilon
-
-
-def test_less_noise_by_five_percent_is_seen():
-    """The same witness with a tilt 5 % too small: epsilon is exceeded."""
-    epsilon, q = 1.0, 0.9
-    ridge = 2 / greatest_leverage(Logistic(), q, epsilon, "replace_one")
-    # A scale that is 5 % too small is that of an epsilon which is as much larger, for the tilt.
-    assert worst_case(SLOPES, epsilon / 0.95, q, ridge) > 1.01 * epsilon
-
-
-def test_add_remove_noise_does_not_hold_for_replace_one():
-    """Mixing up the two relations doubles the loss, and the witness sees it."""
-    epsilon, q = 1.0, 0.9
-    ridge = 2 / greatest_leverage(Logistic(), q, epsilon, "add_remove")
-    assert worst_case(SLOPES, 2 * epsilon, q, ridge) > 1.5 * epsilon
+@pytest.mark.parametrize(
+    ("epsilon", "relation", "more", "held", "reached"),
+    [
+        # An intercept, the first coordinate, without its ridge: the determinant is not held.
+        (0.25, "replace_one", 1, 1e-3, 1.1),
+        (1.0, "replace_one", 1, 1e-3, 1.1),
+        # Noise that is 5 % too small is that of an epsilon which is as much larger.
+        (1.0, "replace_one", 1 / 0.95, 1, 1.01),
+        # Mixing up the two relations doubles the loss.
+        (1.0, "add_remove", 2, 1, 1.5),
+    ],
+)
+def test_the_witness_sees_a_weaker_calibration(epsilon, relation, more, held, reached):
+    ridge = 2 / greatest_leverage(Logistic(), 0.9, epsilon, relation)
+    worst = worst_case(SLOPES, more * epsilon, 0.9, [held * ridge, ridge])
+    assert worst > reached * epsilon
 
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
@@ -131,18 +127,16 @@ def test_rows_of_high_leverage_are_covered_by_their_weight(epsilon):
     assert worst_case(SLOPES, epsilon, q, ridge) > 1.1 * epsilon
 
 
-def perturbation(ridge, leverage):
+def perturbation(made, ridge, leverage):
     ball = LpBall(len(ridge), p=math.inf)
     noise = KNorm(ball).calibrate(Sensitivity(ball, 2.0, "replace_one"), epsilon=0.8)
-    norm = math.sqrt(len(ridge))
-    return Perturbation(Logistic(), 1.0, 0.8, np.array(ridge), leverage, noise, norm, 10_000)
+    ridge = np.array(ridge)
+    return NoisyMinimiser(Logistic(), 1.0, 0.8, ridge, leverage, noise, 10_000, made.layout)
 
 
 def weights_of(plan, made, rows=slice(None)):
-    """The weights of some rows, in one block."""
     (state,) = made.states()
-    weigh = plan.weigh(made.coordinates)
-    return weigh(state.chosen(rows)).weight
+    return plan.weigh()(state.chosen(rows)).weight
 
 
 def is_below(weight, row, parts, leverage):
@@ -168,7 +162,7 @@ def test_rows_are_weighted_down_to_the_leverage_and_no_farther(leverage, shape, 
     unequal = np.geomspace(0.02, 400, made.dim)
     median = float(np.median(np.square(made.matrix()).sum(axis=1)))
     for ridge in (unequal, unequal[::-1].copy(), np.full(made.dim, median / leverage)):
-        plan = perturbation(ridge, leverage)
+        plan = perturbation(made, ridge, leverage)
         found, parts = weights_of(plan, made), [Fraction(r) for r in ridge]
         for weight, row in zip(found.tolist(), made.fractions(), strict=True):
             assert is_below(weight, row, parts, leverage)
@@ -196,7 +190,7 @@ def test_a_weight_is_a_function_of_its_row_to_the_last_bit(dim, shape, monkeypat
     made = problem(700, dim, Logistic(), intercept=intercept, sizes=sizes)
     made = replace(made, design=on_grid(rng.uniform(-1, 1, (700, dim))))
     for ridge in (rng.uniform(0.1, 5, made.dim), np.full(made.dim, 0.3)):
-        plan = perturbation(ridge, 0.05)
+        plan = perturbation(made, ridge, 0.05)
         found = weights_of(plan, made)
         with monkeypatch.context() as patch:
             patch.setattr(block_module, "CELLS", 1)
@@ -208,7 +202,7 @@ def test_a_weight_is_a_function_of_its_row_to_the_last_bit(dim, shape, monkeypat
 def test_rows_keep_all_else_when_they_are_weighted():
     made = problem(30, 3, Logistic(), intercept=True, sizes=(3,))
     (state,) = made.states()
-    found = perturbation(np.full(made.dim, 0.1), 0.05).weigh(made.coordinates)(state)
+    found = perturbation(made, np.full(made.dim, 0.1), 0.05).weigh()(state)
     assert found.numbers is state.numbers
     assert found.levels is state.levels
     assert found.target is state.target
@@ -217,9 +211,11 @@ def test_rows_keep_all_else_when_they_are_weighted():
 
 def test_no_row_is_weighted_where_the_ridge_covers_the_longest():
     """The least of the ridges decides; a hair less of it, and rows are weighted."""
-    ridge, coordinates = np.array([2.0, 5.0, 300.0]), problem(2, 3, Logistic()).coordinates
-    assert perturbation(ridge, 3 / 2.0 * (1 + 1e-12)).weigh(coordinates) is None
-    assert perturbation(ridge * 0.999, 3 / 2.0).weigh(coordinates) is not None
+    ridge, made = np.array([2.0, 5.0, 300.0]), problem(2, 3, Logistic())
+    least = made.layout.row_norm**2 / 2.0
+    assert least == pytest.approx(3 / 2.0, rel=1e-11)
+    assert perturbation(made, ridge, least).weigh() is None
+    assert perturbation(made, ridge * 0.999, 3 / 2.0).weigh() is not None
 
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
@@ -233,7 +229,7 @@ def test_the_objective_and_what_hides_the_solver_cost_epsilon_together(epsilon, 
     model = DPLogisticRegression(
         epsilon=epsilon, neighbors=neighbors, n_public=2000, scaling_share=0
     )
-    plan = model._plan(Design(Domain.unit_box(2), True), 2000, 1).objective
+    plan = model._plan(Design(Domain.unit_box(2), True), 2000, 1).minimiser
     corners = np.array(list(itertools.product([1.0], [-1.0, 1.0], [-1.0, 1.0])))
     loss, records = plan.loss, 2 if neighbors == "replace_one" else 1
     shift = records * loss.slope_bound * plan.noise.ball.gauge(corners).max() / plan.noise.scale

@@ -262,7 +262,7 @@ def test_the_rank_is_the_number_of_coefficients(kind):
     for d in (1, 3):
         domain = Domain.unit_box(d, target=[0, 1] if kind is DPLogisticRegression else (-1.0, 1.0))
         model = kind(epsilon=1.0, scaling_share=0)
-        plan = model._plan(Design(domain, True), 1000, 1, "person").objective
+        plan = model._plan(Design(domain, True), 1000, 1, "person").minimiser
         asked = plan.q, 1.0, "replace_one"
         ranks = [greatest_leverage(RecordLoss(plan.loss, r), *asked) for r in (d + 1, d, d + 2)]
         assert plan.leverage == pytest.approx(ranks[0], rel=2e-3)
@@ -277,13 +277,12 @@ def test_gaussian_noise_of_a_fit_for_persons_is_that_of_the_theorem(kind, neighb
     settings = {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian"}
     settings |= {"regularization": 0.0}  # every row has weight 1
     model = kind(**settings, scaling_share=0, neighbors=neighbors, n_public=1000)
-    whole = {
+    plans = {
         unit: model._plan(Design(domain, True), 1000, 1, unit).minimiser
         for unit in ("row", "person")
     }
-    plans = {unit: minimiser.objective for unit, minimiser in whole.items()}
     public = Public(1.0, 1e-6, neighbors, "person")
-    ((loss, _),) = whole["person"].spent(public).losses
+    ((loss, _),) = plans["person"].spent(public).losses
     profile = replace(loss.profile, hidden=0.0)
     assert profile.loss == RecordLoss(plans["person"].loss, 4)
     budget = plans["person"].epsilon - plans["person"].output_epsilon

@@ -52,11 +52,11 @@ EACH_KIND = pytest.mark.parametrize("kind", ["logistic", "huber"])
 RELATIONS = ["replace_one", "add_remove"]
 
 
-def chosen(kind, design, n, epsilon, neighbors="replace_one", ball=None, **fixed):
-    reference, losses, q = KINDS[kind]
+def chosen(kind, design, n, epsilon, neighbors="replace_one", ball=None, q=None):
+    reference, losses, usual = KINDS[kind]
     facts = {"n": n, "size": float(n), "epsilon": epsilon, "neighbors": neighbors}
     task = ModelTask(design=design, reference=reference, **facts)
-    return task, choose(task, losses, [KNormFamily(ball)], **{"q": q, **fixed})
+    return task, choose(task, losses, [KNormFamily(ball, usual if q is None else q)])
 
 
 def noise_of(choice, design):
@@ -116,7 +116,7 @@ def test_the_ridge_holds_the_leverage_of_common_rows(kind, design, neighbors):
         assert ((choice.ridge > 0) & np.isfinite(choice.ridge)).all()
         # Coordinates of one group are treated alike.
         assert all(np.ptp(choice.ridge[list(group.index)]) == 0 for group in design.groups)
-        square = task.reference.population(design, task.weight).square
+        square = task.population.square
         ridge = np.array([choice.ridge[group.index[0]] for group in design.groups])
         leverage = greatest_leverage(choice.loss, choice.q, epsilon, neighbors)
         assert np.sum(square / ridge) <= 1.05 * leverage
@@ -196,7 +196,7 @@ def test_no_candidate_beats_the_choice(design):
         best = risk("logistic", task, choice)
         for loss in CANDIDATES:
             for q in Q_GRID:
-                other = choose(task, [loss], [KNormFamily(choice.shape)], q=q)
+                other = choose(task, [loss], [KNormFamily(choice.shape, q)])
                 assert best <= risk("logistic", task, other) * 1.01
 
 

@@ -293,7 +293,7 @@ def joint(n, d, loss, *, seed=0, ridge=1.0, linear_term=1.0, **layout):
     made = replace(made, target=labels)
     rows = made.objective().rows
     made = replace(made, loss=loss)
-    own = Objective(loss, rows, made.coordinates, ridges, linear, made.row_norm, n)
+    own = Objective(loss, rows, made.layout, ridges, linear, n)
     return made, own
 
 
@@ -370,13 +370,13 @@ def test_the_noise_of_a_fit_is_that_of_theorem_1(neighbors):
     ).fit(X, y)  # fmt: skip
     a, moved = model.normalizer_, 2 if neighbors == "replace_one" else 1
     assert model.loss_ == Softmax(4, a)
-    released = model.releases_[-1].objective
+    released = model.releases_[-1]
     epsilon = released.epsilon - released.output_epsilon
     assert model.noise_.scale == pytest.approx(moved * (1 + a) / (model.q_ * epsilon), rel=1e-6)
     assert model.noise_.dim == 4 * 6
     task = Task(model._design, n=600 if moved == 2 else None, epsilon=1.0, n_models=4,
                 neighbors=neighbors)  # fmt: skip
-    plan = model._algorithm().plan(task).objective
+    plan = model._algorithm().plan(task).minimiser
     most = greatest_leverage(SoftmaxRecord(model.loss_, 3), model.q_, epsilon, neighbors)
     assert plan.leverage == pytest.approx(most)
     assert plan.ridges.tolist() == np.tile(model.ridge_, 4).tolist()
@@ -391,9 +391,9 @@ def test_gaussian_noise_of_a_fit_is_that_of_theorem_3(n_classes):
         random_state=0,
     ).fit(X, y)  # fmt: skip
     loss = SoftmaxRecord(model.loss_, n_classes - 1, is_row=True)
-    epsilon = model.releases_[-1].objective.output_epsilon
+    epsilon = model.releases_[-1].output_epsilon
     plan = model._algorithm().plan(Task(model._design, n=600, epsilon=2.0, delta=1e-5,
-                                        n_models=n_classes)).objective  # fmt: skip
+                                        n_models=n_classes)).minimiser  # fmt: skip
     squares = np.linspace(0, 5, 100_001)  # of the numbers of a row
     weights = np.minimum(1, plan.leverage / (1 / model.ridge_[0] + squares / model.ridge_[1]))
     longest = np.max(weights * np.sqrt(1 + squares))

@@ -263,8 +263,7 @@ def test_the_noise_of_a_plan_covers_all_weighted_rows(kind, setting, regularizat
     for declared in ({f"x{j}": (0, 1) for j in range(4)}, MIXED):
         design = Design(Domain(declared, target=target), True)
         model = kind(**SETTINGS[setting], regularization=regularization, scaling_share=0)
-        (minimiser,) = model._plan(design, 3000, 1, unit).releases
-        plan = minimiser.objective
+        (plan,) = model._plan(design, 3000, 1, unit).releases
         rows = rows_of(design, rng)
         scores = np.square(rows) @ (1 / plan.ridge)
         weights = np.minimum(1.0, plan.leverage / scores)
@@ -272,7 +271,7 @@ def test_the_noise_of_a_plan_covers_all_weighted_rows(kind, setting, regularizat
         if "delta" in SETTINGS[setting]:
             lengths = np.sqrt(np.square(gradients) @ (1 / plan.noise.variance()))
             public = Public(1.0, 1e-6, unit=unit)
-            ((loss, _),) = minimiser.spent(public).losses
+            ((loss, _),) = plan.spent(public).losses
             allowed = loss.profile.shift
         else:
             lengths = 2 * plan.noise.ball.gauge(gradients) / plan.noise.scale
@@ -280,4 +279,4 @@ def test_the_noise_of_a_plan_covers_all_weighted_rows(kind, setting, regularizat
         # Brute force finds no corner of many levels that fills the leverage exactly.
         assert (0.6 if declared is MIXED else 0.9) * allowed < lengths.max() <= allowed
         if regularization != "auto":
-            assert plan.weigh(None) is None
+            assert plan.weigh() is None

@@ -13,7 +13,6 @@ from inner_descent import Blocks, Gradients, logistic_slope
 from inner_fits import Design
 from inner_objective import (
     ClippingBounds,
-    Coordinates,
     finisher,
     greatest_leverage,
     row_builder,
@@ -203,9 +202,9 @@ def test_weights_of_rows_are_never_greater_than_without_weights_of_labels(levera
     ids = rng.integers(0, 150, 400)
     members = Shares(Persons.of([ids]), 1).members(ids) if persons else None
     design = Design(domain, True)
-    coordinates, ridge = Coordinates(design), rng.uniform(0.5, 3, design.dim)
-    weigh = weigher(coordinates, ridge, leverage) if leverage < 1e9 else None
-    finish = finisher(ClippingBounds.whole(design), coordinates, weigh)
+    ridge = rng.uniform(0.5, 3, design.dim)
+    weigh = weigher(design, ridge, leverage) if leverage < 1e9 else None
+    finish = finisher(ClippingBounds.whole(design), weigh)
 
     def states(weights):
         rows = MemoryRows(domain, X, y, members)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from exact_minimiser import greatest_ratio, law_of_numbers, noise_scale
 from inner_fits import Design, Task
-from inner_objective import ClippingBounds, Coordinates, finisher, greatest_leverage, plan_clipping
+from inner_objective import ClippingBounds, finisher, greatest_leverage, plan_clipping
 from test_clipping_stage import exact_of, state_of
 
 from skdp import Domain, DPHuberRegressor, Ledger
@@ -82,7 +82,7 @@ def test_rows_are_finished_with_their_targets():
         np.array([0, 2]), np.array([-0.5, 0.0]), np.array([0.5, 0.3]), (-0.2, 0.4)
     )
     state = state_of(DESIGN, rng.uniform(-1, 1, (50, DESIGN.dim)), rng.uniform(-1, 1, 50))
-    finish = finisher(bounds, Coordinates(DESIGN), None)
+    finish = finisher(bounds, None)
     whole = finish(state)
     np.testing.assert_allclose(whole.target, (state.target - 0.1) / 0.3, atol=1e-12)
     assert np.abs(whole.target).max() > 1

@@ -17,7 +17,6 @@ def sums_of(k, n, levels=0):
 
 
 def square(planned):
-    """The squared length that is stated."""
     return math.fsum(count * size**2 for size, count in planned.shifts)
 
 

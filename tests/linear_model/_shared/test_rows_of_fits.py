@@ -11,7 +11,7 @@ from exact_gradient import Problem, problem
 from inner_descent import Blocks, clipped_residual, logistic_slope, residual
 from inner_descent import gradients_module as scaled_rows_module
 from inner_fits import Design, exact_cross, exact_gram, exact_sums
-from inner_objective import Coordinates, certified_gradient, minimise, row_builder, theorem_module
+from inner_objective import certified_gradient, minimise, row_builder, theorem_module
 from summed_records import MIXED, gradients, moved, scaled, sums_along
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -107,7 +107,7 @@ def test_block_sizes_move_minimisers_within_their_certificates(name: str, monkey
     The bounds on the numbers are computed from exact sums: they are the same to the last bit.
     """
     publish, points, bounds, plans = theorem_module.publish_near, [], [], []
-    release = theorem_module.Perturbation.release
+    release = theorem_module.NoisyMinimiser.release
 
     def kept(theta: Any, *rest: Any) -> Any:
         points[-1].append(theta)
@@ -118,7 +118,7 @@ def test_block_sizes_move_minimisers_within_their_certificates(name: str, monkey
         return release(self, *rest)
 
     monkeypatch.setattr(theorem_module, "publish_near", kept)
-    monkeypatch.setattr(theorem_module.Perturbation, "release", planned)
+    monkeypatch.setattr(theorem_module.NoisyMinimiser, "release", planned)
     for most, cells in BLOCK_SIZES:
         monkeypatch.setattr(block_module, "MOST_ROWS", most)
         monkeypatch.setattr(block_module, "CELLS", cells)
@@ -249,7 +249,7 @@ def test_rows_of_a_ball_stay_in_it_in_single_precision(radius: float) -> None:
     rows *= radius / np.linalg.norm(rows, axis=1)[:, None]
     design = Design(Domain.l2_ball(3, radius), True)
     (state,) = MemoryRows(design.domain, rows, np.zeros(300)).keep(row_builder(design)).states
-    shares = state.numbers.astype(float) * (Coordinates(design).unit / radius)
+    shares = state.numbers.astype(float) * (design.unit / radius)
     lengths = (shares**2).sum(axis=0)
     assert lengths.max() <= 1
     assert lengths.min() > 1 - 1e-5

@@ -27,7 +27,7 @@ from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import fail
 
 VERSION = 1
-# Types that a file may name, by their modules. A loss has the name of a law, and another kind.
+# Types that a file may name, by their modules.
 TYPES = {
     name: module
     for module, names in {
@@ -61,7 +61,6 @@ TYPES = {
     }.items()
     for name in names.split()
 }
-_LOSS = "LogisticLoss"
 # What the annotations of some fields do not say.
 _HINTS: dict[str, dict[str, Any]] = {
     "NoisySum": {
@@ -116,12 +115,11 @@ def encode(name: str, value: object) -> Any:
         return {key: encode(f"{name}: {key}", entry) for key, entry in value.items()}
     if isinstance(value, np.ndarray) and kind is np.ndarray:
         return _of_array(name, value)
-    for named in (kind.__name__, f"{kind.__name__}Loss"):
-        if TYPES.get(named) and type_named(named) is kind:
-            if hasattr(value, "to_dict"):
-                return value.to_dict()
-            own = {field: getattr(value, field) for field in hints_of(kind)}
-            return {"kind": named, **encode(name, own)}
+    if kind.__name__ in TYPES and type_named(kind.__name__) is kind:
+        if hasattr(value, "to_dict"):
+            return value.to_dict()
+        own = {field: getattr(value, field) for field in hints_of(kind)}
+        return {"kind": kind.__name__, **encode(name, own)}
     raise fail(name, _WRITTEN, kind, _CONVERT)
 
 
@@ -166,8 +164,7 @@ def document(
 
 @lru_cache
 def type_named(name: str) -> Any:
-    module = import_module(TYPES[name])
-    return getattr(module, "Logistic" if name == _LOSS else name)
+    return getattr(import_module(TYPES[name]), name)
 
 
 @lru_cache

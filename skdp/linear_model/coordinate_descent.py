@@ -355,7 +355,7 @@ class _DescentEstimator(PrivateLinearModel):
     history_: list[Progress] = field(init=False)
 
     def _algorithm(self) -> Algorithm:
-        return CoordinateDescent(self._kind, self._asked())
+        return CoordinateDescent(self._kind, self._params())
 
 
 @with_parameters

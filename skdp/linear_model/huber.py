@@ -91,10 +91,10 @@ class DPHuberRegressor(PrivateRegressor, ObjectiveEstimator):
     threshold_: float = field(init=False)
 
     def _algorithm(self) -> Algorithm:
-        asked = self._asked()
+        params = self._params()
         # A threshold or a loss of the user is in units of the domain.
         scales_target = isinstance(self.loss, str) and is_auto(self.threshold)
-        return ObjectivePerturbation(self._reference, self._losses, asked, scales_target)
+        return ObjectivePerturbation(self._reference, self._losses, params, scales_target)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -213,7 +213,7 @@ class DPLinearRegression(PrivateRegressor):
     coef_corr_: FloatArray = field(init=False)
 
     def _algorithm(self) -> Algorithm:
-        return FunctionalMechanism(self._asked())
+        return FunctionalMechanism(self._params())
 
     def _store(
         self, plan: Any, solution: Solution, attributes: dict[str, Any], design: Design
@@ -300,6 +300,6 @@ class DPLinearRegression(PrivateRegressor):
             model.feature_names_in_ = np.array(domain.names, dtype=object)
         moments = self.moments_.subset(chosen, last if place is None else place + 1)
         design = Design(domain, bool(self.fit_intercept))
-        solution = FunctionalMechanism(model._asked()).solve(design, moments)
+        solution = FunctionalMechanism(model._params()).solve(design, moments)
         model._store(None, solution, {}, design)
         return model

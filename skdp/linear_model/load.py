@@ -75,7 +75,6 @@ _FURTHER = {
     "skdp.linear_model._shared.design": "Design Group Roughness",
     "skdp.linear_model._shared.task": "Progress",
     "skdp.linear_model.load": "NotInFile",
-    "skdp.linear_model.losses": "Logistic",
     "skdp.trusted.losses": "ProfileLoss",
     "skdp.trusted.noise": "Publication",
     "skdp.trusted.radial": "RadialSum",
@@ -83,7 +82,7 @@ _FURTHER = {
 }
 SKOPS_TYPES = tuple(
     sorted(
-        [f"{module}.{name}" for name, module in TYPES.items() if name != "LogisticLoss"]
+        [f"{module}.{name}" for name, module in TYPES.items()]
         + [f"{module}.{name}" for module, names in _FURTHER.items() for name in names.split()]
         + [f"{estimator.__module__}.{name}" for name, estimator in ESTIMATORS.items()]
     )

@@ -12,11 +12,11 @@ from skdp.linear_model._objective.advice import (
 )
 from skdp.linear_model._objective.solve import ObjectiveEstimator, ObjectivePerturbation
 from skdp.linear_model._shared.base import Algorithm, PrivateClassifier, with_parameters
-from skdp.linear_model.losses import Logistic, Loss, SharpLogistic, Softmax
+from skdp.linear_model.losses import LogisticLoss, Loss, SharpLogistic, Softmax
 from skdp.trusted.checks import fail
 
-LOSSES: dict[str, Loss] = {"logistic": Logistic(), "sharp": SharpLogistic(0.75)}
-CANDIDATES = (Logistic(), *(SharpLogistic(middle) for middle in (0.6, 0.75, 0.8)))
+LOSSES: dict[str, Loss] = {"logistic": LogisticLoss(), "sharp": SharpLogistic(0.75)}
+CANDIDATES = (LogisticLoss(), *(SharpLogistic(middle) for middle in (0.6, 0.75, 0.8)))
 
 
 @with_parameters
@@ -82,7 +82,7 @@ class DPLogisticRegression(PrivateClassifier, ObjectiveEstimator):
     loss: Any = "auto"
 
     def _algorithm(self) -> Algorithm:
-        return ObjectivePerturbation(self._reference, self._losses, self._asked())
+        return ObjectivePerturbation(self._reference, self._losses, self._params())
 
     def _losses(self, task: ModelTask) -> tuple[Any, ...]:
         if not isinstance(self.loss, str):

@@ -28,7 +28,7 @@ from skdp._first_use import check_at_first_use
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_count, check_interval, fail, remembered
 
-__all__ = ["Logistic", "Loss", "PseudoHuber", "SharpLogistic", "Softmax"]
+__all__ = ["LogisticLoss", "Loss", "PseudoHuber", "SharpLogistic", "Softmax"]
 
 # Bounds the rounding error of a slope, and the error of solving for a slope, for slopes up to 1.
 _SLOPE_ERROR = 32 * float(np.finfo(float).eps)
@@ -110,14 +110,14 @@ def greatest_curvature(loss: Bounded) -> float:
 
 
 @dataclass(frozen=True)
-class Logistic:
+class LogisticLoss:
     """The negative log-likelihood of a 0/1 target, log(1 + e^z) - y z.
 
     With s = |phi'| the curvature is exactly s (1 - s), and c = 1.
 
     Examples
     --------
-    >>> float(Logistic().curvature_bound(0.9, 1.0).round(12))
+    >>> float(LogisticLoss().curvature_bound(0.9, 1.0).round(12))
     0.09
     """
 

@@ -12,7 +12,7 @@ from scipy.stats import gamma, kstest, norm
 
 from skdp import DPLinearRegression
 from skdp.geometry import Hull, LpBall, MomentBall, MomentLayout
-from skdp.linear_model.losses import Logistic
+from skdp.linear_model.losses import LogisticLoss
 from skdp.mechanisms import KNorm, KNormNoise, Sensitivity, calibrate
 from skdp.mechanisms.independent import Independent
 from skdp.noise.laws import FlippedHuber, OffsetGaussian, Subbotin
@@ -34,7 +34,7 @@ def test_the_exponent_of_gamma_is_epsilon_times_one_minus_q(epsilon, q):
     assert gamma_right > 0
     # It keeps the determinant's share, and the joint bound asks for less of it.
     assert math.log1p(curvature / gamma_right) == pytest.approx(epsilon * (1 - q))
-    assert 1 / greatest_leverage(Logistic(), q, epsilon, "replace_one") < gamma_right
+    assert 1 / greatest_leverage(LogisticLoss(), q, epsilon, "replace_one") < gamma_right
 
 
 @pytest.mark.parametrize("ridge", [0.05, 0.3, 2.0])

@@ -23,7 +23,7 @@ from scipy.special import expit
 
 from skdp import Domain, DPLogisticRegression
 from skdp.domain.layout import encode_compactly
-from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
+from skdp.linear_model.losses import LogisticLoss, PseudoHuber, SharpLogistic
 from skdp.mechanisms.knorm import gaussian_scale
 from skdp.mechanisms.statistics import ROUNDING
 from skdp.noise import Laplace
@@ -360,7 +360,7 @@ def test_a_penalty_with_a_corner_keeps_the_guarantee_and_its_atom(neighbors):
     """objective_perturbation.md, Corollary 2, in one dimension with r = b |theta|, b = 1."""
     epsilon, q, b = 1.0, 0.9, 1.0
     scale = (2 if neighbors == "replace_one" else 1) / (epsilon * q)
-    enough = 1 / greatest_leverage(Logistic(), q, epsilon, neighbors)
+    enough = 1 / greatest_leverage(LogisticLoss(), q, epsilon, neighbors)
     grid = np.linspace(-60, 60, 1_200_001)
     step = grid[1] - grid[0]
 
@@ -413,15 +413,15 @@ def test_what_the_second_tail_costs():
 
 def test_what_the_curvature_costs():
     """The same, one end of each range of the table."""
-    assert 1 <= noise_over_gaussian(Logistic(), 0.1, 0.1, 1e-8, "add_remove") < 1.0001
-    assert 1 <= noise_over_gaussian(Logistic(), 0.05, 0.1, 1e-8, "replace_one") < 1.0001
+    assert 1 <= noise_over_gaussian(LogisticLoss(), 0.1, 0.1, 1e-8, "add_remove") < 1.0001
+    assert 1 <= noise_over_gaussian(LogisticLoss(), 0.05, 0.1, 1e-8, "replace_one") < 1.0001
     at_epsilon = [(8.0, 1e-2, 1.0044), (0.1, 1e-8, 1.0712)]
     for epsilon, delta, said in at_epsilon:
-        found = noise_over_gaussian(Logistic(), epsilon, epsilon, delta, "replace_one")
+        found = noise_over_gaussian(LogisticLoss(), epsilon, epsilon, delta, "replace_one")
         assert found == pytest.approx(said, abs=1e-4)
     table = [
-        (Logistic(), "add_remove", 0.5, 8.0, 1e-8, 1.39),
-        (Logistic(), "replace_one", 0.8, 8.0, 1e-8, 1.06),
+        (LogisticLoss(), "add_remove", 0.5, 8.0, 1e-8, 1.39),
+        (LogisticLoss(), "replace_one", 0.8, 8.0, 1e-8, 1.06),
         (SharpLogistic(0.75), "replace_one", 0.5, 0.3, 1e-8, 1.61),
         (SharpLogistic(0.75), "add_remove", 0.7, 8.0, 1e-8, 1.08),
         (PseudoHuber(1.0), "add_remove", 0.5, 8.0, 1e-8, 1.12),

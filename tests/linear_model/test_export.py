@@ -38,7 +38,7 @@ from skdp import (
 from skdp.domain import Spline
 from skdp.geometry import LpBall
 from skdp.linear_model import SKOPS_TYPES, check_proof
-from skdp.linear_model.losses import Logistic, PseudoHuber
+from skdp.linear_model.losses import LogisticLoss, PseudoHuber
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.noise import Laplace
 from skdp.trusted import NotPrivate, overview
@@ -470,7 +470,7 @@ def mean_of_target(moments):
 
 OBJECTS = [
     *((estimator, "ledger", Ledger(10.0)) for estimator in ESTIMATORS),
-    (DPLogisticRegression, "loss", Logistic()),
+    (DPLogisticRegression, "loss", LogisticLoss()),
     (DPHuberRegressor, "loss", PseudoHuber(0.3)),
     (DPLogisticRegression, "mechanism", LpBall(4)),
     (DPHuberRegressor, "mechanism", KNorm("l2")),

@@ -19,7 +19,7 @@ from skdp import (
     Ledger,
 )
 from skdp.geometry import LpBall, ScaledBall
-from skdp.linear_model.losses import Logistic, PseudoHuber
+from skdp.linear_model.losses import LogisticLoss, PseudoHuber
 from skdp.mechanisms import Auto, Independent, KNorm, Sensitivity, calibrate
 from skdp.mechanisms.independent import calibrate_releases
 from skdp.noise import CanonicalNoise, Gaussian, Laplace, Staircase, Tulap
@@ -57,7 +57,7 @@ def flat(self, z, y):
 
 
 LOSSES = [
-    (DPHuberRegressor, Logistic(), 'for target = "number"'),
+    (DPHuberRegressor, LogisticLoss(), 'for target = "number"'),
     (DPLogisticRegression, PseudoHuber(0.5), 'for target = "labels"'),
     (DPHuberRegressor, PseudoHuber, "have the members of a Loss"),
     (DPHuberRegressor, 3.0, "have the members of a Loss"),

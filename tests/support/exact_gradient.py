@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from skdp import Domain, Spline
 from skdp.domain.splines import Interaction
-from skdp.linear_model.losses import Logistic, Loss, PseudoHuber, SharpLogistic
+from skdp.linear_model.losses import LogisticLoss, Loss, PseudoHuber, SharpLogistic
 from skdp.rows import KeptBlocks
 
 FloatArray = NDArray[np.float64]
-LOSSES: list[Loss] = [Logistic(), SharpLogistic(), SharpLogistic(0.95), PseudoHuber(0.3)]
+LOSSES: list[Loss] = [LogisticLoss(), SharpLogistic(), SharpLogistic(0.95), PseudoHuber(0.3)]
 STEP = 2.0**-20
 # Whether there is an intercept, and the sizes of columns of levels.
 SHAPES = {
@@ -148,7 +148,7 @@ class Problem:
 
 def exact_slope(loss: Loss, z: Any, y: float) -> Any:
     one = mpmath.mpf(1)
-    if isinstance(loss, Logistic):
+    if isinstance(loss, LogisticLoss):
         return one / (1 + mpmath.exp(-z)) - y
     if isinstance(loss, PseudoHuber):
         c, r = mpmath.mpf(loss.threshold), z - y

@@ -10,7 +10,7 @@ import pytest
 from inner_objective import OUTPUT_SHARE, JointProfile, greatest_shift
 
 from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression
-from skdp.linear_model.losses import Logistic, PseudoHuber
+from skdp.linear_model.losses import LogisticLoss, PseudoHuber
 from skdp.mechanisms.independent import Independent
 from skdp.mechanisms.knorm import gaussian_scale
 from skdp.noise.independent import MOST_GROUPS, _grouped
@@ -192,7 +192,7 @@ def test_what_leaks_and_is_bounded_else_has_an_epsilon_at_its_leak(delta):
     assert both.epsilon_at(leak * (1 - 1e-9)) == math.inf
 
 
-@pytest.mark.parametrize(("loss", "sides"), [(Logistic(), 1), (PseudoHuber(0.3), 2)], ids=repr)
+@pytest.mark.parametrize(("loss", "sides"), [(LogisticLoss(), 1), (PseudoHuber(0.3), 2)], ids=repr)
 def test_a_record_added_counts_with_both_signs_of_a_slope(loss, sides):
     """Theorem 3 of docs/proofs/gaussian_objective.md, for every split."""
     profile = JointProfile(loss, 0.4, 0.3, "replace_one")
@@ -209,10 +209,10 @@ def test_a_record_added_counts_with_both_signs_of_a_slope(loss, sides):
 def test_several_models_together_keep_delta_and_hardly_more(neighbors):
     """Three models of one release, against composing the losses that the guarantee carries."""
     epsilon, delta, leverage = 1.0, 1e-5, 0.2
-    shift = greatest_shift(Logistic(), leverage, epsilon, delta, neighbors, 3)
+    shift = greatest_shift(LogisticLoss(), leverage, epsilon, delta, neighbors, 3)
 
     def spent(times):
-        loss = ProfileLoss(JointProfile(Logistic(), times * shift, leverage, neighbors))
+        loss = ProfileLoss(JointProfile(LogisticLoss(), times * shift, leverage, neighbors))
         return Composition([(loss, 3)]).delta_at(epsilon).upper
 
     assert spent(1.0) <= delta < spent(1.01)

@@ -9,7 +9,7 @@ import pytest
 from programs import output_of
 
 from skdp.geometry import LpBall, ScaledBall
-from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
+from skdp.linear_model.losses import LogisticLoss, PseudoHuber, SharpLogistic
 from skdp.noise import Laplace
 from skdp.testing import check_ball, check_law, check_loss, examples
 from skdp.testing.examples import BoxNoise, Cylinder, HyperbolicSecant, LaplaceInTheBox
@@ -117,7 +117,7 @@ def test_a_ball_that_is_none_is_caught(ball, rule):
 
 GOOD = {
     partial(check_law, draws=20_000): [HyperbolicSecant(), HyperbolicSecant(1e-3), Laplace()],
-    check_loss: [Logistic(), SharpLogistic(0.6), PseudoHuber(0.3)],
+    check_loss: [LogisticLoss(), SharpLogistic(0.6), PseudoHuber(0.3)],
     # Draws that are said not to be exact are not held to it.
     check_ball: [Cylinder(), Cylinder(0.1), LpBall(3, p=1), ScaledBall(Cylinder(), 3.0)]
     + [FlatDisc(exact=False)],

@@ -25,7 +25,7 @@ from skdp import (
 )
 from skdp.geometry import LpBall
 from skdp.linear_model._objective.advice import greatest_leverage
-from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
+from skdp.linear_model.losses import LogisticLoss, PseudoHuber, SharpLogistic
 from skdp.mechanisms import Independent, Sensitivity, calibrate
 from skdp.model_selection import PrivateSearchCV
 from skdp.model_selection._scores import as_score
@@ -74,7 +74,7 @@ class LowEnd(PseudoHuber):
         return super().slope(z, y) * np.where(np.asarray(y) < 0, 3.0, 1.0)
 
 
-class Bent(Logistic):
+class Bent(LogisticLoss):
     """A plain subclass of a frozen loss with an attribute that equality does not see."""
 
     def __init__(self, bend: float) -> None:
@@ -95,7 +95,7 @@ def wrong_parts() -> Iterator[Verdict]:
     """Attacks 4, 5, 6, 8 and 10."""
     X, y = small_data()
     domain = Domain.unit_box(2, target=(-1.0, 1.0))
-    for loss in (Logistic(), SharpLogistic(), LowEnd(0.3)):
+    for loss in (LogisticLoss(), SharpLogistic(), LowEnd(0.3)):
         model = DPHuberRegressor(loss=loss, domain=domain)
         error = error_of(lambda model=model: model.fit(X, y))
         yield refused(f"wrong loss: {type(loss).__name__} for numbers", error, "fitted")
@@ -103,7 +103,7 @@ def wrong_parts() -> Iterator[Verdict]:
     greatest_leverage(Bent(1.0), **asked)
     found, allowed = (
         greatest_leverage(Bent(4.0), **asked),
-        greatest_leverage(Logistic(), **asked) / 4,
+        greatest_leverage(LogisticLoss(), **asked) / 4,
     )
     yield at_most("cached calibration of another loss", found, allowed, "leverage")
     one = Sensitivity(LpBall(1))

@@ -45,13 +45,13 @@ from examples.benchmarks.shared import report
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression
 from skdp.linear_model._objective.advice import leverage_apart
 from skdp.linear_model._objective.profiles import SoftmaxRecord, greatest_shift
-from skdp.linear_model.losses import Logistic, Loss, PseudoHuber, SharpLogistic, Softmax
+from skdp.linear_model.losses import LogisticLoss, Loss, PseudoHuber, SharpLogistic, Softmax
 from skdp.mechanisms.knorm import gaussian_scale
 from skdp.trusted.losses import log_delta
 
 # The multiplier of the second does not depend on its threshold, which only sets the unit.
 LOSSES: dict[str, Loss] = {
-    "logistic": Logistic(),
+    "logistic": LogisticLoss(),
     "sharp logistic": SharpLogistic(0.75),
     "pseudo-Huber": PseudoHuber(1.0),
 }

@@ -46,7 +46,7 @@ NAMES = {
     "linear_model/_objective/profiles.py": "rough_shifts _rough_splits _rough_removed _ROUGH _CELLS"
     " _EACH _LEVELS _SEARCHED",
     "linear_model/_shared/predict.py": "_CELLS",
-    "linear_model/_shared/task.py": "known Progress",
+    "linear_model/_shared/task.py": "n_assumed Progress",
     "linear_model/_objective/problem.py": "noise hessian _chooser MOST_CORE MOST_JOINT"
     " curvature_sums pairs_of assembled _assembled _core_columns _centred"
     " _core _gram",

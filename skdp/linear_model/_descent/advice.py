@@ -99,7 +99,7 @@ def strength(task: Task) -> float:
 def usual_passes(task: Task, blocks: Blocks, order: str, information: float) -> int:
     if order == "greedy":
         highest = math.sqrt(2 * math.log(blocks.dim + 1))
-        steps = STEEP * information * len(blocks) / (task.moved * highest)
+        steps = STEEP * information * len(blocks) / (task.records_changed * highest)
         usual, (least, most) = steps**2 / 16 if task.delta > 0 else steps, STEPS_RANGE
     elif task.delta > 0:
         usual, (least, most) = PASSES * more(information, PASSES_POWER), PASSES_RANGE
@@ -281,7 +281,7 @@ def plan_descent(
     bounded. A joint model has a class for each of the task's models.
     """
     models = len(blocks) * (1 if is_joint else task.n_models)
-    size = float(task.known or USUAL_INFORMATION / strength(task) * models)
+    size = float(task.n_assumed or USUAL_INFORMATION / strength(task) * models)
     information = size * strength(task) / models
     joint = joint_slope(task.n_models, information, task.delta) if is_joint else None
     task = replace(task, n_models=1) if is_joint else task
@@ -304,7 +304,7 @@ def plan_descent(
         else:  # each block spends its own budget, with the same noise
             rows = RowBound(np.ones(len(blocks)), None, _radius(BOX_RADIUS, information))
         stage, budget, ratio = None, task.epsilon, 1.0
-        shifts = [(gradient_size(task.moved, joint, rows), count)]
+        shifts = [(gradient_size(task.records_changed, joint, rows), count)]
         if given is not None:
             stage, ratio = _stage_of(task, blocks, given, law, share, is_greedy, shifts[0])
             budget -= float(stage.norm.guarantee.epsilon) if stage.norm is not None else 0.0
@@ -317,7 +317,7 @@ def plan_descent(
             if not width > 0:
                 rule = "be great enough for so many choices"
                 raise fail("epsilon", rule, task.epsilon, "Or give fewer n_passes.")
-            choice = 2 * task.moved / width
+            choice = 2 * task.records_changed / width
         noise = calibrate_releases(
             law, shifts, epsilon=budget, delta=task.delta, neighbors=task.neighbors, choices=choices
         )
@@ -356,7 +356,7 @@ def _stage_of(
     in_ball, is_pure = blocks.domain.is_ball * len(blocks.numbers), task.delta == 0
     if is_pure and not is_greedy and sums.columns and not in_ball:
         epsilon = (share or PURE_STAGE_SHARE) * task.epsilon
-        norm = sums_noise(sums, task.moved, task.neighbors, epsilon)
+        norm = sums_noise(sums, task.records_changed, task.neighbors, epsilon)
         spread = np.sqrt(norm.variance())
         return DescentStage(sums, spread / spread[int(sums.is_counted)], norm=norm), 1.0
     # Of Gaussian noise only the length of a change matters: squared shifts add up, and shifts of

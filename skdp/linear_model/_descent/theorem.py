@@ -74,11 +74,13 @@ def releases_of(plan: DescentPlan) -> tuple[Release, ...]:
     count = task.n_models * plan.passes
     if plan.rows.bound is None and not plan.choice:
         count *= len(plan.blocks)
-    steps = Releases([(gradient_size(task.moved, plan.joint, plan.rows), count)], task.neighbors)
+    steps = Releases(
+        [(gradient_size(task.records_changed, plan.joint, plan.rows), count)], task.neighbors
+    )
     theorem = f"{page}, Theorems 1 and 6"
     gradients = NoisySum("gradients", steps, plan.noise, theorem, plan.steps)
     if not plan.choice:
         return *releases, gradients
-    width = 2 * task.moved / plan.choice + CHOICE_COST
+    width = 2 * task.records_changed / plan.choice + CHOICE_COST
     choices = PrivateChoice("choices", width, plan.steps, f"{page}, Theorem 5")
     return *releases, gradients, choices

@@ -196,7 +196,7 @@ def factors(layout: MomentLayout, task: Task) -> FloatArray:
         weights[columns] = math.sqrt(len(columns))
     blocks = sum(math.sqrt(len(columns)) for columns in layout.block_columns)
     size = 1.0 + len(layout.number_index) + len(layout.block_columns)
-    known = task.known or UNKNOWN * size**1.5 / task.epsilon
+    known = task.n_assumed or UNKNOWN * size**1.5 / task.epsilon
     reach = REACH * (known * task.epsilon / size**1.5 / REACH_AT) ** REACH_POWER
     bound = min(max(reach, LEAST_REACH), MOST_REACH) * (1 + len(layout.number_index) + blocks)
     return np.asarray(np.sqrt(weights / bound))
@@ -209,7 +209,7 @@ def _scales(task: Task, with_residuals: bool, epsilon: float) -> ScalingStage | 
         return None
     sums = ColumnSums(columns, task.n, tuple((j,) for j in columns))
     apart = APART if with_residuals and len(columns) > 1 else 0.0
-    noise = sums_noise(sums, task.moved, task.neighbors, epsilon, apart)
+    noise = sums_noise(sums, task.records_changed, task.neighbors, epsilon, apart)
     return ScalingStage(sums, noise)
 
 
@@ -221,7 +221,7 @@ def _pure(task: Task, layout: MomentLayout, epsilon: float) -> Noises:
     scores, rows, squares = changes(layout, task.neighbors)
     part = CURVATURES * epsilon
     # The quotient and the product of a proof round.
-    precision = np.full(layout.n_rows, part / (task.moved * rows.square * ROUND_UP))
+    precision = np.full(layout.n_rows, part / (task.records_changed * rows.square * ROUND_UP))
     return (
         KNorm().calibrate(scores, epsilon=SCORES * epsilon),
         MatrixLaplaceNoise(layout, precision),
@@ -231,7 +231,7 @@ def _pure(task: Task, layout: MomentLayout, epsilon: float) -> Noises:
 
 def _gaussian(task: Task, layout: MomentLayout, epsilon: float) -> Noises:
     """Return Gaussian noises whose squared shifts add up to that of the whole release."""
-    k, moved, longest = layout.n_rows, task.moved, longest_row(layout)
+    k, moved, longest = layout.n_rows, task.records_changed, longest_row(layout)
     mu = 1 / gaussian_scale(epsilon, task.delta)
     # With a share s of epsilon a part would have the share s^(1/2) of the shift.
     scores, curvatures, squares = (mu * math.sqrt(own) for own in (SCORES, CURVATURES, SQUARES))

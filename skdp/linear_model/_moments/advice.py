@@ -103,7 +103,7 @@ class MomentPlan:
 
 def plan_moments(task: Task, mechanism: str | NormBall | Mechanism[Noise]) -> MomentPlan:
     """Choose the moments, and calibrate their noise."""
-    domain, known = task.design.domain, task.known
+    domain, known = task.design.domain, task.n_assumed
     ball = moment_ball(domain, task.neighbors)
     # Other noises need a number of records for a choice, and a domain that is not a ball.
     free = isinstance(mechanism, str) and mechanism == "auto" and not domain.is_ball
@@ -243,13 +243,13 @@ class ScaledMoments(MomentPlan):
         ``strength`` is n epsilon / columns^(3/2), the usual one if n is not known.
         """
         layout = layout_of(task.design.domain)
-        known = float(task.known or strength * columns_of(layout) ** 1.5 / task.epsilon)
+        known = float(task.n_assumed or strength * columns_of(layout) ** 1.5 / task.epsilon)
         numbers, target = layout.number_index, (layout.n_encoded,)
         columns, single = tuple(range(layout.n_encoded + 1)), tuple((j,) for j in numbers)
         for squares in ((target, *single), (target, numbers) if numbers else (target,)):
             sums = ColumnSums(columns, task.n, squares)
             # The noise in the means of the scaling stage with all of epsilon.
-            needed = task.moved * _box_deviation(sums.dim) / (task.epsilon * known)
+            needed = task.records_changed * _box_deviation(sums.dim) / (task.epsilon * known)
             if needed / MOST_SHARE <= SINGLE_NOISE:
                 break
         first = min(max(needed / GOOD_NOISE, LEAST_SHARE), MOST_SHARE)
@@ -308,12 +308,12 @@ def _pure(layout: MomentLayout, sums: ColumnSums, task: Task, first: float, cros
     cross = cross * (task.epsilon - first)
     balls = _first_ball(layout, sums, task.neighbors), _split(_cross_parts(layout))
     one, other = (
-        KNorm().calibrate(Sensitivity(ball, task.moved, task.neighbors), epsilon=part)
+        KNorm().calibrate(Sensitivity(ball, task.records_changed, task.neighbors), epsilon=part)
         for ball, part in zip(balls, (first, cross), strict=True)
     )
     rest = task.epsilon - first - cross
     # The quotient and the product of a proof round.
-    spent = task.moved * greatest_square(layout) * ROUND_UP
+    spent = task.records_changed * greatest_square(layout) * ROUND_UP
     precision = np.full(layout.n_rows, rest / spent)
     return ScalingStage(sums, one), other, MatrixLaplaceNoise(layout, precision)
 
@@ -402,7 +402,7 @@ def _gaussian(
         several = numbers / groups
         units[sums.dim - groups :] *= several if sums.is_counted else math.sqrt(several)
     # |zz' - z'z'| of two rows of length at most 1 is at most sqrt(2).
-    distance = math.sqrt(task.moved) * greatest_square(layout)
+    distance = math.sqrt(task.records_changed) * greatest_square(layout)
     left = mu * (rest * math.sqrt(1 - share**2))
     return (
         ScalingStage(sums, GaussianNoise(sums.dim, length / (mu * stage) * ROUND_UP * units)),
@@ -416,11 +416,11 @@ def cross_noise(task: Task, layout: MomentLayout, known: int) -> float:
     size, costs = float(known or 1), np.array([cost for *_, cost in _cross_parts(layout)])
     # Of the best shares, in the root mean square of what is divided by its usual size.
     total = float(np.cbrt(costs).sum()) ** 3 / RADIUS**2 / layout.n_encoded
-    noise = task.moved * math.sqrt(total) / (task.epsilon * size)
+    noise = task.records_changed * math.sqrt(total) / (task.epsilon * size)
     if task.delta > 0:
         scale = 1 / gaussian_scale(task.epsilon, task.delta)
         length = math.sqrt(1 + len(layout.number_index) + len(layout.block_columns))
-        noise = min(noise, task.moved * length / (scale * size))
+        noise = min(noise, task.records_changed * length / (scale * size))
     return noise
 
 

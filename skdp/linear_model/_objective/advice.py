@@ -245,7 +245,7 @@ class KNormFamily:
         self, task: ModelTask, loss: AnyLoss, grid: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return 2c / (epsilon q) or c / (epsilon q), and approximate leverages."""
-        scale = task.moved * size_of_slopes(loss) / (task.epsilon * grid)
+        scale = task.records_changed * size_of_slopes(loss) / (task.epsilon * grid)
         return scale, rough_leverage(task.of_record(loss), grid, task.epsilon, task.neighbors)
 
     def leverage(self, task: ModelTask, choice: Candidate) -> float:
@@ -254,7 +254,7 @@ class KNormFamily:
         return greatest_leverage(record, choice.q, task.epsilon, task.neighbors)
 
     def noise(self, task: ModelTask, choice: Candidate, leverage: float, reach: float) -> Noise:
-        ball, radius = choice.shape, task.moved * size_of_slopes(choice.loss) * reach
+        ball, radius = choice.shape, task.records_changed * size_of_slopes(choice.loss) * reach
         if task.n_classes > 1:  # the norms of the slopes of all classes add up
             ball = SumBall((ball,) * task.n_classes, (1.0,) * task.n_classes)
         sensitivity = Sensitivity(ball, radius, task.neighbors)

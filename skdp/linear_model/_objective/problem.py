@@ -37,7 +37,7 @@ from skdp.linear_model._shared.gram import NUMBER_BITS, narrow_gram
 from skdp.linear_model._shared.task import target_of
 from skdp.linear_model.losses import (
     AnyLoss,
-    Logistic,
+    LogisticLoss,
     PseudoHuber,
     SharpLogistic,
     Softmax,
@@ -485,7 +485,7 @@ class Objective:
 
 def is_compiled(loss: AnyLoss, entries: float) -> bool:
     """Return whether compiled functions save time for so many entries of rows."""
-    is_known = type(loss) in (Logistic, SharpLogistic, PseudoHuber)
+    is_known = type(loss) in (LogisticLoss, SharpLogistic, PseudoHuber)
     return is_known and load_kernels(entries) is not None
 
 

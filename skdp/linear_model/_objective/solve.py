@@ -259,7 +259,7 @@ def plan_clipping(
 
     def noise_of(columns: tuple[int, ...]) -> float:
         """Return the noise of the means if all of epsilon is spent on them."""
-        return sums_deviation(sums_of_columns(columns), task.moved) / (epsilon * size)
+        return sums_deviation(sums_of_columns(columns), task.records_changed) / (epsilon * size)
 
     apart = 0.0
     if share is None:
@@ -274,7 +274,7 @@ def plan_clipping(
         columns = columns if own and target else numbers if own else columns[-1:]
         apart, with_target = apart / share, target > 0
     sums, spent = sums_of_columns(columns), share * epsilon
-    law = sums_noise(sums, task.moved, task.neighbors, spent, apart)
+    law = sums_noise(sums, task.records_changed, task.neighbors, spent, apart)
     weight = size * (epsilon - spent) / design.dim
     radius = max(1.0, weight / FARTHER_FROM) ** FARTHER
     is_farther = with_target and curves == "chosen"
@@ -382,7 +382,7 @@ Calibrated = tuple[AnyLoss, float, FloatArray, float, Noise]
 
 @dataclass(frozen=True, eq=False)
 class ObjectivePerturbation:
-    """Objective perturbation with the parameters ``asked`` of an estimator.
+    """Objective perturbation with the parameters ``params`` of an estimator.
 
     ``reference`` has the assumptions of the automatic choices, and ``losses`` returns the candidate
     losses of a `ModelTask`. ``scales_target`` says whether bounds of the target are estimated too;
@@ -391,19 +391,19 @@ class ObjectivePerturbation:
 
     reference: Reference
     losses: Callable[[ModelTask], tuple[Loss, ...]]
-    asked: Any
+    params: Any
     scales_target: bool = False
 
     def check(self, delta: float) -> None:
-        asked, mechanism, remedy = self.asked, self.asked.mechanism, 'Or give "auto".'
-        if not is_auto(asked.regularization):
-            given = asked.regularization
+        params, mechanism, remedy = self.params, self.params.mechanism, 'Or give "auto".'
+        if not is_auto(params.regularization):
+            given = params.regularization
             check_interval("regularization", given, 0.0, math.inf, "left", remedy)
-        if not (asked.additive is None or is_auto(asked.additive)):
-            check_count("additive", asked.additive, remedy=remedy)
-        check_scaling_share(asked.scaling_share)
-        if not isinstance(asked.loss, str):
-            require_loss(asked.loss, self.reference.target)
+        if not (params.additive is None or is_auto(params.additive)):
+            check_count("additive", params.additive, remedy=remedy)
+        check_scaling_share(params.scaling_share)
+        if not isinstance(params.loss, str):
+            require_loss(params.loss, self.reference.target)
         if isinstance(mechanism, str):
             check_choice("mechanism", mechanism, _NAMES)
             if mechanism in _NEED_DELTA and delta == 0:
@@ -415,7 +415,7 @@ class ObjectivePerturbation:
             raise fail("mechanism", rule, mechanism, remedy)
 
     def plan(self, task: Task) -> ObjectivePlan:
-        knots, domain, curves = self.asked.additive, task.design.domain, None
+        knots, domain, curves = self.params.additive, task.design.domain, None
         if knots is not None and domain.n_numbers:
             if domain.is_ball:
                 rule = "be None where the domain bounds the length of rows"
@@ -425,12 +425,12 @@ class ObjectivePerturbation:
             if knots:
                 curves = Curves(task.design, int(knots), DEGREE)
                 curves.check_room(LEAST_WIDTH)
-        clipping, share = None, self.asked.scaling_share
+        clipping, share = None, self.params.scaling_share
         has_bounds = self.scales_target or self.reference.target == "labels"
-        if share != 0 and (not is_auto(share) or (is_auto(self.asked.mechanism) and has_bounds)):
+        if share != 0 and (not is_auto(share) or (is_auto(self.params.mechanism) and has_bounds)):
             size = self._model_task(task, task.epsilon).size
             given = None if is_auto(share) else float(share)
-            chosen = "chosen" if is_auto(self.asked.additive) else "given"
+            chosen = "chosen" if is_auto(self.params.additive) else "given"
             whose = chosen if curves else None
             clipping = plan_clipping(task, size, given, self.scales_target, whose)
         if curves:
@@ -508,10 +508,10 @@ class ObjectivePerturbation:
 
     def _joint_classes(self, task: Task) -> int:
         """Return the number of classes of a joint model; 1 for separate models."""
-        loss = self.asked.loss
+        loss = self.params.loss
         if isinstance(loss, Softmax):
             if self._has_calibration:
-                rule, name = "be a name or a norm ball for a Softmax", type(self.asked.mechanism)
+                rule, name = "be a name or a norm ball for a Softmax", type(self.params.mechanism)
                 raise fail("mechanism", rule, name, 'Or give loss="sharp".')
             if task.n_models == 1 or task.n_models != loss.n_classes:
                 rule = "be for the number of labels, if it is a Softmax, and for more than two"
@@ -523,14 +523,14 @@ class ObjectivePerturbation:
     def _model_task(self, task: Task, epsilon: float, **share: Any) -> ModelTask:
         """Return the task of one model, with its ``share`` of epsilon and all of delta."""
         # Without a public number: a medium one, 100 records per dimension and unit of 1 / epsilon.
-        known = task.known or 100 * task.design.dim * max(1.0, 1 / epsilon)
+        known = task.n_assumed or 100 * task.design.dim * max(1.0, 1 / epsilon)
         facts = {"size": float(known), "reference": self.reference, "epsilon": epsilon}
         return ModelTask(**vars(task) | {"delta": 0.0} | facts | share)
 
     def _jointly(self, task: ModelTask) -> Calibrated:
         """Calibrate gradient and curvature jointly, with the noise that the rules choose."""
         choice = choose(task, self.losses(task), self._families(task))
-        if not is_auto(self.asked.regularization):
+        if not is_auto(self.params.regularization):
             ridge = self._least_ridge(task, choice.family.leverage(task, choice))
             choice = choice._replace(ridge=ridge, leverage=math.inf)
         else:
@@ -545,7 +545,7 @@ class ObjectivePerturbation:
         return choice.loss, choice.q, choice.ridge, *calibrated(task, choice)
 
     def _families(self, task: ModelTask) -> Sequence[Family]:
-        mechanism, (knorm_q, gaussian_q) = self.asked.mechanism, self.reference.usual_q
+        mechanism, (knorm_q, gaussian_q) = self.params.mechanism, self.reference.usual_q
         if is_auto(mechanism):
             families: list[Family] = [KNormFamily(usual_q=knorm_q)]
             return [*families, GaussianFamily(usual_q=gaussian_q)] if task.delta > 0 else families
@@ -564,21 +564,23 @@ class ObjectivePerturbation:
 
     def _apart(self, task: ModelTask) -> Calibrated:
         """Spend q epsilon on the mechanism's own noise, and the rest on the curvature."""
-        loss, mechanism = self.losses(task)[0], self.asked.mechanism
+        loss, mechanism = self.losses(task)[0], self.params.mechanism
         if task.are_persons and task.delta > 0:
             rule = "be a name or a norm ball where persons have several rows and delta > 0"
             remedy = "Pass delta=0, or mechanism='gaussian'."
             raise fail("mechanism", rule, type(mechanism), remedy)
         leverage = leverage_apart(task.of_record(loss), APART_Q, task.epsilon)
         ridge = self._least_ridge(task, leverage)
-        sensitivity = Sensitivity(task.design.hull, task.moved * loss.slope_bound, task.neighbors)
+        sensitivity = Sensitivity(
+            task.design.hull, task.records_changed * loss.slope_bound, task.neighbors
+        )
         delta = task.delta / task.n_models / corners(loss, task.neighbors) * (1 - 1e-12)
         name = mechanism if isinstance(mechanism, str) else type(mechanism).__name__
-        asked = {"epsilon": APART_Q * task.epsilon} | ({"delta": delta} if delta > 0 else {})
+        params = {"epsilon": APART_Q * task.epsilon} | ({"delta": delta} if delta > 0 else {})
         try:
-            noise = calibrate(mechanism, sensitivity, **asked)
+            noise = calibrate(mechanism, sensitivity, **params)
         except ValueError as error:
-            rule = f"be able to calibrate noise for {asked}"
+            rule = f"be able to calibrate noise for {params}"
             raise fail("mechanism", rule, name, f"Its error is: {error}") from None
         if noise.guarantee.delta > 0 and not getattr(noise, "log_concave", False):
             remedy = "If it is log-concave, set log_concave = True in its class. Or give delta=0."
@@ -588,11 +590,11 @@ class ObjectivePerturbation:
     @property
     def _has_ball(self) -> bool:
         # By type: another class with a member ``ball`` may have its own calibration.
-        return isinstance(self.asked.mechanism, NormBall) or type(self.asked.mechanism) is KNorm
+        return isinstance(self.params.mechanism, NormBall) or type(self.params.mechanism) is KNorm
 
     @property
     def _has_calibration(self) -> bool:
-        mechanism = self.asked.mechanism
+        mechanism = self.params.mechanism
         if isinstance(mechanism, str):
             return mechanism in LAWS and mechanism != "laplace"
         is_part = isinstance(mechanism, type) or self._has_ball
@@ -600,7 +602,7 @@ class ObjectivePerturbation:
 
     def _least_ridge(self, task: ModelTask, leverage: float) -> FloatArray:
         """Return the least ridge with which every row has weight 1, plus the user's."""
-        extra = 0.0 if is_auto(self.asked.regularization) else float(self.asked.regularization)
+        extra = 0.0 if is_auto(self.params.regularization) else float(self.params.regularization)
         least = max(task.design.row_norm**2 / leverage + extra, LEAST_RIDGE)
         return np.full(task.design.dim, least)
 

@@ -397,7 +397,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             slopes = self._encoded_coef[0] * row_unit(design.domain)
             constant, (label,) = float(self._encoded_intercept[0]), records.models
             scores = Scores(design.domain, slopes, constant, label)
-            facts = scores, task.known, task.are_persons
+            facts = scores, task.n_assumed, task.are_persons
             stage = InferenceRelease(plan, records.rows, design.intercept, *facts)
             first = stage.first()
             rng = own._charged(guarantee, "infer", spent)
@@ -505,7 +505,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         """Return the weights of rows by their labels; None if all are 1."""
         return None
 
-    def _asked(self) -> Any:
+    def _params(self) -> Any:
         # Later changes of the estimator do not change them.
         names = [own.name for own in fields(self) if own.init]
         return SimpleNamespace(**{name: getattr(self, name) for name in names})

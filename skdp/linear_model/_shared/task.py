@@ -38,12 +38,12 @@ class Task:
     are_persons: bool = False
 
     @property
-    def known(self) -> int | None:
+    def n_assumed(self) -> int | None:
         """The number of records or its public order of magnitude, if either is public."""
         return self.n_public if self.n is None else self.n
 
     @property
-    def moved(self) -> float:
+    def records_changed(self) -> float:
         """The number of records whose contributions differ between neighbouring data sets."""
         return float(records_changed(self.neighbors))
 
@@ -60,7 +60,7 @@ def removed_and_added(task: Task) -> Task:
         task,
         neighbors="add_remove",
         n=None,
-        n_public=task.known,
+        n_public=task.n_assumed,
         epsilon=half,
         delta=task.delta / (1 + math.exp(min(half, 700.0))) * (1 - 1e-12),
     )

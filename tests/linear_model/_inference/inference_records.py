@@ -135,7 +135,7 @@ class Releases:
 
     @property
     def moved(self) -> int:
-        return int(self.task.moved)
+        return int(self.task.records_changed)
 
 
 def share_of(release: Any, one: Any, other: Any = None) -> Fraction:

@@ -22,7 +22,7 @@ from inner_objective import clipping_module as clipping
 from scipy.special import expit, logit
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Ledger, Spline
-from skdp.linear_model.losses import Logistic
+from skdp.linear_model.losses import LogisticLoss
 from skdp.trusted import overview
 
 SPLINES = [
@@ -341,7 +341,7 @@ def worst_ratio(epsilon, q, *, noise=1.0, ridge=1.0):
     The noise has the density exp(-|v| / scale). A public linear term moves V far away in the
     direction of the row. Another label and output give the second row its full slope.
     """
-    loss, leverage = Logistic(), greatest_leverage(Logistic(), q, epsilon, "replace_one")
+    loss, leverage = LogisticLoss(), greatest_leverage(LogisticLoss(), q, epsilon, "replace_one")
     rows, weights, metric, bound = law(leverage)
     scale = noise * 2 * bound / (epsilon * q)
     lengths = weights * np.linalg.norm(rows, axis=1)

@@ -36,7 +36,7 @@ from scipy.special import softmax
 
 from skdp import Spline
 from skdp.domain.splines import Interaction
-from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic, Softmax
+from skdp.linear_model.losses import LogisticLoss, PseudoHuber, SharpLogistic, Softmax
 from skdp.rows import KeptBlocks, MemoryRows
 from skdp.rows.memory import MOST_ROWS
 
@@ -149,7 +149,7 @@ def test_the_bound_holds_with_intercepts_and_levels(shape: str, size: float, loc
     """However the rows are cut into blocks, with weights and without."""
     intercept, sizes = SHAPES[shape]
     for loss, weighted, cuts in (
-        (Logistic(), False, ()),
+        (LogisticLoss(), False, ()),
         (SharpLogistic(), True, (1, 2, 11)),
         (SharpLogistic(0.95), False, (7,)),
         (PseudoHuber(0.3), True, range(1, 20)),
@@ -229,7 +229,7 @@ def test_a_bound_without_the_rounding_of_constants_is_caught(monkeypatch: Any, l
 def test_the_exact_rows_are_those_of_a_table() -> None:
     """The second truth describes the rows that a design makes of numbers and levels."""
     for intercept, sizes in SHAPES.values():
-        made = problem(40, 3, Logistic(), seed=18, intercept=intercept, sizes=sizes)
+        made = problem(40, 3, LogisticLoss(), seed=18, intercept=intercept, sizes=sizes)
         design = made.layout
         names = design.domain.names or []
         cells = {f"x{j}": column for j, column in enumerate(made.design.T)}
@@ -247,7 +247,7 @@ def test_the_exact_rows_are_those_of_a_table() -> None:
 
 def test_the_order_of_rows_and_columns_plays_no_part() -> None:
     """Over several row blocks, two orders give values that differ by less than their bounds."""
-    made = problem(10_000, 40, Logistic(), seed=5, weighted=True)
+    made = problem(10_000, 40, LogisticLoss(), seed=5, weighted=True)
     rng = np.random.default_rng(6)
     theta = rng.normal(size=40)
     first = certified(made, theta)
@@ -265,7 +265,7 @@ def test_the_order_of_rows_and_columns_plays_no_part() -> None:
 
 
 @dataclass(frozen=True)
-class Sloppy(Logistic):
+class Sloppy(LogisticLoss):
     """A logistic loss that makes use of the error it is allowed."""
 
     def slope(self, z: FloatArray, y: FloatArray) -> FloatArray:
@@ -290,7 +290,7 @@ def test_a_bound_without_the_slope_s_own_error_is_caught(monkeypatch: Any) -> No
     objective, theta = one_signed(Sloppy())
     found = certified(objective, theta)
     # The exact slope is the plain logistic one.
-    exact = exact_gradient(replace(objective, loss=Logistic()), theta)
+    exact = exact_gradient(replace(objective, loss=LogisticLoss()), theta)
     assert distance(exact, found.value) <= found.error
     monkeypatch.setattr(_certificate, "SLOPE_ULPS", 1)
     assert distance(exact, found.value) > certified(objective, theta).error
@@ -342,7 +342,7 @@ def test_a_product_that_is_not_split_is_caught(monkeypatch: Any) -> None:
 
 def test_a_sum_over_rows_that_is_not_split_is_caught(monkeypatch: Any) -> None:
     """The twin: sums of slopes are rounded to the grid, and the rests are lost."""
-    made, theta = problem(300, 4, Logistic(), seed=19, intercept=True, sizes=(3,)), np.ones(7)
+    made, theta = problem(300, 4, LogisticLoss(), seed=19, intercept=True, sizes=(3,)), np.ones(7)
     assert holds(made, theta)
     split = _certificate._split
 
@@ -382,9 +382,9 @@ def test_leading_products_are_exact_at_the_edge_of_their_claim() -> None:
 def test_the_greatest_sums_of_many_blocks_are_exact() -> None:
     """Slopes of 1 - 2^-53 of 2^13 rows of ones: the certified sum is the exact one, rounded."""
     ones = np.ones(3 * MOST_ROWS + 5)
-    made = Problem(Logistic(), ones[:, None], ones, np.array([2.0**-30]), np.zeros(1))
+    made = Problem(LogisticLoss(), ones[:, None], ones, np.array([2.0**-30]), np.zeros(1))
     found = certified(made, np.array([-40.0]))
-    slope = float(Logistic().slope(np.array([-40.0]), np.ones(1))[0])
+    slope = float(LogisticLoss().slope(np.array([-40.0]), np.ones(1))[0])
     exact = made.n * Fraction(slope) - 40 * Fraction(1, 2**30)
     assert found.value[0] == float(exact)
 
@@ -392,7 +392,7 @@ def test_the_greatest_sums_of_many_blocks_are_exact() -> None:
 def test_saturated_predictors_are_bounded_by_the_bracket() -> None:
     """Predictors of 1e13 are rounded by 1e-3; the slopes are 0 and 1 all the same."""
     theta = 1e13 * np.random.default_rng(12).normal(size=4)
-    objective = replace(problem(50, 4, Logistic(), seed=11), linear_term=-theta)
+    objective = replace(problem(50, 4, LogisticLoss(), seed=11), linear_term=-theta)
     assert certified(objective, theta).error > 1e-4
     assert certified(objective, theta, local=True).error < 1e-11
     assert holds(objective, theta, local=True)
@@ -400,7 +400,7 @@ def test_saturated_predictors_are_bounded_by_the_bracket() -> None:
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_nothing_is_certified_about_what_is_not_finite(bad: float) -> None:
-    made = problem(5, 2, Logistic())
+    made = problem(5, 2, LogisticLoss())
     with np.errstate(all="ignore"):
         for part in ("design", "target", "linear_term"):
             values = getattr(made, part).copy()
@@ -409,7 +409,7 @@ def test_nothing_is_certified_about_what_is_not_finite(bad: float) -> None:
             for cuts in ((), (1, 3)):
                 assert not certified(broken, np.ones(2), cuts=cuts).norm < math.inf
         assert not certified(made, np.array([bad, 1.0])).norm < math.inf
-        levels = problem(5, 2, Logistic(), intercept=True, sizes=(3,))
+        levels = problem(5, 2, LogisticLoss(), intercept=True, sizes=(3,))
         for k in range(levels.dim):
             theta = np.ones(levels.dim)
             theta[k] = bad
@@ -509,7 +509,7 @@ def test_the_rests_of_a_predictor_are_bounded_as_a_sum_of_all_their_products(
 ) -> None:
     """Step 1: gamma_k times the sum of the k products, for rests that are as great as can be."""
     splines = COLUMNS[columns]
-    made = problem(300, 4, Logistic(), splines=splines, intercept=intercept)
+    made = problem(300, 4, LogisticLoss(), splines=splines, intercept=intercept)
     theta = np.full(made.dim, 0.52 * 2**30 // 1 + 0.499)  # the grid is 1
 
     def is_bounded() -> bool:
@@ -539,7 +539,7 @@ def test_the_rests_of_sums_have_the_error_of_their_number(n: int, blocks: int) -
 
 
 @dataclass(frozen=True)
-class Line(Logistic):
+class Line(LogisticLoss):
     """A loss with the same slope everywhere, which has no error."""
 
     slope_bound: float = 1 + 2.0**-7  # type: ignore[misc]
@@ -583,7 +583,7 @@ def test_products_and_quotients_may_both_have_nearly_their_greatest_errors(
 @pytest.mark.parametrize("classes", [2, 5])
 def test_the_bound_of_a_softmax_adds_the_errors_of_its_classes(classes: int, far: float) -> None:
     """K slopes with errors of (4 K + 32) u in all, and K sums of products and of rests."""
-    loss, made = Softmax(classes, 0.5), problem(40, 3, Logistic(), seed=4)
+    loss, made = Softmax(classes, 0.5), problem(40, 3, LogisticLoss(), seed=4)
     made.design[:, 1] = 1.0
     rng = np.random.default_rng(5)
     theta = rng.normal(size=(classes, 3))
@@ -623,7 +623,7 @@ def test_shares_move_less_than_their_bound(dz: float) -> None:
 
 
 @pytest.mark.parametrize("dz", [1e-3, 0.4, 3.0])
-@pytest.mark.parametrize("loss", [Logistic(), PseudoHuber(0.3)], ids=repr)
+@pytest.mark.parametrize("loss", [LogisticLoss(), PseudoHuber(0.3)], ids=repr)
 def test_a_slope_moves_less_than_its_local_bound(loss: Any, dz: float) -> None:
     """Step 2, with the change between z and z -+ 3 dz, which holds that to z -+ dz."""
     z, y = np.linspace(-9, 9, 37), np.zeros(37)

@@ -26,11 +26,11 @@ from inner_package import compiled_module as compiled
 
 from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression
 from skdp.domain.layout import encode_compactly
-from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
+from skdp.linear_model.losses import LogisticLoss, PseudoHuber, SharpLogistic
 
 kernels = pytest.importorskip("skdp._kernels")
 
-LOSSES = [Logistic(), SharpLogistic(0.75), SharpLogistic(0.6), PseudoHuber(0.3)]
+LOSSES = [LogisticLoss(), SharpLogistic(0.75), SharpLogistic(0.6), PseudoHuber(0.3)]
 
 
 @pytest.fixture(params=[False, True], ids=["arrays", "compiled"])
@@ -274,12 +274,12 @@ def test_functions_that_are_not_compiled_are_not_used() -> None:
 
 
 def test_other_losses_are_left_to_arrays() -> None:
-    class Own(Logistic):
+    class Own(LogisticLoss):
         pass
 
-    assert is_compiled(Logistic(), math.inf)
+    assert is_compiled(LogisticLoss(), math.inf)
     assert not is_compiled(Own(), math.inf)
-    assert not is_compiled(Logistic(), 1000)
+    assert not is_compiled(LogisticLoss(), 1000)
 
 
 def test_small_fits_do_not_import_the_compiler_and_large_ones_do_without_it() -> None:

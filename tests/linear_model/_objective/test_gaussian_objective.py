@@ -23,12 +23,12 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Guarantee, Ledger
-from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
+from skdp.linear_model.losses import LogisticLoss, PseudoHuber, SharpLogistic
 from skdp.mechanisms.knorm import gaussian_scale
 from skdp.trusted.arrays import ROUND_UP
 from skdp.trusted.losses import gaussian_log_delta
 
-LOSSES = [Logistic(), SharpLogistic(0.75), PseudoHuber(0.3)]
+LOSSES = [LogisticLoss(), SharpLogistic(0.75), PseudoHuber(0.3)]
 RELATIONS = ["add_remove", "replace_one"]
 EACH_LOSS = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 GRID = np.linspace(-1, 1, 30_001)
@@ -89,7 +89,7 @@ def test_no_pair_of_data_sets_exceeds_the_profile(loss, neighbors, epsilon, delt
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-5), (1.0, 1e-6)])
 def test_the_calibration_is_tight_and_five_percent_less_noise_is_caught(epsilon, delta):
     """None against one record: a tail of V makes its slope full, and the bound is reached."""
-    loss, leverage = Logistic(), 0.5 * epsilon
+    loss, leverage = LogisticLoss(), 0.5 * epsilon
     shift = greatest_shift(loss, leverage, epsilon, delta, "add_remove")
     one = {"ridge": 1 / leverage, "deviation": 1 / shift}
     data, other = [], [(1.0, 0.0)]
@@ -101,7 +101,7 @@ def test_the_calibration_is_tight_and_five_percent_less_noise_is_caught(epsilon,
 
 def test_a_determinant_that_is_not_paid_for_is_caught():
     """Noise of the Gaussian mechanism alone, where the ridge is small: delta is exceeded."""
-    loss, epsilon, delta, leverage = Logistic(), 0.5, 1e-4, 6.0
+    loss, epsilon, delta, leverage = LogisticLoss(), 0.5, 1e-4, 6.0
     data, other = [(1.0, 0.0)], []
     free = {"ridge": 1 / leverage, "deviation": gaussian_scale(epsilon, delta)}
     assert true_delta(loss, data, other, epsilon, **free) > 10 * delta
@@ -231,7 +231,7 @@ def test_the_greatest_shift_passes_and_a_little_more_does_not(loss):
 
 
 @pytest.mark.parametrize(("leverage", "delta"), [(0.5, 1e-6), (0.0, 1e-300)])
-@pytest.mark.parametrize("loss", [Logistic(), PseudoHuber(0.3)], ids=repr)
+@pytest.mark.parametrize("loss", [LogisticLoss(), PseudoHuber(0.3)], ids=repr)
 def test_the_shift_is_rounded_down_from_one_that_passed(loss, leverage, delta, monkeypatch):
     """By ROUND_UP, in fractions: noise is made of it in floats.
 
@@ -256,7 +256,7 @@ def test_the_shift_is_rounded_down_from_one_that_passed(loss, leverage, delta, m
 
 
 def test_a_profile_falls_and_takes_any_shape():
-    profile = JointProfile(Logistic(), 0.3, 0.5, "replace_one")
+    profile = JointProfile(LogisticLoss(), 0.3, 0.5, "replace_one")
     epsilon = np.linspace(0, 6, 60).reshape(3, 20)
     found = profile(epsilon)
     assert found.shape == (3, 20)
@@ -265,7 +265,7 @@ def test_a_profile_falls_and_takes_any_shape():
 
 
 def test_hiding_the_solver_moves_the_profile_by_what_the_theorem_says():
-    inner = JointProfile(Logistic(), 0.3, 0.5)
+    inner = JointProfile(LogisticLoss(), 0.3, 0.5)
     outer = replace(inner, hidden=0.01)
     assert float(outer(1.01)) == pytest.approx(float(inner(1.0)) + 0.005, abs=1e-12)
     at_zero = math.exp(inner(0.0) + 0.005) + math.expm1(0.01)
@@ -369,7 +369,7 @@ def test_somebody_elses_noise_is_asked_for_a_share_of_delta(neighbors):
     X, y = data()
     asked = {"epsilon": 1.0, "delta": 1e-5, "neighbors": neighbors, "classes": [0, 1]}
     model = DPLogisticRegression(mechanism=PlainGaussian(), **asked).fit(X, y)
-    share = corners(Logistic(), neighbors)
+    share = corners(LogisticLoss(), neighbors)
     assert share == (1 if neighbors == "add_remove" else 3)
     assert corners(PseudoHuber(1.0), neighbors) == (2 if neighbors == "add_remove" else 4)
     part = model.releases_[-1].noise.guarantee
@@ -391,7 +391,7 @@ def test_rough_shifts_are_near_the_greatest_and_are_not_used_for_privacy(loss, n
 
 def test_a_wrong_guess_changes_no_greatest_shift(monkeypatch):
     """The search widens its bracket until a shift has passed and a greater one has not."""
-    asked = (Logistic(), 0.5, 1.0, 1e-6, "replace_one")
+    asked = (LogisticLoss(), 0.5, 1.0, 1e-6, "replace_one")
     found = greatest_shift(*asked)
     for wrong in (0.0, 1e-4 * found, 0.9 * found, 1.1 * found, 1e4 * found):
         monkeypatch.setattr(

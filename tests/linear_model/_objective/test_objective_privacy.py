@@ -18,12 +18,18 @@ from scipy.special import expit, logit
 
 from skdp import Domain, DPLogisticRegression
 from skdp.geometry import LpBall
-from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic, _power
+from skdp.linear_model.losses import LogisticLoss, PseudoHuber, SharpLogistic, _power
 from skdp.mechanisms import KNorm, Sensitivity
 from skdp.rows import memory as block_module
 
 EPSILONS = [0.05, 0.25, 1.0, 4.0]
-LOSSES = [Logistic(), SharpLogistic(0.6), SharpLogistic(0.75), PseudoHuber(0.3), PseudoHuber(2.0)]
+LOSSES = [
+    LogisticLoss(),
+    SharpLogistic(0.6),
+    SharpLogistic(0.75),
+    PseudoHuber(0.3),
+    PseudoHuber(2.0),
+]
 
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
@@ -45,7 +51,7 @@ def test_in_one_dimension_no_output_has_a_loss_above_epsilon(loss, epsilon, neig
 def test_the_density_is_a_density():
     """The formula under test integrates to one: the change of variables is right."""
     scale = 3.0
-    law = Minimiser(Logistic(), [[1.0], [-0.5], [0.2]], [1, 0, 1], scale=scale, ridge=[0.3])
+    law = Minimiser(LogisticLoss(), [[1.0], [-0.5], [0.2]], [1, 0, 1], scale=scale, ridge=[0.3])
     total, _ = integrate.quad(
         lambda a: math.exp(law.log_density(np.array([a]))), -400, 400, points=[0], limit=500
     )
@@ -58,7 +64,7 @@ def worst_case(slopes, epsilon, q, ridge, *, far=60.0, leverage=math.inf):
     (1, 1) with target 0 is replaced by (1, -1) with target 1; records (1, 0) with target 1, all
     saturated at the outputs looked at, make the first coordinate of V the greatest.
     """
-    loss = Logistic()
+    loss = LogisticLoss()
     scale = noise_scale(loss, q, epsilon, "replace_one")
     ridge = np.broadcast_to(np.asarray(ridge, dtype=float), 2)
     counts = [int(4 * far * ridge.max()) + 100, 1]
@@ -77,7 +83,7 @@ SLOPES = expit(np.linspace(-6, 12, 721))
 @pytest.mark.parametrize("epsilon", [0.25, 1.0, 4.0])
 def test_the_joint_bound_is_exact(epsilon, q):
     """The loss reaches epsilon to three digits, and exceeds it with 5 % less ridge."""
-    ridge = 2 / greatest_leverage(Logistic(), q, epsilon, "replace_one")
+    ridge = 2 / greatest_leverage(LogisticLoss(), q, epsilon, "replace_one")
     assert worst_case(SLOPES, epsilon, q, ridge) == pytest.approx(epsilon, rel=1e-3)
     assert worst_case(SLOPES, epsilon, q, ridge) <= epsilon
     assert worst_case(SLOPES, epsilon, q, 0.95 * ridge) > 1.003 * epsilon
@@ -96,7 +102,7 @@ def test_the_joint_bound_is_exact(epsilon, q):
     ],
 )
 def test_the_witness_sees_a_weaker_calibration(epsilon, relation, more, held, reached):
-    ridge = 2 / greatest_leverage(Logistic(), 0.9, epsilon, relation)
+    ridge = 2 / greatest_leverage(LogisticLoss(), 0.9, epsilon, relation)
     worst = worst_case(SLOPES, more * epsilon, 0.9, [held * ridge, ridge])
     assert worst > reached * epsilon
 
@@ -121,7 +127,7 @@ def test_the_leverage_is_safe_and_sharp(loss, epsilon, neighbors):
 def test_rows_of_high_leverage_are_covered_by_their_weight(epsilon):
     """With a third of the unweighted ridge, the weights alone keep the loss below epsilon."""
     q = 0.9
-    leverage = greatest_leverage(Logistic(), q, epsilon, "replace_one")
+    leverage = greatest_leverage(LogisticLoss(), q, epsilon, "replace_one")
     ridge = 2 / leverage / 3
     assert worst_case(SLOPES, epsilon, q, ridge, leverage=leverage) <= epsilon
     assert worst_case(SLOPES, epsilon, q, ridge) > 1.1 * epsilon
@@ -131,7 +137,7 @@ def perturbation(made, ridge, leverage):
     ball = LpBall(len(ridge), p=math.inf)
     noise = KNorm(ball).calibrate(Sensitivity(ball, 2.0, "replace_one"), epsilon=0.8)
     ridge = np.array(ridge)
-    return NoisyMinimiser(Logistic(), 1.0, 0.8, ridge, leverage, noise, 10_000, made.layout)
+    return NoisyMinimiser(LogisticLoss(), 1.0, 0.8, ridge, leverage, noise, 10_000, made.layout)
 
 
 def weights_of(plan, made, rows=slice(None)):
@@ -155,7 +161,7 @@ def test_rows_are_weighted_down_to_the_leverage_and_no_farther(leverage, shape, 
     """
     monkeypatch.setattr(block_module, "CELLS", 1)
     intercept, sizes = SHAPES[shape]
-    made = problem(300, 4, Logistic(), intercept=intercept, sizes=sizes)
+    made = problem(300, 4, LogisticLoss(), intercept=intercept, sizes=sizes)
     design = on_grid(np.random.default_rng(0).uniform(-1, 1, (300, 4)))
     design[:40], design[40:80, 0] = design[:40].round(), 0.0
     made = replace(made, design=design)
@@ -173,7 +179,7 @@ def test_rows_are_weighted_down_to_the_leverage_and_no_farther(leverage, shape, 
 
 def test_a_weight_that_is_not_rounded_down_is_caught():
     """The twin: the quotient of floats exceeds the leverage for some rows."""
-    made = problem(300, 4, Logistic(), intercept=True, sizes=(3,))
+    made = problem(300, 4, LogisticLoss(), intercept=True, sizes=(3,))
     ridge, leverage = np.geomspace(0.02, 400, made.dim), 0.3
     parts = [Fraction(r) for r in ridge]
     scores = (np.square(made.matrix()) / ridge).sum(axis=1)
@@ -187,7 +193,7 @@ def test_a_weight_that_is_not_rounded_down_is_caught():
 def test_a_weight_is_a_function_of_its_row_to_the_last_bit(dim, shape, monkeypatch):
     """Wherever the row stands, next to others or alone; a product of matrices is none."""
     rng, (intercept, sizes) = np.random.default_rng(1), SHAPES[shape]
-    made = problem(700, dim, Logistic(), intercept=intercept, sizes=sizes)
+    made = problem(700, dim, LogisticLoss(), intercept=intercept, sizes=sizes)
     made = replace(made, design=on_grid(rng.uniform(-1, 1, (700, dim))))
     for ridge in (rng.uniform(0.1, 5, made.dim), np.full(made.dim, 0.3)):
         plan = perturbation(made, ridge, 0.05)
@@ -200,7 +206,7 @@ def test_a_weight_is_a_function_of_its_row_to_the_last_bit(dim, shape, monkeypat
 
 
 def test_rows_keep_all_else_when_they_are_weighted():
-    made = problem(30, 3, Logistic(), intercept=True, sizes=(3,))
+    made = problem(30, 3, LogisticLoss(), intercept=True, sizes=(3,))
     (state,) = made.states()
     found = perturbation(made, np.full(made.dim, 0.1), 0.05).weigh()(state)
     assert found.numbers is state.numbers
@@ -211,7 +217,7 @@ def test_rows_keep_all_else_when_they_are_weighted():
 
 def test_no_row_is_weighted_where_the_ridge_covers_the_longest():
     """The least of the ridges decides; a hair less of it, and rows are weighted."""
-    ridge, made = np.array([2.0, 5.0, 300.0]), problem(2, 3, Logistic())
+    ridge, made = np.array([2.0, 5.0, 300.0]), problem(2, 3, LogisticLoss())
     least = made.layout.row_norm**2 / 2.0
     assert least == pytest.approx(3 / 2.0, rel=1e-11)
     assert perturbation(made, ridge, least).weigh() is None
@@ -250,13 +256,13 @@ def test_the_objective_and_what_hides_the_solver_cost_epsilon_together(epsilon, 
 @pytest.mark.parametrize("epsilon", [0.25, 1.0, 4.0])
 def test_bounds_apart_hold_and_leave_something(epsilon, q):
     """For noise of any shape the two terms are bounded apart: safe, and less sharp."""
-    leverage = leverage_apart(Logistic(), q, epsilon)
-    assert leverage < greatest_leverage(Logistic(), q, epsilon, "replace_one")
+    leverage = leverage_apart(LogisticLoss(), q, epsilon)
+    assert leverage < greatest_leverage(LogisticLoss(), q, epsilon, "replace_one")
     reached = worst_case(SLOPES, epsilon, q, 2 / leverage)
     assert 0.5 * epsilon < reached <= epsilon
 
 
-@pytest.mark.parametrize("loss", [Logistic(), SharpLogistic(0.75)], ids=repr)
+@pytest.mark.parametrize("loss", [LogisticLoss(), SharpLogistic(0.75)], ids=repr)
 def test_sharp_losses_are_unbiased_for_the_logistic_model(loss):
     """The mean slope vanishes where the label's odds are e^z: Fisher consistency."""
     z = np.linspace(-30, 30, 301)

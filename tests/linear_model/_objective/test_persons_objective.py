@@ -23,15 +23,15 @@ from scipy.stats import norm
 
 from examples.benchmarks.shared.report import with_share
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression
-from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
+from skdp.linear_model.losses import LogisticLoss, PseudoHuber, SharpLogistic
 from skdp.trusted import Public
 
-LOSSES = [Logistic(), SharpLogistic(0.75), PseudoHuber(0.3), PseudoHuber(2.0)]
+LOSSES = [LogisticLoss(), SharpLogistic(0.75), PseudoHuber(0.3), PseudoHuber(2.0)]
 
 
 @pytest.mark.parametrize("curvature", [-1.0, math.nan])
 def test_a_bound_on_curvatures_that_is_none_is_refused(curvature):
-    class Broken(Logistic):
+    class Broken(LogisticLoss):
         def curvature_bound(self, low, high):
             return np.where(np.asarray(low) > 0.5, curvature, super().curvature_bound(low, high))
 
@@ -49,7 +49,7 @@ def worst_of_two_rows(slopes, epsilon, q, ridge, far=60.0):
     make the first coordinate of V the greatest. With ridges (2, 1, 2) t both eigenvalues of the
     first person's curvature are equal.
     """
-    loss, ridge = Logistic(), np.array([2.0, 1.0, 2.0]) * ridge
+    loss, ridge = LogisticLoss(), np.array([2.0, 1.0, 2.0]) * ridge
     scale = noise_scale(loss, q, epsilon, "replace_one")
     far_row, n_far = [1, 0, 0], int(4 * far * ridge.max()) + 100
     z, law = logit(slopes), {"weights": [n_far, 0.5, 0.5], "scale": scale, "ridge": ridge}
@@ -69,7 +69,7 @@ def test_the_bound_for_a_person_of_two_rows_is_exact(epsilon, q):
 
     x' diag(1 / ridge) x = 2 / t for every row, and the rank is 2.
     """
-    ridge = 2 / greatest_leverage(RecordLoss(Logistic(), 2), q, epsilon, "replace_one")
+    ridge = 2 / greatest_leverage(RecordLoss(LogisticLoss(), 2), q, epsilon, "replace_one")
     assert worst_of_two_rows(SLOPES, epsilon, q, ridge) == pytest.approx(epsilon, rel=1e-3)
     assert worst_of_two_rows(SLOPES, epsilon, q, ridge) <= epsilon
     assert worst_of_two_rows(SLOPES, epsilon, q, 0.95 * ridge) > 1.003 * epsilon
@@ -79,7 +79,7 @@ def test_the_bound_for_a_person_of_two_rows_is_exact(epsilon, q):
 @pytest.mark.parametrize("epsilon", [0.25, 1.0])
 def test_the_bound_for_rows_does_not_hold_for_persons_of_two_rows(epsilon):
     """The twin: with rank 1 two dimensions of curvature are not covered."""
-    ridge = 2 / greatest_leverage(Logistic(), 0.5, epsilon, "replace_one")
+    ridge = 2 / greatest_leverage(LogisticLoss(), 0.5, epsilon, "replace_one")
     assert worst_of_two_rows(SLOPES, epsilon, 0.5, ridge) > 1.002 * epsilon
 
 
@@ -152,7 +152,7 @@ def test_the_envelope_is_concave_above_the_curvature_and_near_it(loss):
     assert (found >= loss.curvature_bound(c * u, c * u) * (1 - 1e-12)).all()
     middle = joint.curvature_bound(c * (u[:-1] + u[1:]) / 2, c * (u[:-1] + u[1:]) / 2)
     assert (middle >= (found[:-1] + found[1:]) / 2 * (1 - 1e-6)).all()
-    if isinstance(loss, Logistic):
+    if isinstance(loss, LogisticLoss):
         assert found == pytest.approx(u * (1 - u), rel=2e-2, abs=2e-3)
 
 
@@ -230,7 +230,7 @@ def test_profiles_bound_the_exact_divergence_of_a_person_with_rows_at_several_sl
     shift, with_rows
 ):
     """Rows with both labels, so that the slopes of a person have two signs."""
-    loss, leverage = Logistic(), 0.2
+    loss, leverage = LogisticLoss(), 0.2
     bound = RecordLoss(loss, 1).removed(shift, leverage, np.array([0.3, 0.7]))
     if not with_rows:
         bound = RecordLoss(loss, 1).added(shift, np.array([0.3, 0.7]))
@@ -249,10 +249,10 @@ def test_gaussian_noise_for_persons_costs_little_more_than_for_rows():
     for epsilon in (0.1, 1.0, 4.0):
         for neighbors in ("replace_one", "add_remove"):
             asked = 0.3 * epsilon, epsilon, 1e-6, neighbors
-            rows = greatest_shift(Logistic(), *asked)
-            persons = greatest_shift(RecordLoss(Logistic(), 20), *asked)
+            rows = greatest_shift(LogisticLoss(), *asked)
+            persons = greatest_shift(RecordLoss(LogisticLoss(), 20), *asked)
             assert 0.9 * rows < persons < rows
-            profile = JointProfile(RecordLoss(Logistic(), 20), persons, asked[0], neighbors)
+            profile = JointProfile(RecordLoss(LogisticLoss(), 20), persons, asked[0], neighbors)
             assert float(profile(epsilon)) == pytest.approx(math.log(1e-6), abs=1e-4)
 
 

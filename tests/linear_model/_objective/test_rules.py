@@ -22,7 +22,7 @@ from inner_objective import advice_module as families
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression
 from skdp.geometry import LpBall
 from skdp.linear_model.logistic import CANDIDATES
-from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
+from skdp.linear_model.losses import LogisticLoss, PseudoHuber, SharpLogistic
 
 MIXED = {"a": (0, 1), "b": list(range(7)), "c": (0, 9), "d": [0, 1], "e": list(range(40))}
 DOMAINS = {
@@ -69,7 +69,7 @@ def risk(kind, task, choice):
     """The mean squared error of the predictor, as the module's text has it."""
     curvature, score = (task.size * moment for moment in task.reference.moments(choice.loss))
     people = task.population
-    slope = task.moved * choice.loss.slope_bound / (task.epsilon * choice.q)
+    slope = task.records_changed * choice.loss.slope_bound / (task.epsilon * choice.q)
     total = 0.0
     for g, group in enumerate(task.design.groups):
         at = list(group.index)
@@ -213,7 +213,7 @@ def test_noise_favours_the_sharp_loss_and_plenty_the_likelihood():
     """The sharp loss pays where noise is large; with many records sampling errors decide."""
     design = DESIGNS["mixed with intercept"]
     assert isinstance(chosen("logistic", design, 500, 0.1)[1].loss, SharpLogistic)
-    assert isinstance(chosen("logistic", design, 10**7, 10.0)[1].loss, Logistic)
+    assert isinstance(chosen("logistic", design, 10**7, 10.0)[1].loss, LogisticLoss)
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)

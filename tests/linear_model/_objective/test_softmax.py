@@ -24,7 +24,7 @@ from scipy.special import logsumexp, ndtr, softmax
 
 from skdp import Domain, DPLogisticRegression
 from skdp.linear_model import load_model
-from skdp.linear_model.losses import Logistic, Softmax, size_of_slopes
+from skdp.linear_model.losses import LogisticLoss, Softmax, size_of_slopes
 from skdp.trusted.noise import variances
 
 NORMALIZERS = (0.2, 0.6, 1.0)
@@ -213,7 +213,7 @@ def test_a_gaussian_profile_by_the_length_of_the_gradient_alone_would_be_too_sma
     z = rng.normal(size=(400_000, k))
     along = shift * (a * z[:, 1:] + z[:, :1]).max(axis=1) + shift**2
     reached = np.maximum(1 - np.exp(epsilon - along), 0.0).mean()
-    fixed = JointProfile(Logistic(), shift * math.sqrt(2), 1e-12)
+    fixed = JointProfile(LogisticLoss(), shift * math.sqrt(2), 1e-12)
     assert math.exp(fixed(epsilon)) < 0.8 * reached
 
 
@@ -284,7 +284,7 @@ def _derivatives(loss, data, theta, ridge):
 
 def joint(n, d, loss, *, seed=0, ridge=1.0, linear_term=1.0, **layout):
     """Return a `Problem` whose loss has several classes, and an `Objective` for it."""
-    made = problem(n, d, Logistic(), seed=seed, **layout)
+    made = problem(n, d, LogisticLoss(), seed=seed, **layout)
     rng, k = np.random.default_rng(seed), loss.n_classes
     labels = rng.integers(0, k, n)
     ridges = np.full(k * made.dim, ridge)

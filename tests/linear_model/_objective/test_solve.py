@@ -33,7 +33,7 @@ from inner_objective import (
 from inner_objective import solve_module as _solve
 from scipy.optimize import approx_fprime, minimize
 
-from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
+from skdp.linear_model.losses import LogisticLoss, PseudoHuber, SharpLogistic
 from skdp.rows import KeptBlocks
 
 
@@ -55,7 +55,7 @@ def value(made: Problem, theta: FloatArray) -> float:
 @pytest.mark.parametrize("label", [0, 1, 2])
 def test_positions_of_labels_are_targets_of_0_and_1(label: int) -> None:
     """Gradient, Hessian, certificate and minimum are those of the indicators of the label."""
-    made = problem(300, 4, Logistic(), weighted=True, intercept=True, sizes=(3,))
+    made = problem(300, 4, LogisticLoss(), weighted=True, intercept=True, sizes=(3,))
     labels = np.random.default_rng(3).integers(0, 3, 300)
     numbers = replace(made, target=(labels == label).astype(float)).objective((7,))
     positions = replace(made, target=labels.astype(np.uint8)).objective((7,))
@@ -127,7 +127,7 @@ def test_gradient_and_hessian_are_derivatives(loss: Any, shape: str) -> None:
 
 def test_columns_of_many_levels_have_a_diagonal(monkeypatch: Any) -> None:
     """The matrix of the other coordinates and the diagonal are those of the whole matrix."""
-    made = problem(300, 2, Logistic(), weighted=True, intercept=True, sizes=(3, 40, 5))
+    made = problem(300, 2, LogisticLoss(), weighted=True, intercept=True, sizes=(3, 40, 5))
     objective, theta = made.objective((70,)), np.random.default_rng(5).normal(size=made.dim)
     whole = dense_hessian(objective, theta)
     monkeypatch.setattr("skdp.linear_model._objective.problem.MOST_CORE", 20)
@@ -241,7 +241,9 @@ class Streamed(KeptBlocks):
 @pytest.mark.parametrize("constant", ["one column", "all columns"])
 def test_streams_with_constant_columns_need_few_readings(constant: str, ridge: float) -> None:
     """With little ridge for each row, errors of single precision in the Hessian exceed it."""
-    made = problem(20_000, 3, Logistic(), ridge=ridge, linear_term=math.sqrt(ridge), intercept=True)
+    made = problem(
+        20_000, 3, LogisticLoss(), ridge=ridge, linear_term=math.sqrt(ridge), intercept=True
+    )
     design = made.design.copy()
     columns = slice(0, 1) if constant == "one column" else slice(None)
     design[:, columns] = on_grid(np.array([0.9, -0.7, 0.3]))[columns]
@@ -252,7 +254,7 @@ def test_streams_with_constant_columns_need_few_readings(constant: str, ridge: f
     assert rows.readings <= 15
 
 
-@pytest.mark.parametrize("loss", [Logistic(), SharpLogistic(), PseudoHuber(0.3)], ids=repr)
+@pytest.mark.parametrize("loss", [LogisticLoss(), SharpLogistic(), PseudoHuber(0.3)], ids=repr)
 @pytest.mark.parametrize("order", ["as drawn", "sorted", "few weights", "levels", "small blocks"])
 def test_samples_of_rows_lead_to_the_minimum_of_all(loss: Any, order: str) -> None:
     """20,000 rows are solved by way of 1,250; the answer is the one of a start without samples."""
@@ -284,7 +286,7 @@ def test_a_sample_of_small_blocks_is_a_share_of_them() -> None:
 
 def test_a_sample_is_a_share_of_the_rows_with_their_weights_and_levels() -> None:
     """About one of each 16; each of them is a row of the whole, and none is drawn twice."""
-    made = problem(5000, 2, Logistic(), weighted=True, intercept=True, sizes=(3,))
+    made = problem(5000, 2, LogisticLoss(), weighted=True, intercept=True, sizes=(3,))
     made = replace(made, target=np.arange(5000.0))
     for cuts in (None, range(500, 5000, 500)):
         objective = made.objective(cuts)
@@ -324,7 +326,7 @@ def test_random_problems_reach_the_attainable_tolerance() -> None:
 
 def test_an_impossible_tolerance_is_refused_and_nothing_private_is_said() -> None:
     with pytest.raises(NotCertified) as caught:
-        minimise(problem(123, 3, Logistic()).objective(), 1e-300)
+        minimise(problem(123, 3, LogisticLoss()).objective(), 1e-300)
     assert re.findall(r"\d+", str(caught.value)) == ["1", "300"]
     assert "noise was drawn" in str(caught.value)
     assert "nothing was released" in str(caught.value)
@@ -332,7 +334,7 @@ def test_an_impossible_tolerance_is_refused_and_nothing_private_is_said() -> Non
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_data_that_are_not_finite_are_refused(bad: float) -> None:
-    made = problem(30, 3, Logistic())
+    made = problem(30, 3, LogisticLoss())
     for part in ("design", "target"):
         values = getattr(made, part).copy()
         values[-1] = bad
@@ -343,11 +345,11 @@ def test_data_that_are_not_finite_are_refused(bad: float) -> None:
 @pytest.mark.parametrize("tolerance", [0.0, -1.0, math.nan, math.inf])
 def test_a_tolerance_is_positive_and_finite(tolerance: float) -> None:
     with pytest.raises(ValueError, match="tolerance must"):
-        minimise(problem(5, 2, Logistic()).objective(), tolerance)
+        minimise(problem(5, 2, LogisticLoss()).objective(), tolerance)
 
 
 def test_memory_stays_below_half_of_the_design() -> None:
-    made = problem(60_000, 40, Logistic())
+    made = problem(60_000, 40, LogisticLoss())
     objective, tolerance = made.objective(), tolerance_of(made)
     minimise(objective, tolerance)  # loads compiled functions
     tracemalloc.start()

@@ -18,7 +18,7 @@ from scipy.special import expit, logit
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression
 from skdp.geometry import LpBall
-from skdp.linear_model.losses import Logistic, PseudoHuber
+from skdp.linear_model.losses import LogisticLoss, PseudoHuber
 from skdp.trusted import Public
 from skdp.trusted.losses import gaussian_log_delta
 
@@ -144,7 +144,7 @@ def log_ratios(dim, slopes, *, leverage, scale):
     The rows are nearly parallel. The target of the first is 0 and x'a gives its slope; that of the
     second is 1, and its slope is full. V is far away in the direction of the rows.
     """
-    loss, ridge = Logistic(), np.append(RIDGES[0], np.full(dim, RIDGES[1])) / leverage
+    loss, ridge = LogisticLoss(), np.append(RIDGES[0], np.full(dim, RIDGES[1])) / leverage
     square, weight, _ = worst_row(dim, leverage)
     rows = np.full((2, dim + 1), math.sqrt(square / dim))
     rows[:, 0] = 1.0
@@ -169,7 +169,7 @@ def log_ratios(dim, slopes, *, leverage, scale):
 @pytest.mark.parametrize("dim", [4, 6])
 def test_the_bound_for_weighted_rows_is_exact_with_noise_on_a_euclidean_ball(dim, epsilon, q):
     """Epsilon is reached to three digits, and exceeded with 5 % less noise."""
-    leverage = greatest_leverage(Logistic(), q, epsilon, "replace_one")
+    leverage = greatest_leverage(LogisticLoss(), q, epsilon, "replace_one")
     length = worst_row(dim, leverage)[2]
     slopes = expit(np.linspace(-6, 12, 181))
     for noise, low, high in ((1.0, 1 - 1e-3, 1.0), (0.95, 1.01, 1.06)):
@@ -203,7 +203,7 @@ def gaussian_deltas(loss, epsilon, dim, *, shift, leverage, far, noise=1.0):
 FAR = [-1000.0, -2.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0, 1000.0]
 
 
-@pytest.mark.parametrize("loss", [Logistic(), PseudoHuber(0.3)], ids=repr)
+@pytest.mark.parametrize("loss", [LogisticLoss(), PseudoHuber(0.3)], ids=repr)
 @pytest.mark.parametrize(("epsilon", "delta", "q"), [(0.5, 1e-2, 0.5), (1.0, 1e-5, 0.8)])
 def test_the_profile_for_weighted_rows_is_reached_with_gaussian_noise(loss, epsilon, delta, q):
     """By a removed record with a full slope, to three digits. 5 % less noise is caught.
@@ -221,7 +221,7 @@ def test_the_profile_for_weighted_rows_is_reached_with_gaussian_noise(loss, epsi
     full = math.exp(gaussian_log_delta(shift, epsilon))
     assert FAR[-1] == 1000
     assert found[0] == pytest.approx(full, rel=1e-3)
-    if isinstance(loss, Logistic) and q > 0.5:  # otherwise a smaller slope is worst
+    if isinstance(loss, LogisticLoss) and q > 0.5:  # otherwise a smaller slope is worst
         assert full == pytest.approx(delta, rel=1e-3)
         assert gaussian_deltas(loss, epsilon, 4, far=1000, noise=0.95, **law)[0] > 1.05 * delta
 

@@ -31,7 +31,7 @@ from skdp import (
     from_json,
     load_model,
 )
-from skdp.linear_model.losses import Logistic, SharpLogistic
+from skdp.linear_model.losses import LogisticLoss, SharpLogistic
 from skdp.linear_model.validation import label_weights
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows import MemoryRows
@@ -232,7 +232,7 @@ def exact_row(rows, k):
 
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("loss", [Logistic(), SharpLogistic(0.75)], ids=repr)
+@pytest.mark.parametrize("loss", [LogisticLoss(), SharpLogistic(0.75)], ids=repr)
 def test_no_output_has_a_loss_above_epsilon(loss, neighbors):
     """The exact density for all pairs of a grid of records, in one dimension.
 

@@ -23,7 +23,7 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
 )
-from skdp.linear_model.losses import Logistic
+from skdp.linear_model.losses import LogisticLoss
 from skdp.rows import MemoryRows
 from skdp.rows import memory as block_module
 from skdp.rows.memory import shared_threads
@@ -134,7 +134,7 @@ def test_block_sizes_move_minimisers_within_their_certificates(name: str, monkey
 
 
 def made_problem(n: int, d: int) -> Problem:
-    return problem(n, d, Logistic(), weighted=True, intercept=True, sizes=(3, 5))
+    return problem(n, d, LogisticLoss(), weighted=True, intercept=True, sizes=(3, 5))
 
 
 @pytest.mark.parametrize(("n", "d"), [(3000, 12), (20_000, 12), (1300, 200), (20_000, 60)])

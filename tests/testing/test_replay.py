@@ -327,7 +327,7 @@ SAMPLERS = {
 }
 # Samplers that do not see data, and the mechanisms of a choice, which are drawn at the door.
 APART = {
-    "linear_model/_descent/solve.py": {"_drawn"},  # noise of some passes, for `_Release`
+    "linear_model/_descent/solve.py": {"_passes"},  # noise of some passes, drawn before the sums
     "linear_model/_objective/theorem.py": {"linear_term"},
     "model_selection/_theorem.py": {"permute_and_flip", "exponential_mechanism"},
 }

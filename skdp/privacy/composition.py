@@ -61,6 +61,10 @@ _FARTHEST = 1e9
 class Bounds(NamedTuple):
     """Two numbers with the truth between them.
 
+    Attributes
+    ----------
+    lower, upper : float
+
     Examples
     --------
     >>> from skdp.privacy import Composition, GaussianLoss

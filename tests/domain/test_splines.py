@@ -10,7 +10,7 @@ from declared import SPLINES, check_simplex
 from exact_gradient import LOSSES, distance, exact_gradient, penalised, problem
 from inner_descent import solve_module as descent_rules
 from inner_fits import Design, Task, exact_cross
-from inner_moments import RowScaler, ScaledMoments, Scaler, posterior
+from inner_moments import RowScaler, ScaledMoments, posterior
 from inner_moments import solve_module as moments
 from inner_objective import certified_gradient
 from inner_objective import problem_module as hessian
@@ -168,9 +168,8 @@ def test_no_record_changes_the_scaling_stage_or_the_cross_release_by_more_than_t
     plan = ScaledMoments.plan(task, 60.0)
     X = pd.DataFrame({"x": SPLINES[4].nodes})
     X["z"], X["w"] = np.resize([*SPLINES[6].nodes, np.nan], len(X)), np.resize([0, 1, 1], len(X))
-    box = RowScaler(
-        Scaler(np.zeros(domain.n_encoded + 1), np.ones(domain.n_encoded + 1)), 1.0, True
-    )
+    ones = np.ones(domain.n_encoded + 2)
+    box = RowScaler(0 * ones, ones, ones, clips=True)
     statistics = plan.sums, lambda rows: exact_cross(rows, box.place)
     for release, sums in zip(plan.releases, statistics, strict=False):
         noise = release.noise

@@ -47,7 +47,7 @@ from skdp.linear_model._objective.advice import leverage_apart
 from skdp.linear_model._objective.profiles import SoftmaxRecord, greatest_shift
 from skdp.linear_model.losses import LogisticLoss, Loss, PseudoHuber, SharpLogistic, Softmax
 from skdp.mechanisms.knorm import gaussian_scale
-from skdp.trusted.losses import log_delta
+from skdp.trusted.losses import gaussian_log_delta
 
 # The multiplier of the second does not depend on its threshold, which only sets the unit.
 LOSSES: dict[str, Loss] = {
@@ -66,8 +66,8 @@ def published_log_delta(shift: float, epsilon: float, bend: float) -> float:
     left = epsilon - abs(math.log1p(-bend))
     flat = shift**2 / 2
     if left >= flat:
-        return min(0.0, math.log(2) + log_delta(shift, left))
-    inner = math.log(2) + log_delta(shift, flat)
+        return min(0.0, math.log(2) + gaussian_log_delta(shift, left))
+    inner = math.log(2) + gaussian_log_delta(shift, flat)
     # At most 0: a curvature that alone exceeds epsilon leaves no shift that would do.
     excess = left - flat
     return min(0.0, float(np.logaddexp(math.log(-math.expm1(excess)), excess + inner)))

@@ -49,7 +49,7 @@ class Candidates:
     """The models to choose from: one dict of settings and one unfitted model per candidate."""
 
     estimator: BaseEstimator
-    settings: tuple[dict[str, object], ...]
+    settings: tuple[dict[str, Any], ...]
     models: tuple[BaseEstimator, ...]
     labels: Array | None = None  # of classifiers, checked
     classes: list[object] | None = None  # the labels again, if they are not declared but found in y

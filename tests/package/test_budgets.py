@@ -18,7 +18,7 @@ SIZES = {
     "lines of skdp": 44_490,
     "files of skdp": 139,
     "lines of tests": 45_735,
-    "lines with Any": 476,
+    "lines with Any": 477,
     "lines of imports": 2_641,
     "class names that occur twice": 0,
 }

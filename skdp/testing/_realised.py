@@ -249,7 +249,7 @@ def _of_minimiser(own: Published, other: Published) -> Interval:
     else:
         low, high = _of_noise(noise, mine, others)
     bent = _log_determinant(own, own.value) - _log_determinant(other, own.value)
-    hidden = release.hidden.epsilon
+    hidden = release.publication.epsilon
     return low + bent - hidden, high + bent + hidden
 
 

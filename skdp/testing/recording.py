@@ -149,7 +149,8 @@ class Tape(Recorder):
     def _is_perturbed(self, drawn: Published) -> bool:
         """Return whether a point is the minimiser for a draw of V, with the output noise."""
         release, point = drawn.release, np.ravel(drawn.value)
-        hidden, linear_term = release.hidden, self._noise(release.noise, (len(self.entries), 0))
+        hidden = release.publication
+        linear_term = self._noise(release.noise, (len(self.entries), 0))
         if release.n_classes > 1:
             by_class = linear_term.reshape(release.n_classes, -1)
             linear_term = (by_class - by_class.mean(axis=0)).ravel()

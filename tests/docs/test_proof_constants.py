@@ -341,7 +341,7 @@ def test_the_output_noise_hides_the_distance_that_is_left_open(dim, epsilon):
     domain = Domain.unit_box(dim, target=[0, 1])
     model = DPLogisticRegression(epsilon=epsilon, domain=domain)
     plan = model._plan(Design(domain, True), 1000, 1).minimiser
-    d, hidden = len(plan.ridge), plan.hidden
+    d, hidden = len(plan.ridge), plan.publication
     root = Fraction(math.isqrt(d * 4**60) + 1, 2**60)
     sampled = Fraction(GRANULARITY) * Fraction(math.sqrt(float(variances(plan.noise).sum())))
     open_ended = (Fraction(plan.tolerance) + sampled) / Fraction(float(plan.ridge.min()))

@@ -89,7 +89,7 @@ def test_nothing_depends_on_the_number_of_records_where_it_is_private(make, para
         # What the solver leaves open, and the lattice that hides it.
         found, expected = (own.minimiser for own in (plan, plans[0]))
         assert found.tolerance == expected.tolerance
-        assert found.hidden == expected.hidden
+        assert found.publication == expected.publication
 
 
 def test_the_comparison_sees_a_difference():

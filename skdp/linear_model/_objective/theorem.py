@@ -132,11 +132,6 @@ class NoisyMinimiser:
         return f"{times} by objective perturbation of {self.loss!r} with {law_of(self.noise)}"
 
     @property
-    def publication(self) -> OutputNoise:
-        """The lattice and the noise on it that hides the inexactness of the solver."""
-        return self.hidden
-
-    @property
     def law(self) -> str:
         """The law of the linear terms; discrete Laplace noise hides the solver's error."""
         return law_of(self.noise)
@@ -163,7 +158,7 @@ class NoisyMinimiser:
         if getattr(self.noise, "dim", dim) != dim:
             raise NotPrivate(f"{self.name}: the noise has another dimension than the coefficients")
         record = record_of(self.loss, design.dim, public.unit == "person")
-        hidden, noise = self.hidden.epsilon, self.noise
+        hidden, noise = self.publication.epsilon, self.noise
         # By type: a subclass may draw from another law.
         if type(noise) is KNormNoise:
             # The loss of V at full slope.
@@ -297,13 +292,13 @@ class NoisyMinimiser:
         Its shape is (dim,), or (n_classes, dim) for a joint model. The arguments are those of
         `Objective`.
         """
-        zeros = np.zeros_like(self.ridges)
+        zeros, grid = np.zeros_like(self.ridges), self.publication
         whole = Objective(self.loss, rows, self.design, self.ridges, zeros, n, label, sample)
 
         def draw(generator: Generator) -> FloatArray:
             objective = replace(whole, linear_term=self.linear_term(generator))
             found = minimise(objective, self.tolerance)
-            return publish_near(found.theta, self.hidden.exponent, self.hidden.scale, generator)
+            return publish_near(found.theta, grid.exponent, grid.scale, generator)
 
         near = publish(self, whole, draw, rng)
         return near.reshape(self.n_classes, -1) if self.n_classes > 1 else near
@@ -317,8 +312,8 @@ class NoisyMinimiser:
         return np.asarray((by_class - by_class.mean(axis=0)).ravel())
 
     @cached_property
-    def hidden(self) -> OutputNoise:
-        """Output noise that covers the distance from the exact minimiser.
+    def publication(self) -> OutputNoise:
+        """The lattice, and the noise on it that covers the distance from the exact minimiser.
 
         The solver and the sampler of V each change the gradient by a bounded amount. The sum of
         the bounds, divided by the least ridge, bounds the distance

@@ -380,8 +380,8 @@ def test_the_output_noise_covers_the_distance_in_the_flattest_direction():
     plan = DPLogisticRegression()._plan(DESIGN, 3000, 1).minimiser
     metric = dense_penalty(DESIGN, [plan.ridge[group.index[0]] for group in DESIGN.groups])
     distance = math.sqrt(DESIGN.dim) * plan.tolerance / np.linalg.eigvalsh(metric)[0]
-    steps = distance / 2.0**plan.hidden.exponent + DESIGN.dim
-    assert steps <= plan.hidden.scale * plan.output_epsilon / 2 <= 1.1 * steps
+    steps = distance / 2.0**plan.publication.exponent + DESIGN.dim
+    assert steps <= plan.publication.scale * plan.output_epsilon / 2 <= 1.1 * steps
 
 
 # Faults that were found once

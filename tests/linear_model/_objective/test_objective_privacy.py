@@ -245,8 +245,9 @@ def test_the_objective_and_what_hides_the_solver_cost_epsilon_together(epsilon, 
     joint = np.max(shift * shift_share(share, neighbors) + curvature)
     # The greatest l1 distance in steps of the grid: what is open, the sampler's, and roundings.
     open_ended = plan.tolerance + 2.0**-42 * math.sqrt(plan.noise.variance().sum())
-    steps = math.ceil(math.sqrt(3) * open_ended / plan.ridge.min() / 2.0**plan.hidden.exponent) + 3
-    hiding = 2 * steps / plan.hidden.scale
+    hidden = plan.publication
+    steps = math.ceil(math.sqrt(3) * open_ended / plan.ridge.min() / 2.0**hidden.exponent) + 3
+    hiding = 2 * steps / hidden.scale
     assert hiding == pytest.approx(epsilon / 1000, rel=1e-4)
     assert hiding <= epsilon / 1000
     assert epsilon * (1 - 1e-5) < joint + hiding <= epsilon

@@ -15,7 +15,7 @@ from inner_fits import GRAM_BITS, NUMBER_BITS, Design, Task, row_unit, whole_row
 from inner_fits import gram_module as _gram
 from inner_moments import DESCENT, RowScaler, moment_ball
 from inner_moments import moments_module as _parts
-from inner_moments import stage_module as _stage
+from inner_moments import scaling_module as _stage
 from inner_objective import greatest_leverage, greatest_shift, leverage_apart
 from inner_objective import theorem_module as objective
 from scipy import integrate
@@ -35,7 +35,7 @@ from skdp.privacy.composition import Composition
 from skdp.privacy.conversions import mu_of_pure, pure_of_mu, rho_of_pure
 from skdp.privacy.shift import ShiftLoss
 from skdp.rows import Block
-from skdp.rows import memory as _block
+from skdp.rows import memory as _memory
 from skdp.trusted import arrays as _sums
 from skdp.trusted import composition as _plan
 from skdp.trusted import fold as _fold
@@ -65,10 +65,10 @@ SAID = [
     ("coordinate_descent", f"at least $10^{{{round(math.log10(DESCENT.least))}}}$ (`SpreadRule`)"),
     ("coordinate_descent", f"a multiple of ${power(-NUMBER_BITS)}$"),
     ("coordinate_descent", f"a multiple of ${power(-GRAM_BITS)}$"),
-    ("coordinate_descent", f"at most ${power(round(math.log2(_block.MOST_ROWS)))}$ shares"),
+    ("coordinate_descent", f"at most ${power(round(math.log2(_memory.MOST_ROWS)))}$ shares"),
     ("coordinate_descent", f"with {_descent._MORE_BITS} bits more"),
     ("moment_release", f"a multiple of ${power(-NUMBER_BITS)}$"),
-    ("moment_release", f"at most ${power(round(math.log2(_block.MOST_ROWS)))}$ of them"),
+    ("moment_release", f"at most ${power(round(math.log2(_memory.MOST_ROWS)))}$ of them"),
     ("moment_release", f"at most $2^{round(math.log2(_sums.FOLD))}$ at a time"),
     ("moment_release", f"to {_parts.MOST_SHARE:g} of $\\epsilon$".replace("0.", ".")),
     ("objective_perturbation", f"\\min(\\epsilon/{round(1 / objective.OUTPUT_SHARE)}, "),

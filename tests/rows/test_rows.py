@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from skdp import Domain
 from skdp.rows import Block, KeptBlocks, MemoryRows
-from skdp.rows import memory as block_module
+from skdp.rows import memory as memory_module
 from skdp.rows.memory import MOST_ROWS, block_rows, in_order, shared_threads
 from skdp.trusted.arrays import FOLD, Total
 
@@ -43,7 +43,7 @@ def n_threads(request: Any) -> Iterator[int]:
 
 
 def blas_threads() -> int:
-    pools = block_module._controller().info()
+    pools = memory_module._controller().info()
     return max(pool["num_threads"] for pool in pools if pool["user_api"] == "blas")
 
 
@@ -138,8 +138,8 @@ def expected_rows(domain: Domain, X: Any, target: Any) -> list[Any]:
     (3000, 2**13, 1), (2**13 + 1, 2**13, 2**18),
 ])  # fmt: skip
 def test_blocks_hold_every_row_once_and_in_order(n, most, cells, n_threads, monkeypatch):
-    monkeypatch.setattr(block_module, "MOST_ROWS", most)
-    monkeypatch.setattr(block_module, "CELLS", cells)
+    monkeypatch.setattr(memory_module, "MOST_ROWS", most)
+    monkeypatch.setattr(memory_module, "CELLS", cells)
     X, target = table(n), np.random.default_rng(1).uniform(-1, 1, n)
     rows, expected = MemoryRows(DOMAIN, X, target), expected_rows(DOMAIN, X, target)
     assert rows.n == n
@@ -205,7 +205,7 @@ def test_blocks_keep_the_types_of_targets_and_levels():
 
 
 def test_arrays_frames_and_files_are_one_table(tmp_path, n_threads, monkeypatch):
-    monkeypatch.setattr(block_module, "MOST_ROWS", 800)  # three blocks
+    monkeypatch.setattr(memory_module, "MOST_ROWS", 800)  # three blocks
     numbers = np.random.default_rng(5).uniform(-1.2, 1.2, (2000, 3))
     target = np.arange(2000)
     stored = np.memmap(tmp_path / "rows", dtype=float, mode="w+", shape=numbers.shape)
@@ -232,7 +232,7 @@ def test_numbers_of_an_array_stay_where_they_are():
 @pytest.mark.parametrize("row", [0, 999, 1999])
 def test_a_bad_number_is_an_error_at_every_reading(bad, row, n_threads, monkeypatch):
     """The error names the column and not the row."""
-    monkeypatch.setattr(block_module, "MOST_ROWS", 800)  # each row is in a block of its own
+    monkeypatch.setattr(memory_module, "MOST_ROWS", 800)  # each row is in a block of its own
     X, target = np.random.default_rng(6).uniform(-1, 1, (2000, 3)), np.arange(2000)
     changing = MemoryRows(NUMBERS, X, target)
     changing.sum(len)

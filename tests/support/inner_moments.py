@@ -18,8 +18,7 @@ from skdp.linear_model._moments.theorem import (
     greatest_square,
     moment_ball,
 )
-from skdp.linear_model._shared import scaling as scaler_module
-from skdp.linear_model._shared import scaling as stage_module
+from skdp.linear_model._shared import scaling as scaling_module
 from skdp.linear_model._shared.gram import ColumnSums, sizes_of
 from skdp.linear_model._shared.scaling import (
     CLIPPING,

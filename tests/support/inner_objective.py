@@ -3,10 +3,10 @@
 # ruff: noqa: F401
 from skdp.linear_model._objective import advice as advice_module
 from skdp.linear_model._objective import certificate as certificate_module
-from skdp.linear_model._objective import minimise as solve_module
+from skdp.linear_model._objective import minimise as minimise_module
 from skdp.linear_model._objective import problem as problem_module
 from skdp.linear_model._objective import profiles as profiles_module
-from skdp.linear_model._objective import solve as clipping_module
+from skdp.linear_model._objective import solve as solve_module
 from skdp.linear_model._objective import theorem as theorem_module
 from skdp.linear_model._objective.advice import (
     Q_GRID,

@@ -18,7 +18,7 @@ from inner_objective import (
     weigher,
     weighted_length,
 )
-from inner_objective import clipping_module as clipping
+from inner_objective import solve_module as clipping
 from scipy.special import expit, logit
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Ledger, Spline

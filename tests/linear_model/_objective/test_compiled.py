@@ -21,7 +21,7 @@ from inner_objective import (
     terms_of,
     weigher,
 )
-from inner_objective import clipping_module as clipping
+from inner_objective import solve_module as clipping
 from inner_package import compiled_module as compiled
 
 from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression

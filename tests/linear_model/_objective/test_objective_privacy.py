@@ -20,7 +20,7 @@ from skdp import Domain, DPLogisticRegression
 from skdp.geometry import LpBall
 from skdp.linear_model.losses import LogisticLoss, PseudoHuber, SharpLogistic, _power
 from skdp.mechanisms import KNorm, Sensitivity
-from skdp.rows import memory as block_module
+from skdp.rows import memory as memory_module
 
 EPSILONS = [0.05, 0.25, 1.0, 4.0]
 LOSSES = [
@@ -159,7 +159,7 @@ def test_rows_are_weighted_down_to_the_leverage_and_no_farther(leverage, shape, 
 
     Ridges are far from 1 on both sides, or equal, and rows fill several parts.
     """
-    monkeypatch.setattr(block_module, "CELLS", 1)
+    monkeypatch.setattr(memory_module, "CELLS", 1)
     intercept, sizes = SHAPES[shape]
     made = problem(300, 4, LogisticLoss(), intercept=intercept, sizes=sizes)
     design = on_grid(np.random.default_rng(0).uniform(-1, 1, (300, 4)))
@@ -199,7 +199,7 @@ def test_a_weight_is_a_function_of_its_row_to_the_last_bit(dim, shape, monkeypat
         plan = perturbation(made, ridge, 0.05)
         found = weights_of(plan, made)
         with monkeypatch.context() as patch:
-            patch.setattr(block_module, "CELLS", 1)
+            patch.setattr(memory_module, "CELLS", 1)
             np.testing.assert_array_equal(found, weights_of(plan, made))
         for rows in (slice(1, None), slice(None, None, -1), slice(13, 14), slice(7, 300, 3)):
             np.testing.assert_array_equal(found[rows], weights_of(plan, made, rows))

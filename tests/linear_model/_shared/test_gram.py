@@ -19,8 +19,8 @@ from inner_fits import (
 )
 from inner_package import load_kernels
 
-import skdp.rows.memory as block_module
-import skdp.trusted.arrays as sums_module
+import skdp.rows.memory as memory_module
+import skdp.trusted.arrays as arrays_module
 from skdp import Domain
 from skdp.geometry.moments import MomentLayout
 from skdp.rows import MemoryRows
@@ -102,9 +102,9 @@ def test_neither_the_order_of_rows_nor_the_blocks_change_it(monkeypatch):
     order = np.random.default_rng(3).permutation(len(X))
     assert exact_gram(MemoryRows(DOMAIN, X.iloc[order], target[order])).tolist() == whole
     for cells, most, fold in ((1, 2**13, 2**9), (2**20, 2**13, 3), (2**18, 7, 1), (2**18, 997, 2)):
-        monkeypatch.setattr(block_module, "CELLS", cells)
-        monkeypatch.setattr(block_module, "MOST_ROWS", most)
-        monkeypatch.setattr(sums_module, "FOLD", fold)
+        monkeypatch.setattr(memory_module, "CELLS", cells)
+        monkeypatch.setattr(memory_module, "MOST_ROWS", most)
+        monkeypatch.setattr(arrays_module, "FOLD", fold)
         assert exact_gram(MemoryRows(DOMAIN, X, target)).tolist() == whole
         cross = exact_cross(MemoryRows(DOMAIN, X, target)).tolist()
         assert cross == [line[-1] for line in whole[:-1]]
@@ -136,7 +136,7 @@ def test_rows_in_a_ball_and_in_a_frame_do_not_depend_on_their_neighbours(d, monk
         cross = sum(exact_cross(row, place) for row in rows).tolist()
         order = rng.permutation(400)
         for most in (2**13, 3, 101):
-            monkeypatch.setattr(block_module, "MOST_ROWS", most)
+            monkeypatch.setattr(memory_module, "MOST_ROWS", most)
             rows = MemoryRows(domain, X[order], target[order])
             assert exact_gram(rows, place).tolist() == sum(single).tolist()
             assert exact_cross(rows, place).tolist() == cross
@@ -154,10 +154,10 @@ def test_the_gram_matrix_of_the_target_alone_is_part_of_the_whole():
 def test_the_greatest_sums_of_a_block_and_of_a_fold_are_exact(monkeypatch):
     """All entries 1: 2^13 rows are 2^53 units. Folds of states of four such blocks are < 2^63."""
     domain = Domain.unit_box(1, target=(-1.0, 1.0))
-    assert block_module.MOST_ROWS * 2**GRAM_BITS <= 2**53
-    assert sums_module.FOLD * SLOPE_BLOCKS * block_module.MOST_ROWS * 2**GRAM_BITS < 2**63
-    monkeypatch.setattr(sums_module, "FOLD", 4)
-    n = 9 * block_module.MOST_ROWS + 5
+    assert memory_module.MOST_ROWS * 2**GRAM_BITS <= 2**53
+    assert arrays_module.FOLD * SLOPE_BLOCKS * memory_module.MOST_ROWS * 2**GRAM_BITS < 2**63
+    monkeypatch.setattr(arrays_module, "FOLD", 4)
+    n = 9 * memory_module.MOST_ROWS + 5
     rows = MemoryRows(domain, np.ones((n, 1)), np.ones(n))
     for found in (exact_gram(rows), exact_gram(rows, features=False), exact_cross(rows)):
         assert (found == n * 2**GRAM_BITS).all()

@@ -25,7 +25,7 @@ from skdp import (
 )
 from skdp.linear_model.losses import LogisticLoss
 from skdp.rows import MemoryRows
-from skdp.rows import memory as block_module
+from skdp.rows import memory as memory_module
 from skdp.rows.memory import shared_threads
 
 DOMAIN = Domain({"a": (0, 100), "c": ["x", "y", "z"], "b": (-1, 1)}, target=(-5.0, 5.0))
@@ -94,8 +94,8 @@ def test_block_sizes_do_not_change_moments_and_descents(name: str, monkeypatch: 
     """To the last bit: they are computed from sums that are exact."""
     found = []
     for most, cells in BLOCK_SIZES:
-        monkeypatch.setattr(block_module, "MOST_ROWS", most)
-        monkeypatch.setattr(block_module, "CELLS", cells)
+        monkeypatch.setattr(memory_module, "MOST_ROWS", most)
+        monkeypatch.setattr(memory_module, "CELLS", cells)
         found.append(released(name, 9000))
     assert all(own == found[0] for own in found)
 
@@ -120,8 +120,8 @@ def test_block_sizes_move_minimisers_within_their_certificates(name: str, monkey
     monkeypatch.setattr(theorem_module, "publish_near", kept)
     monkeypatch.setattr(theorem_module.NoisyMinimiser, "release", planned)
     for most, cells in BLOCK_SIZES:
-        monkeypatch.setattr(block_module, "MOST_ROWS", most)
-        monkeypatch.setattr(block_module, "CELLS", cells)
+        monkeypatch.setattr(memory_module, "MOST_ROWS", most)
+        monkeypatch.setattr(memory_module, "CELLS", cells)
         points.append([])
         bounds.append(released(name, 9000)[2])
     assert all(own == bounds[0] for own in bounds)
@@ -206,8 +206,8 @@ def test_sums_of_descents_are_the_same_for_threads_and_block_sizes(
     assert of_threads(2, numbers) == expected
     assert of_threads(3, numbers) == expected
     for most, cells in BLOCK_SIZES[1:]:
-        monkeypatch.setattr(block_module, "MOST_ROWS", max(most, 97))
-        monkeypatch.setattr(block_module, "CELLS", cells)
+        monkeypatch.setattr(memory_module, "MOST_ROWS", max(most, 97))
+        monkeypatch.setattr(memory_module, "CELLS", cells)
         monkeypatch.setattr(scaled_rows_module, "CELLS", cells)
         assert numbers() == expected
 

@@ -30,7 +30,7 @@ from inner_objective import (
     minimise,
     sample_of,
 )
-from inner_objective import solve_module as _solve
+from inner_objective import minimise_module as _minimise
 from scipy.optimize import approx_fprime, minimize
 
 from skdp.linear_model.losses import LogisticLoss, PseudoHuber, SharpLogistic
@@ -270,7 +270,7 @@ def test_samples_of_rows_lead_to_the_minimum_of_all(loss: Any, order: str) -> No
     found = minimise(objective, tolerance)
     assert found.gradient_norm <= tolerance
     start = np.zeros(made.dim)
-    alone = _solve._descend(objective, start, _solve._Metric(objective, start), 1e-7)
+    alone = _minimise._descend(objective, start, _minimise._Metric(objective, start), 1e-7)
     assert np.linalg.norm(found.theta - alone) <= 2e-7
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from inner_fits import Design, Task
-from inner_moments import scaler_module as _rules
+from inner_moments import scaling_module as _rules
 from inner_objective import ClippingBounds, DesignRows, finisher, plan_clipping
-from inner_objective import clipping_module as _clipping
+from inner_objective import solve_module as _clipping
 from scipy.special import expit
 
 from skdp import Domain, DPLogisticRegression, Ledger

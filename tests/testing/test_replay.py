@@ -1,6 +1,7 @@
 """Replay of fits: random cases, pairs that spend all of epsilon, deltas, and the one door."""
 
 import ast
+import itertools
 import math
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +13,7 @@ import pytest
 
 import skdp
 from examples.benchmarks.upkeep import replay as cases
-from skdp import Domain, Guarantee, estimate_domain
+from skdp import Domain, Guarantee, _compiled, estimate_domain
 from skdp.geometry import LpBall
 from skdp.mechanisms import Sensitivity, calibrate, release
 from skdp.model_selection import PrivateSearchCV
@@ -199,6 +200,29 @@ def test_a_table_without_records_is_fitted_where_their_number_is_private(name, s
         assert replay(model, *pair).check().n_published
 
 
+@pytest.fixture(params=[False, True], ids=["arrays", "compiled"])
+def _sums(request, monkeypatch):
+    """Sums by numpy, or by compiled functions, which large tables load for the whole process."""
+    found = pytest.importorskip("skdp._kernels") if request.param else None
+    monkeypatch.setattr(_compiled, "_KERNELS", [found])
+
+
+@pytest.mark.usefixtures("_sums")
+@pytest.mark.parametrize("name", cases.ESTIMATORS)
+def test_a_table_of_numbers_without_records_is_fitted(name):
+    """With an intercept and without one, in the units of the domain and in estimated ones."""
+    is_classifier = name in cases.CLASSIFIERS
+    domain = Domain({"p": (0, 1)}, ["no", "yes"] if is_classifier else (0.0, 1.0))
+    X, y = pd.DataFrame({"p": [0.3]}), np.array(["yes"] if is_classifier else [0.7])
+    for intercept, share in itertools.product((True, False), ("auto", 0)):
+        facts = {} if name == "DPLinearRegression" else {"scaling_share": share}
+        model = getattr(skdp, name)(
+            domain=domain, neighbors="add_remove", fit_intercept=intercept, **facts
+        )
+        assert replay(model, (X, y), (X[:0], y[:0])).check().n_published
+
+
+@pytest.mark.usefixtures("_sums")
 @pytest.mark.parametrize("n", range(4))
 def test_a_part_of_a_search_may_have_no_records(n):
     """Nor may an error tell that a part, one of which each record is drawn for, is empty."""

@@ -6,9 +6,10 @@ A case has an estimator with random public parameters, a random domain (numbers,
 interactions, missing cells with rules), a small table from it, and a neighbour that differs in one
 record, or one person of 1 to 50 rows: with cells at their bounds or far beyond, missing cells,
 unknown levels, another label, or no such record. Where the number of records is private, a table
-may have none. The tables are in memory, in batches, in files or a dask collection. Published values
-are those that were drawn, those without noise, or far out. Cases of "infer" have a random model
-that was fitted to other records.
+may have none. The tables are in memory, in batches, in files or a dask collection. Half of the
+cases use compiled functions, as after a fit to a large table. Published values are those that were
+drawn, those without noise, or far out. Cases of "infer" have a random model that was fitted to
+other records.
 
 For each estimator the table has the cases, those that were refused by an error (the same for both
 tables), those with violations, the published values, and the greatest realised loss over epsilon
@@ -19,10 +20,11 @@ without a delta. Every violation is printed with the number of its case, which
 from __future__ import annotations
 
 import argparse
+import math
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -34,7 +36,7 @@ import pandas as pd
 
 import skdp
 from examples.benchmarks.shared import report
-from skdp import Domain, Spline, estimate_domain
+from skdp import Domain, Spline, _compiled, estimate_domain
 from skdp.linear_model.losses import PseudoHuber, SharpLogistic, Softmax
 from skdp.model_selection import PrivateSearchCV
 from skdp.testing import replay
@@ -460,10 +462,18 @@ class Found:
 
 
 def run(numbers: range, kinds: tuple[str, ...] = KINDS, log: Any = print) -> dict[str, Found]:
-    """Replay cases, log violations, and return the sums by kind."""
+    """Replay cases, log violations, and return the sums by kind.
+
+    Half of them use compiled functions, which a process has loaded after a fit to a large table.
+    """
     sums = {kind: Found() for kind in kinds}
-    with tempfile.TemporaryDirectory() as folder:
+    before = [*_compiled._KERNELS]
+    _compiled.load_kernels(math.inf)
+    loaded = [*_compiled._KERNELS]
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        stack.callback(_compiled._KERNELS.__setitem__, slice(None), before)
         for number in numbers:
+            _compiled._KERNELS[:] = loaded if number // len(kinds) % 2 else [None]
             own = case(number, folder, kinds)
             found = own.run()
             sums[own.kind].add(found)

@@ -176,10 +176,11 @@ def narrow_gram(
     """Return the Gram matrix of the rows (1, numbers, last) by a compiled function.
 
     The arguments are those of `skdp._kernels.gram_of_columns`. None without numba, for arrays of
-    rows, and for many columns, which BLAS multiplies faster.
+    rows, for many columns, which BLAS multiplies faster, and without rows: then an array ``last``
+    could not be told from none.
     """
-    compiled = kernels()
-    if compiled is None or len(columns) > NARROW or not columns.flags.c_contiguous:
+    compiled, (m, n) = kernels(), columns.shape
+    if compiled is None or not n or m > NARROW or not columns.flags.c_contiguous:
         return None
     found: FloatArray = compiled.gram_of_columns(columns, last, weight, rounder)
     return found

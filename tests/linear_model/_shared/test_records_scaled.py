@@ -193,11 +193,13 @@ def test_a_fit_holds_the_columns_and_little_more():
     n, d = 400_000, 4
     blocks = Blocks(Domain.unit_box(d), intercept=True)
     X, y = rng.uniform(-1, 1, (n, d)), rng.integers(0, 2, n).astype(float)
-    tracemalloc.start()
-    model = gradients(blocks, scaled(blocks), X, y, logistic_slope)
-    model.move(1, np.ones(1))
-    model.of_block(2)
-    held, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    # Twice: what is compiled or imported at first use is not the memory of a fit.
+    for _ in range(2):
+        tracemalloc.start()
+        model = gradients(blocks, scaled(blocks), X, y, logistic_slope)
+        model.move(1, np.ones(1))
+        model.of_block(2)
+        held, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
     assert held < 4 * n * d + 1.6 * 8 * n
     assert peak < 4 * n * d + 2 * 8 * n + 2**22  # and blocks of fixed size

@@ -227,14 +227,6 @@ class MomentLayout:
         return codes[order], order
 
     @cached_property
-    def place(self) -> IntArray:
-        """Entry of each pair of columns, (n_rows, n_rows), symmetric; -1 if there is none."""
-        table = np.full((self.n_rows, self.n_rows), -1, dtype=np.intp)
-        i, j = self.pairs.T
-        table[i, j] = table[j, i] = np.arange(self.dim)
-        return _frozen(table)
-
-    @cached_property
     def scale(self) -> FloatArray:
         """Factor of the entry of the Gram matrix: 2 for squares, else 1, (dim,)."""
         return _frozen(np.where(self._is_square, 2.0, 1.0))

@@ -54,11 +54,6 @@ class Staircase(EvenLaw):
         object.__setattr__(self, "gamma", check_interval("gamma", self.gamma, 0, 1))
 
     @property
-    def is_canonical(self) -> bool:
-        """Whether the law is canonical for (epsilon, 0)."""
-        return self._step == 0.5
-
-    @property
     def _step(self) -> float:
         return float(self.gamma)
 

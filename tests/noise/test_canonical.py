@@ -297,8 +297,6 @@ def test_the_staircase_is_a_law_and_private(gamma):
 def test_only_the_staircase_of_half_a_step_is_canonical():
     x = np.linspace(-8, 8, 333)
     assert Staircase(1.0, 0.5).cdf(x) == pytest.approx(Tulap(1.0).cdf(x), rel=1e-13)
-    assert Staircase(1.0, 0.5).is_canonical
-    assert not Staircase(1.0).is_canonical
     f, noise = tradeoff.approximate(1.0), Staircase(1.0)
     c = f.fixed_point
     assert noise.cdf(noise.isf(c) - 1) > f(c) + 1e-2

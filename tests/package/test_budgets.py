@@ -15,9 +15,9 @@ from examples.benchmarks.upkeep import size
 # Replay (800 lines) and proofs in files of models (900) are in it, and the imports and first lines
 # of the checker's files, which import nothing else, and of theorems.
 SIZES = {
-    "lines of skdp": 44_490,
+    "lines of skdp": 44_470,
     "files of skdp": 139,
-    "lines of tests": 45_735,
+    "lines of tests": 45_755,
     "lines with Any": 477,
     "lines of imports": 2_641,
     "class names that occur twice": 0,

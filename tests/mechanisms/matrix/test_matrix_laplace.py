@@ -24,7 +24,6 @@ from skdp.noise.matrix import MatrixLaplaceNoise, losses_of_trace
 from skdp.privacy import Guarantee
 
 RELATIONS = ["replace_one", "add_remove"]
-BOTH_SIGNS = list(itertools.product([1.0, -1.0], repeat=2))
 
 
 def rule(nodes, end):

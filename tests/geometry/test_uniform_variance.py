@@ -90,7 +90,6 @@ def test_a_ball_without_variances_is_drawn_from() -> None:
 )
 def test_variances_take_no_room_for_a_matrix(ball: Any) -> None:
     """Dense matrices would take 0.2 to 13 GB: 300 MB is the most that draws take."""
-    _ = getattr(ball, "layout", MomentLayout(1, (0,))).place
     tracemalloc.start()
     found = uniform_variance(ball)
     peak = tracemalloc.get_traced_memory()[1]

@@ -13,13 +13,14 @@ import pytest
 
 import skdp
 from examples.benchmarks.upkeep import replay as cases
-from skdp import Domain, Guarantee, _compiled, estimate_domain
+from skdp import Domain, Guarantee, estimate_domain
 from skdp.geometry import LpBall
 from skdp.mechanisms import Sensitivity, calibrate, release
 from skdp.model_selection import PrivateSearchCV
 from skdp.noise import Laplace
 from skdp.testing import replay
 from skdp.trusted import NoisySum
+from tests.support.inner_package import compiled_module
 
 # Random fits
 
@@ -204,7 +205,7 @@ def test_a_table_without_records_is_fitted_where_their_number_is_private(name, s
 def _sums(request, monkeypatch):
     """Sums by numpy, or by compiled functions, which large tables load for the whole process."""
     found = pytest.importorskip("skdp._kernels") if request.param else None
-    monkeypatch.setattr(_compiled, "_KERNELS", [found])
+    monkeypatch.setattr(compiled_module, "_KERNELS", [found])
 
 
 @pytest.mark.usefixtures("_sums")

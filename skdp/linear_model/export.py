@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._codec import VERSION, encode, package_version, to_text
 from skdp.domain import Domain
-from skdp.linear_model._inference.estimate import NoisyEquations
+from skdp.linear_model._inference.estimate import NoisyEstimate
 from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model.proof import Claim, written
 from skdp.privacy import Guarantee
@@ -139,11 +139,10 @@ class InferenceFile:
     model: str
     domain: Domain
     records: Domain | None  # of the releases, if it is another one
-    equations: NoisyEquations
-    sampling: FloatArray
-    freedom: float
+    estimate: NoisyEstimate
     rows: FloatArray
     constants: FloatArray
+    names: tuple[str, ...]
     notes: tuple[str, ...]
     n_records: int | None
 
@@ -151,8 +150,8 @@ class InferenceFile:
     def of(cls, found: Any) -> InferenceFile:
         """Return the entries of an `Inference`."""
         own = found.estimate
-        sums = own.equations, own.sampling, own.freedom, found.rows, found.constants
-        values = [*sums[3:], own.sampling, *vars(own.equations).values()]
+        values = [found.rows, found.constants, own.start, own.numerator, own.denominator]
+        values += [own.sampling, own.privacy, own.spread, own.shared]
         check_finite("the inference", values)
         return cls(
             package_version(),
@@ -163,7 +162,10 @@ class InferenceFile:
             found.model,
             found.domain,
             None if found.records == found.domain else found.records,
-            *sums,
+            own,
+            found.rows,
+            found.constants,
+            found.names,
             found.notes,
             found.n_records,
         )

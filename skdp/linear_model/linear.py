@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.domain.domain import subset
-from skdp.linear_model._inference.estimate import NoisyEquations, estimate, user_units
+from skdp.linear_model._inference.estimate import user_units
 from skdp.linear_model._inference.table import Inference
 from skdp.linear_model._moments.advice import NAMES, MomentPlan, ScaledMoments, plan_moments
 from skdp.linear_model._moments.solve import (
@@ -21,6 +21,7 @@ from skdp.linear_model._moments.solve import (
     SHRINK_IN_BALL,
     Moments,
     coefficient_covariance,
+    estimate_of,
     pooled,
     prior_of,
     scalers,
@@ -248,10 +249,11 @@ class DPLinearRegression(PrivateRegressor):
             own_square = np.zeros_like(own_square[1:])
         # Of w'Nu for the difference of two Wishart matrices, which have d + 1 degrees of freedom.
         excess = 6 / (moments.layout.n_rows + 1)
-        estimates = estimate(NoisyEquations(matrix, deviation**2, own_square, n, excess))
-        units = user_units(design.domain, design.intercept)
+        found = estimate_of(matrix, deviation**2, own_square, n, excess)
+        rows, constants = user_units(design.domain, design.intercept)
+        places = np.arange(len(found.start))
         return replace(
-            Inference.of(estimates, *units, design.domain, NOTES),
+            Inference.of(found, places, rows, constants, design.domain, NOTES),
             n_records=None if moments.layout.adds else round(n),
             guarantee=self.guarantee_,
             releases=self.releases_,

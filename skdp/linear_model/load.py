@@ -6,7 +6,6 @@ five estimators, or `Inference`.
 
 from __future__ import annotations
 
-import math
 import os
 import stat
 from collections.abc import Mapping
@@ -20,8 +19,7 @@ import numpy as np
 from skdp._codec import TYPES, check_keys, decode, document, from_text, hints_of
 from skdp.domain import Domain
 from skdp.domain.layout import number_units
-from skdp.linear_model._inference.estimate import estimate
-from skdp.linear_model._inference.table import Inference
+from skdp.linear_model._inference.table import INTERCEPT, Inference
 from skdp.linear_model._objective.solve import ClippingBounds
 from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model._shared.design import Design
@@ -339,44 +337,33 @@ def _inference(content: object) -> Inference:
     """Return the inference that follows from released sums, after checks of their ranges."""
     hints = hints_of(InferenceFile)
     sums = InferenceFile(**document("the inference", hints, content, ("Inference",)))
-    equations, rows, constants, domain = sums.equations, sums.rows, sums.constants, sums.domain
-    k = len(sums.sampling)
-    if k not in (domain.n_encoded, domain.n_encoded + 1):
-        raise fail("sampling", "have a row for each coefficient", k)
-    for name, matrix, size in (
-        ("matrix", equations.matrix, k + 1),
-        ("variance", equations.variance, k + 1),
-        ("sampling", sums.sampling, k),
-    ):
-        _check_shape(name, matrix, (size, size))
-        error = 1e-9 * float(np.abs(matrix).max(initial=0.0))
-        if not np.allclose(matrix, matrix.T, rtol=1e-6, atol=error):
-            raise fail(name, "be symmetric")
-    # The solution of the equations is computed again.
-    count = domain.n_encoded + int(len(constants) > domain.n_encoded)
-    _check_shape("constants", constants, (count,))
-    _check_shape("rows", rows, (count, k))
+    own, domain, count = sums.estimate, sums.domain, len(sums.names)
+    m = len(own.start)
+    for name in ("numerator", "denominator", "spread", "shared"):
+        _check_shape(f"estimate: {name}", getattr(own, name), (m,))
+    for name, matrix in (("sampling", own.sampling), ("privacy", own.privacy)):
+        _check_shape(f"estimate: {name}", matrix, (m, m))
+        most = float(np.abs(matrix).max(initial=0.0))
+        if not np.allclose(matrix, matrix.T, rtol=1e-6, atol=1e-9 * most):
+            raise fail(f"estimate: {name}", "be symmetric")
+        if float(np.linalg.eigvalsh(matrix)[0]) < -1e-6 * most:
+            raise fail(f"estimate: {name}", "be a covariance")
+    _check_shape("rows", sums.rows, (count, m))
+    _check_shape("constants", sums.constants, (count,))
+    every = {INTERCEPT, *domain.encoded_names()}
     for name, holds, rule in (
-        ("variance", (equations.variance >= 0).all(), "be at least 0"),
-        ("own_square", equations.own_square.shape == (k + 1,), f"have {k + 1} entries"),
-        ("n", 0 < equations.n < math.inf, "be a number > 0"),
-        ("excess", 0 <= equations.excess * (k + 2) < 24, f"be in [0, 24 / {k + 2})"),
-        ("freedom", sums.freedom > 0, "be above 0"),
+        ("estimate: spread", (own.spread >= 0).all(), "be at least 0"),
+        ("estimate: freedom", own.freedom > 0, "be above 0"),
         ("n_records", (sums.n_records or 1) >= 1, "be an integer >= 1"),
-        ("rows", count == domain.n_encoded or rows[0].any(), "have no constant intercept"),
+        ("names", len(every.intersection(sums.names)) == count, "be those of the coefficients"),
+        ("rows", sums.rows.any(axis=1).all(), "have no constants"),
     ):
         if not holds:
             raise fail(name, rule)
-    whole = replace(estimate(equations), sampling=sums.sampling, freedom=sums.freedom)
-    least = float(np.linalg.eigvalsh(whole.sampling)[0])
-    if whole.is_usable and least < -1e-6 * float(np.abs(whole.sampling).max()):
-        raise fail("sampling", "be a covariance")
-    if count == domain.n_encoded:  # no intercept
-        rows, constants = np.vstack([np.zeros(k), rows]), np.append(0.0, constants)
     records = sums.records or domain
-    guarantee, public, releases = _proof_of(sums, Design(records, k > domain.n_encoded))
+    guarantee, public, releases = _proof_of(sums, Design(records, True))
     return replace(
-        Inference.of(whole, rows, constants, domain, sums.notes),
+        Inference(sums.names, own, sums.rows, sums.constants, sums.notes, domain),
         guarantee=guarantee,
         fit=sums.fit,
         public=public,

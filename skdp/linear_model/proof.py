@@ -17,7 +17,13 @@ import numpy as np
 from skdp._codec import encode
 from skdp.domain import Domain
 from skdp.geometry import LpBall, ProductBall, SquaresBall
-from skdp.linear_model._inference.theorem import changes, curvature_layout, squares_of_gaussian
+from skdp.linear_model._inference.theorem import (
+    bounded_sums,
+    changes,
+    curvature_layout,
+    size_counts,
+    squares_of_gaussian,
+)
 from skdp.linear_model._moments.theorem import (
     FirstChange,
     cross_change,
@@ -209,7 +215,7 @@ def _proof(model: Any) -> Proof:
         design, check_parts = model._records, _check_model
     else:
         guarantee, public, releases = model.guarantee, model.public, model.releases
-        design, check_parts = Design(model.records, model.has_intercept), _check_inference
+        design, check_parts = Design(model.records, True), _check_inference
     assumptions = [*guarantee.assumptions]
     stated = guarantee.epsilon, guarantee.delta
     if (guarantee.neighbors, guarantee.unit) != (public.neighbors, public.unit):
@@ -269,11 +275,16 @@ def _check_inference(model: Any) -> None:
     domain, public = model.records, model.public
     sums = {own.name: own for own in model.releases if isinstance(own, NoisySum | Claim)}
     moments = sums.get("moments")
-    needed = {"moments"} if moments is not None else {"scores", "curvatures", "squares"}
+    vectors = {"numerators", "denominators", "squares"}
+    needed = {"moments"} if moments is not None else {"scores", "curvatures", *vectors}
     is_regression = domain.target_bounds is not None
     if moments is None and (domain.n_numbers or is_regression):
-        needed |= {"scales", "limits"} if is_regression or not domain.is_ball else {"scales"}
+        needed |= {"sizes"} | {"scales"} if domain.n_numbers else {"sizes"}
+        needed |= {"limits"} if is_regression or not domain.is_ball else set()
     missing = sorted(needed - {*sums})
+    for own in (sums[name] for name in vectors & {*sums}):
+        if isinstance(own, NoisySum) and own.noise.dim != len(model.estimate.start):
+            missing.append(f"each coefficient in {own.name}")
     if isinstance(moments, NoisySum) and not isinstance(moments.noise, MatrixNoise):
         missing.append("products of columns")
     if domain.n_encoded < model.domain.n_encoded:
@@ -354,12 +365,17 @@ def _expected(release: NoisySum, design: Design, public: Public) -> Sequence[obj
             return [Change(own, neighbors=relation) for own in balls]
         case "limits":
             return [Change(LpBall(k, p=math.inf), 1.0, relation) for k in (1, 2)]
-        case "scores" | "curvatures" | "squares":
+        case "sizes":
+            most = domain.n_numbers + (domain.target_bounds is not None)
+            return [size_counts(m, relation) for m in range(1, most + 1)]
+        case "scores" | "curvatures":
             layout = curvature_layout(domain)
-            scores, rows, squares = changes(layout, relation)
-            own_squares = [squares, squares_of_gaussian(rows, relation)]
-            first: dict[str, list[Any]] = {"scores": [scores], "curvatures": [rows]}
-            return first.get(release.name, own_squares)
+            return [changes(layout, 1, relation)[release.name == "curvatures"]]
+        case "numerators" | "denominators" | "squares" if ball is not None:
+            m = min(ball.dim, domain.n_encoded + 1)
+            squares = changes(curvature_layout(domain), m, relation)[2]
+            both = [squares, squares_of_gaussian(m, relation)]
+            return both if release.name == "squares" else [bounded_sums(m, relation)]
     return None
 
 

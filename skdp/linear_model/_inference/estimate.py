@@ -1,30 +1,23 @@
-"""Standard errors, intervals and tests of coefficients from noisy moments. They cost no privacy.
+"""Coefficients as quotients of released sums, with standard errors, intervals and tests.
 
-The released means are G + N, with noise N of known variances, and H and b are the parts of G + N
-for (1, x) and for their products with y. For the true coefficients theta and u = (-theta, 1)
+Let H be the sum of w h z z' over records, and theta~ any public coefficients. For a direction w_j
+with w_j[j] = 1, the coefficient of the equations H (theta - theta~) = g is
 
-    b - H theta = sum of x e / n + (N u) without its last entry,
+    theta_j = theta~_j + (w_j'g - T_j) / (w_j'H e_j),   T_j = sum over k != j of
+                                                        (w_j'H e_k) (theta_k - theta~_k).
 
-as H and b contain the same noise that the right-hand side does. The mean of the right-hand side is
-0 and its covariance V(theta) = sigma^2 X'X / n^2 + Cov(N u) is known for a known theta. So the
-solution of H theta = b, which is not shrunk, differs from theta by H^-1 (b - H theta). Its
-covariance is H^-1 V H^-1, the sum of a sampling part and a privacy part. The sampling part needs
-equal variances of the errors: sums for other errors are not released.
-
-The solution has no mean if the noise can make H singular. The intervals are those of Fieller and
-of Anderson and Rubin: the values that a test of them does not reject, where the variance of the
-test is that under the value. They are unbounded where the noise in H explains H.
-
-A test of R theta = r has the statistic D'V^-1 D with D = R H^-1 (b - H theta) and its covariance
-V, both at the theta with R theta = r that the covariance of the solution prefers. D is the
-distance of R times the solution from r. For one combination theta moves on a line, so that V is a
-quadratic polynomial of D, and the interval has closed ends.
+The directions come from a noisy H with a ridge: w_j is near to column j of the inverse. So each
+factor of T_j is small, and is a public number plus noise of a known law, which the ridge bounds
+where noise hides H. Therefore two released numbers for each coefficient, w_j'g and w_j'H e_j,
+determine it, and a direction that the noise hides does not widen the intervals of others. The law
+of T_j is known from draws of the noise. Statement and proof: ``docs/proofs/inference.md``.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,157 +31,199 @@ from skdp.trusted.arrays import FloatArray
 MOST_FREEDOM = 1e12
 # Eigenvalues below this part of the greatest one are rounding errors. Greater variances are safe.
 ROUNDING = 1e-13
+# Draws of the noise, from which the law of the second-order term is computed, and the share of
+# their mean norm that is the ridge.
+DRAWS, RIDGE = 400, 0.25
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyEquations:
-    """Noisy means of products of (1, x, y), and the variances of their noise.
+class NoisyCurvatures:
+    """A noisy matrix H + N, and draws of N."""
 
-    The target is last. The first column is the ones if there is an intercept. The noises of two
-    entries are uncorrelated.
-    """
+    matrix: FloatArray  # (k, k)
+    noise: FloatArray  # (draws, k, k)
 
-    matrix: FloatArray  # the means, (k + 1, k + 1)
-    variance: FloatArray  # of the noise in each entry
-    # Columns that are their own squares: if the first column is the ones, the sum and the sum of
-    # squares have one noise.
-    own_square: NDArray[np.bool_]
-    n: float  # the number of records
-    # Upper bound on the excess kurtosis of linear combinations of the noise, below 24 / (k + 2).
-    excess: float = 0.0
+    @cached_property
+    def ridge(self) -> float:
+        """A share of the usual norm of the noise."""
+        return RIDGE * float(np.linalg.norm(self.noise[:20], 2, axis=(1, 2)).mean())
 
-    def noise_covariance(self, u: FloatArray, v: FloatArray) -> FloatArray:
-        """Return Cov(N u, N v) without the last entries, (k, k)."""
-        return noise_covariance(self.variance, self.own_square, u, v)
+    @cached_property
+    def _parts(self) -> tuple[FloatArray, FloatArray]:
+        return np.linalg.eigh(self.matrix)
 
-    def product_variance(self, u: FloatArray) -> float:
-        """Return the variance of u'Nu."""
-        weight = np.outer(u, u)
-        off = 2 * np.triu(weight, 1)
-        own = np.flatnonzero(self.own_square)
-        off[0, own] += weight[own, own]
-        diagonal = np.where(self.own_square, 0.0, np.diag(weight))
-        return float(np.sum(off**2 * self.variance) + diagonal**2 @ np.diag(self.variance))
+    @cached_property
+    def inverse(self) -> FloatArray:
+        """The inverse of the nonnegative part with a ridge."""
+        values, vectors = self._parts
+        return np.asarray((vectors / (values.clip(min=0) + self.ridge)) @ vectors.T)
+
+    @cached_property
+    def raised(self) -> FloatArray:
+        """The matrix with eigenvalues of at least the ridge."""
+        values, vectors = self._parts
+        return np.asarray((vectors * values.clip(min=self.ridge)) @ vectors.T)
+
+    def directions(self, at: NDArray[np.intp]) -> FloatArray:
+        """Return the columns ``at`` of the inverse over their diagonal entries, (k, m)."""
+        return np.asarray(self.inverse[:, at] / self.inverse[at, at])
+
+    def second_order(
+        self, w: FloatArray, at: NDArray[np.intp], rest: FloatArray, noise: FloatArray
+    ) -> FloatArray:
+        """Return draws of the second-order terms T of directions ``w``, (draws, m).
+
+        H (theta - theta~) is ``rest`` plus ``noise``, (draws, k).
+        """
+        step = np.linalg.solve(self.raised, (rest + noise).T).T
+        others = (w.T @ self.matrix)[None] - np.swapaxes(self.noise @ w, 1, 2)
+        others[:, np.arange(len(at)), at] = 0.0
+        return np.asarray(np.einsum("dmk,dk->dm", others, step))
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyEstimate:
-    """Coefficients that are not shrunk, and what their intervals need."""
+    """Coefficients ``start + numerator / denominator``, and the law of the errors of both."""
 
-    equations: NoisyEquations
-    theta: FloatArray  # (k,)
-    inverse: FloatArray  # of H, (k, k)
-    sampling: FloatArray  # this and the next are the parts of the covariance, to first order
+    start: FloatArray  # (k,)
+    numerator: FloatArray
+    denominator: FloatArray
+    sampling: FloatArray  # the parts of the covariance of the numerators, (k, k)
     privacy: FloatArray
-    is_usable: bool  # whether H is positive definite
+    spread: FloatArray  # the variance of the noise in the denominators, (k,)
+    shared: FloatArray  # its covariance with that in the numerators, (k,)
     # Degrees of freedom of the estimate of the sampling part. The privacy part is known.
     freedom: float = math.inf
 
+    @cached_property
+    def step(self) -> FloatArray:
+        """The quotients."""
+        quotient = np.zeros(len(self.start))
+        np.divide(self.numerator, self.denominator, out=quotient, where=self.denominator != 0)
+        return quotient
+
     @property
+    def theta(self) -> FloatArray:
+        """The coefficients, (k,)."""
+        return self.start + self.step
+
+    @cached_property
     def covariance(self) -> FloatArray:
-        return self.sampling + self.privacy
+        """The covariance of ``theta``, to first order."""
+        return self._of_quotients(self.sampling + self.privacy, noisy=True)
+
+    def _of_quotients(self, part: FloatArray, noisy: bool = False) -> FloatArray:
+        own = part.copy()
+        if noisy:
+            own += np.diag(self.step**2 * self.spread - 2 * self.step * self.shared)
+        size = np.where(self.denominator == 0, 1.0, self.denominator)
+        return np.asarray(own / np.outer(size, size))
+
+    def times(self, factor: FloatArray) -> NoisyEstimate:
+        """Return the estimate of the coefficients times factors > 0."""
+        return replace(
+            self,
+            start=self.start * factor,
+            denominator=self.denominator / factor,
+            spread=self.spread / factor**2,
+            shared=self.shared / factor,
+        )
+
+    def is_hidden(self, tail: float) -> NDArray[np.bool_]:
+        """Return whether the noise can hide a denominator, (k,), at the two tails of a normal."""
+        root = self._quantiles(tail)
+        return np.asarray(~(self.denominator > root * np.sqrt(self.spread)))
+
+    def _quantiles(self, tail: float) -> FloatArray:
+        """Return quantiles of the quotients, with the degrees of freedom of Satterthwaite."""
+        sampling = np.diag(self.sampling)
+        whole = sampling + np.diag(self.privacy)
+        share = np.divide(sampling, whole, out=np.zeros(len(whole)), where=whole > 0)
+        return np.asarray(
+            t.isf(tail, np.minimum(self.freedom / share.clip(1e-9) ** 2, MOST_FREEDOM))
+        )
 
     def standard_errors(self, rows: FloatArray, part: FloatArray | None = None) -> FloatArray:
-        """Return the standard errors of rows @ theta; infinite if the equations are not usable.
+        """Return the standard errors of rows @ theta, to first order; infinite where one is hidden.
 
         ``part`` is ``sampling`` or ``privacy``, or None for their sum.
         """
-        if not self.is_usable:
-            return np.full(len(rows), np.inf)
         rows, size = _of_size_one(rows)
-        part = self.covariance if part is None else part
-        return np.asarray(size * np.sqrt(np.vecdot(rows @ part, rows).clip(min=0)))
+        own = self.covariance if part is None else self._of_quotients(part, part is self.privacy)
+        found = size * np.sqrt(np.vecdot(rows @ own, rows).clip(min=0))
+        return np.where((rows != 0) @ self.is_hidden(0.025), np.inf, found)
 
     def intervals(self, rows: FloatArray, level: float = 0.95) -> FloatArray:
         """Return the lower and upper ends of intervals for rows @ theta, (m, 2).
 
-        An interval holds the true value in a share ``level`` of releases.
+        An interval contains the true value in a share ``level`` of releases.
         """
-        if not self.is_usable:
-            return np.tile([-np.inf, np.inf], (len(rows), 1))
         rows, size = _of_size_one(rows)
         ends = [self._interval(row, (1 - level) / 2) for row in rows]
         return np.asarray(size[:, None] * np.reshape(ends, (-1, 2)))
 
     def _interval(self, row: FloatArray, tail: float) -> tuple[float, float]:
-        """Return the values row @ theta + d with d^2 <= quantile^2 (a + b d + c d^2)."""
-        value, a = float(row @ self.theta), float(row @ self.covariance @ row)
-        if not a > 0:  # a row of zeros
-            return value, value
-        step = np.append(self.covariance @ row / a, 0.0)
-        start, weight = np.append(-self.theta, 1.0), self.inverse @ row
-
-        def part(u: FloatArray, v: FloatArray) -> float:
-            return float(weight @ self.equations.noise_covariance(u, v) @ weight)
-
-        b, c = -2 * part(start, step), part(step, step)
-        freedom, excess = self._shares(row[None] / math.sqrt(a))
-        square = widened(float(t.isf(tail, freedom)), excess) ** 2
-        lead = 1 - square * c
-        if lead <= 0:
-            return -np.inf, np.inf
-        middle = square * b / (2 * lead)
-        half = float(np.sqrt(middle**2 + square * a / lead))
-        return value + middle - half, value + middle + half
+        value, at = float(row @ self.theta), np.flatnonzero(row)
+        if self.is_hidden(tail)[at].any():
+            return -math.inf, math.inf
+        if len(at) != 1:
+            half = float(t.isf(tail, self._freedom(row[None])) * self.standard_errors(row[None])[0])
+            return value - half, value + half
+        # Fieller: the x with (numerator - x denominator)^2 <= quantile^2 times its variance at x.
+        j = int(at[0])
+        square, a, b = self._quantiles(tail)[j] ** 2, self.numerator[j], self.denominator[j]
+        whole = self.sampling[j, j] + self.privacy[j, j]
+        lead, middle = b**2 - square * self.spread[j], a * b - square * self.shared[j]
+        half = math.sqrt(max(middle**2 - lead * (a**2 - square * whole), 0.0))
+        low, high = np.sort(row[j] * (self.start[j] + (middle + np.array([-half, half])) / lead))
+        return float(low), float(high)
 
     def test(self, rows: FloatArray, values: FloatArray) -> tuple[float, float]:
         """Return the statistic and the p-value of the test of rows @ theta = values.
 
-        The rows, (m, k), are linearly independent.
-
-        For one row the p-value is at least 1 - level if and only if the interval holds the value.
-        For m rows the statistic has the law of m times F with m degrees of freedom, and of chi-
-        square without a privacy part that is not normal or a sampling part that is estimated. The
-        degrees of freedom and the kurtosis are those of the worst combination of the rows. The
-        statistic is at most its limit for values on the line through the estimate and the values:
-        if the noise in H explains H, all values far away are as likely.
+        The rows, (m, k), are linearly independent. For one row the p-value is at least 1 - level
+        if and only if the interval contains the value. For m rows the statistic is compared with m
+        times F with m degrees of freedom, and with chi-square if the sampling part is known.
         """
-        if not self.is_usable:
-            return 0.0, 1.0
         rows, size = _of_size_one(rows)
-        distance = values / size - rows @ self.theta
-        variances, vectors = np.linalg.eigh(rows @ self.covariance @ rows.T)
-        deviations = np.sqrt(variances.clip(min=ROUNDING * variances[-1]))
-        # Combinations with the unit matrix as covariance, and the direction of the distance.
-        rows, distance = (vectors / deviations).T @ rows, vectors.T @ distance / deviations
-        most = float(np.abs(distance).max())
-        if not most > 0:
+        values = values / size
+        used = np.flatnonzero(rows.any(axis=0))
+        if len(rows) == 1:
+            return self._test_one(rows[0], float(values[0]), used)
+        if self.is_hidden(0.025)[used].any():
             return 0.0, 1.0
-        far = most * float(np.linalg.norm(distance / most))  # squares of values may overflow
-        square = self._square(rows, distance / far, far)
-        freedom, excess = self._shares(rows)
-        root = narrowed(math.sqrt(square), excess, len(rows))
-        return square, _tail(root**2, len(rows), freedom)
+        square = _square_in(rows @ self.covariance @ rows.T, values - rows @ self.theta)
+        return square, _tail(square, len(rows), self._freedom(rows))
 
-    def _square(self, rows: FloatArray, direction: FloatArray, far: float) -> float:
-        """Return the statistic of the values at ``far * direction`` from the estimate.
+    def _test_one(
+        self, row: FloatArray, value: float, used: NDArray[np.intp]
+    ) -> tuple[float, float]:
+        if len(used) == 1:
+            j = int(used[0])
+            x = value / row[j] - self.start[j]
+            whole = self.sampling[j, j] + self.privacy[j, j]
+            variance = whole - 2 * x * self.shared[j] + x**2 * self.spread[j]
+            square = float(
+                (self.numerator[j] - x * self.denominator[j]) ** 2 / max(variance, 1e-300)
+            )
+            # The limit for values far away, if the noise explains the denominator.
+            if self.spread[j] > 0:
+                square = min(square, float(self.denominator[j] ** 2 / self.spread[j]))
+        elif self.is_hidden(0.025)[used].any():
+            return 0.0, 1.0
+        else:
+            square = float(
+                (value - row @ self.theta) ** 2 / max(row @ self.covariance @ row, 1e-300)
+            )
+        return square, _tail(square, 1, self._freedom(row[None]))
 
-        The covariance of ``rows @ theta`` is the unit matrix.
-        """
-        step = np.append(self.covariance @ rows.T @ direction, 0.0)
-        start, weight = np.append(-self.theta, 1.0), rows @ self.inverse
-
-        def part(u: FloatArray, v: FloatArray) -> FloatArray:
-            found = weight @ self.equations.noise_covariance(u, v) @ weight.T
-            return np.asarray((found + found.T) / 2)
-
-        # The covariance at the values over far^2, and its limit for values further away.
-        unit, limit = np.eye(len(rows)) / far / far, part(step, step)
-        own = unit - 2 * part(start, step) / far + limit
-        return min(_square_in(own, direction), _square_in(limit + 1e-12 * unit, direction))
-
-    def _shares(self, rows: FloatArray) -> tuple[float, float]:
-        """Return degrees of freedom and excess kurtosis of the worst combination of the rows.
-
-        The covariance of ``rows @ theta`` is the unit matrix. The degrees of freedom are those of
-        Satterthwaite: the privacy part of the variance is known.
-        """
-        sampling, privacy = (
-            float(np.linalg.eigvalsh(rows @ part @ rows.T)[-1].clip(0, 1))
-            for part in (self.sampling, self.privacy)
-        )
-        freedom = self.freedom / sampling**2 if sampling > 1e-9 else math.inf
-        return min(freedom, MOST_FREEDOM), self.equations.excess * privacy**2
+    def _freedom(self, rows: FloatArray) -> float:
+        """Return the degrees of freedom of the worst combination of the rows."""
+        whole, sampling = rows @ self.covariance @ rows.T, self._of_quotients(self.sampling)
+        values, vectors = np.linalg.eigh(whole)
+        root = vectors / np.sqrt(values.clip(min=ROUNDING * max(values[-1], 1e-300)))
+        share = float(np.linalg.eigvalsh(root.T @ rows @ sampling @ rows.T @ root)[-1].clip(0, 1))
+        return min(self.freedom / max(share, 1e-9) ** 2, MOST_FREEDOM)
 
 
 def _of_size_one(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -206,68 +241,6 @@ def _square_in(covariance: FloatArray, direction: FloatArray) -> float:
     variances, vectors = np.linalg.eigh(covariance)
     variances = variances.clip(min=max(ROUNDING * float(variances[-1]), 1e-300))
     return float(np.sum((vectors.T @ direction) ** 2 / variances))
-
-
-def widened(root: float, excess: float, m: int = 1) -> float:
-    """Return the root of a quantile of m normal errors with noise of this excess kurtosis.
-
-    ``root`` is that of the quantile of chi-square with m degrees of freedom. With v of mean 1 and
-    variance excess / 3, v times chi-square exceeds x with probability
-    sf(x) + excess / 12 x (x - m - 2) pdf(x) to first order. For m = 1 it is the expansion of
-    Cornish and Fisher. The result is not below ``root``.
-    """
-    return root + max(0.0, root**3 - (m + 2) * root) * excess / 24
-
-
-def narrowed(root: float, excess: float, m: int = 1) -> float:
-    """Return what :func:`widened` maps to ``root``; ``excess`` is below 24 / (m + 2)."""
-    if root <= math.sqrt(m + 2) or excess < 1e-12:
-        return root
-    # The real root x of x^3 + p x = r.
-    p, r = 24 / excess - (m + 2), 24 / excess * root
-    size = math.sqrt(p / 3)
-    return 2 * size * math.sinh(math.asinh(r / (2 * size**3)) / 3)
-
-
-def noise_covariance(
-    variance: FloatArray, own_square: NDArray[np.bool_], u: FloatArray, v: FloatArray
-) -> FloatArray:
-    """Return Cov(N u, N v) without the last entries, for symmetric noise N of given variances.
-
-    The entries are uncorrelated. The sum of a column that is its own square, in the first row, and
-    its sum of squares have one noise. Returns (k, k) for ``u`` and ``v`` of shape (k + 1,).
-    """
-    # An entry off the diagonal is in two equations, with the coefficient of the other column.
-    found = variance * np.outer(v, u)
-    np.fill_diagonal(found, variance @ (u * v))
-    own = np.flatnonzero(own_square)
-    # The noise of an indicator's mean and of its square is the same: add their covariance.
-    shared = variance[0, own]
-    found[own, own] += shared * (u[0] * v[own] + u[own] * v[0])
-    found[0, own] += shared * u[own] * v[own]
-    found[own, 0] += shared * u[own] * v[own]
-    return np.asarray(found[:-1, :-1])
-
-
-def estimate(equations: NoisyEquations, error_variance: float | None = None) -> NoisyEstimate:
-    """Return the solution of the noisy normal equations, and its covariance.
-
-    The sampling part is that of errors with one variance, which is estimated if it is not given.
-    """
-    H, b = equations.matrix[:-1, :-1], equations.matrix[:-1, -1]
-    inverse = np.asarray(np.linalg.pinv(H, hermitian=True))
-    theta = inverse @ b
-    u = np.append(-theta, 1.0)
-    noise = equations.noise_covariance(u, u)
-    if error_variance is None:
-        # u'(G + N)u is least at the solution, and lower than at the truth by what the noise has
-        # fallen.
-        freedom = max(1 - len(theta) / equations.n, 1 / equations.n)
-        rest = float(u @ equations.matrix @ u) / freedom + float(np.sum(inverse * noise))
-        error_variance = max(rest, math.sqrt(equations.product_variance(u)) / 2)
-    sampling = error_variance / equations.n * inverse
-    usable = bool(np.linalg.eigvalsh(H)[0] > 0)
-    return NoisyEstimate(equations, theta, inverse, sampling, inverse @ noise @ inverse, usable)
 
 
 def user_units(

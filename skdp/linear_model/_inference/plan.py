@@ -2,8 +2,9 @@
 
 Releases follow the fitted model, each with a share of the stage's budget: *scales* (sums and
 squares of the numbers and of the residuals), *limits* (how many values are at bounds), *scores*
-(sums w psi f z), *curvatures* (sums w h f z z' f) and *squares* (sums of squared influences).
-Statement and proof: ``docs/proofs/inference.md``.
+(sums w psi f z) and *curvatures* (sums w h f z z' f) at the fitted model. At the public model that
+follows, and in public directions: *numerators* (sums w psi v), *denominators* (sums w h v_j z_j)
+and *squares* (sums of squared influences). Statement and proof: ``docs/proofs/inference.md``.
 
 A value beyond a bound is clipped to it. Then coefficients are those of clipped values, and no
 interval contains the difference. So *limits* counts the records with a number, and with a target,
@@ -28,9 +29,12 @@ from skdp.domain.layout import number_units
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._inference.theorem import (
+    CELLS,
+    bounded_sums,
     changes,
     curvature_layout,
     longest_row,
+    size_counts,
     squares_of_gaussian,
 )
 from skdp.linear_model._shared.gram import GRAM_BITS, ColumnSums, exact_sum, release_exact
@@ -102,11 +106,11 @@ def at_bounds(ends: Ends, block: Block) -> NDArray[np.int64]:
     return np.asarray(np.array(found, dtype=np.int64) * 2**GRAM_BITS)
 
 
-# Shares of the stage's budget: of the scales and the limits, and of the scores, the curvatures and
-# the squares in what is left.
-SCALES, LIMITS, SCORES, CURVATURES, SQUARES = 0.16, 0.03, 0.58, 0.35, 0.07
-# The residuals have so much of the budget of the scales.
-APART = 0.4
+# Shares of the stage's budget: of the scales, the limits and the sizes, and of the other releases
+# in what is left, for one coefficient and for many.
+SCALES, LIMITS, SIZES = 0.05, 0.03, 0.08
+ONE = {"scores": 0.2, "curvatures": 0.4, "numerators": 0.25, "denominators": 0.08, "squares": 0.07}
+ALL = {"scores": 0.15, "curvatures": 0.35, "numerators": 0.33, "denominators": 0.1, "squares": 0.07}
 # The assumed n epsilon / columns^(3/2) if no number of records is public.
 UNKNOWN = 300.0
 # Weights fall below 1 where the sum of the squares of a row's p scaled numbers and the 1 exceeds
@@ -115,15 +119,22 @@ UNKNOWN = 300.0
 REACH, REACH_AT, REACH_POWER, LEAST_REACH, MOST_REACH = 0.5, 60.0, 1 / 3, 0.4, 4.0
 
 
+VectorNoise = KNormNoise | GaussianNoise
+
+
 @dataclass(frozen=True, eq=False)
 class InferencePlan:
     """The calibrated releases; public information only."""
 
     scales: ScalingStage | None  # None if no column is scaled
     limits: Limits | None
-    scores: KNormNoise | GaussianNoise
+    sizes: KNormNoise | None  # of the deviations of numbers from their means, and of residuals
+    scores: VectorNoise
     curvatures: MatrixNoise
-    squares: KNormNoise | GaussianNoise
+    numerators: VectorNoise
+    denominators: VectorNoise
+    squares: VectorNoise
+    targets: tuple[int, ...]  # the encoded coefficients of the table, 0 for the intercept
     factor: FloatArray  # the factors f of the rows, (n_encoded + 1,)
     neighbors: str
 
@@ -138,13 +149,20 @@ class InferencePlan:
             # A replaced record changes each count by at most 1, too.
             counts = Sensitivity(LpBall(len(self.limits.ends), p=math.inf), 1.0, neighbors)
             found.append(NoisySum("limits", counts, self.limits.noise, page))
-        scores, rows, squares = changes(self.curvatures.layout, neighbors)
+        if self.sizes is not None:
+            counts = size_counts(self.sizes.dim // CELLS, neighbors)
+            found.append(NoisySum("sizes", counts, self.sizes, page))
+        m = len(self.targets)
+        scores, rows, squares = changes(self.curvatures.layout, m, neighbors)
         if isinstance(self.squares, GaussianNoise):
-            squares = squares_of_gaussian(rows, neighbors)
+            squares = squares_of_gaussian(m, neighbors)
+        sums = bounded_sums(m, neighbors)
         return (
             *found,
             NoisySum("scores", scores, self.scores, page),
             NoisySum("curvatures", rows, self.curvatures, page),
+            NoisySum("numerators", sums, self.numerators, page),
+            NoisySum("denominators", sums, self.denominators, page),
             NoisySum("squares", squares, self.squares, page),
         )
 
@@ -154,7 +172,7 @@ class InferencePlan:
 MOST_GAIN, NEAR = 2.0, 0.01
 
 
-def plan_inference(task: Task, with_residuals: bool) -> InferencePlan:
+def plan_inference(task: Task, with_residuals: bool, targets: tuple[int, ...]) -> InferencePlan:
     """Return the plan with the noise of smaller variance in the scores.
 
     ``task`` has the budget of the stage.
@@ -163,11 +181,16 @@ def plan_inference(task: Task, with_residuals: bool) -> InferencePlan:
     weights = factors(layout, task)
 
     def planned(epsilon: float, noises_of: Callable[..., Noises]) -> InferencePlan:
-        scales = _scales(task, with_residuals, SCALES * epsilon)
+        scales = _scales(task, SCALES * epsilon)
         limits = Limits.plan(task, with_residuals, LIMITS * epsilon)
+        sizes = None
+        if measured := len(task.design.domain.number_index) + with_residuals:
+            counts = size_counts(measured, task.neighbors)
+            sizes = KNorm().calibrate(counts, epsilon=SIZES * epsilon)
         spent = SCALES * (scales is not None) + LIMITS * (limits is not None)
-        noises = noises_of(task, layout, epsilon * (1 - spent) * (1 - 1e-15))
-        return InferencePlan(scales, limits, *noises, weights, task.neighbors)
+        spent += SIZES * (sizes is not None)
+        noises = noises_of(task, layout, len(targets), epsilon * (1 - spent) * (1 - 1e-15))
+        return InferencePlan(scales, limits, sizes, *noises, targets, weights, task.neighbors)
 
     plan = planned(task.epsilon, _pure)
     if task.delta > 0:
@@ -184,7 +207,7 @@ def plan_inference(task: Task, with_residuals: bool) -> InferencePlan:
         # Composed, the releases spend less than the sum of their parts: the checker says how much.
         gain, _ = narrowed(is_refused, 1.0, MOST_GAIN, NEAR)
         gaussian = planned(gain * task.epsilon, _gaussian)
-        plan = min(plan, gaussian, key=lambda one: float(variances(one.scores).mean()))
+        plan = min(plan, gaussian, key=lambda one: float(variances(one.numerators).mean()))
     return plan
 
 
@@ -202,41 +225,51 @@ def factors(layout: MomentLayout, task: Task) -> FloatArray:
     return np.asarray(np.sqrt(weights / bound))
 
 
-def _scales(task: Task, with_residuals: bool, epsilon: float) -> ScalingStage | None:
-    domain = task.design.domain
-    columns = (*map(int, domain.number_index), *(domain.n_encoded,) * with_residuals)
+def _scales(task: Task, epsilon: float) -> ScalingStage | None:
+    columns = (*map(int, task.design.domain.number_index),)
     if not columns:
         return None
     sums = ColumnSums(columns, task.n, tuple((j,) for j in columns))
-    apart = APART if with_residuals and len(columns) > 1 else 0.0
-    noise = sums_noise(sums, task.records_changed, task.neighbors, epsilon, apart)
+    noise = sums_noise(sums, task.records_changed, task.neighbors, epsilon)
     return ScalingStage(sums, noise)
 
 
-Noises = tuple[KNormNoise | GaussianNoise, MatrixNoise, KNormNoise | GaussianNoise]
+Noises = tuple[VectorNoise, MatrixNoise, VectorNoise, VectorNoise, VectorNoise]
 
 
-def _pure(task: Task, layout: MomentLayout, epsilon: float) -> Noises:
+def _shares(m: int) -> dict[str, float]:
+    return ONE if m == 1 else ALL
+
+
+def _pure(task: Task, layout: MomentLayout, m: int, epsilon: float) -> Noises:
     """Return noises whose epsilons add up to at most ``epsilon``."""
-    scores, rows, squares = changes(layout, task.neighbors)
-    part = CURVATURES * epsilon
+    part = {name: share * epsilon for name, share in _shares(m).items()}
+    scores, rows, squares = changes(layout, m, task.neighbors)
+    sums = bounded_sums(m, task.neighbors)
     # The quotient and the product of a proof round.
-    precision = np.full(layout.n_rows, part / (task.records_changed * rows.square * ROUND_UP))
+    precision = part["curvatures"] / (task.records_changed * rows.square * ROUND_UP)
     return (
-        KNorm().calibrate(scores, epsilon=SCORES * epsilon),
-        MatrixLaplaceNoise(layout, precision),
-        KNorm().calibrate(squares, epsilon=SQUARES * epsilon),
+        KNorm().calibrate(scores, epsilon=part["scores"]),
+        MatrixLaplaceNoise(layout, np.full(layout.n_rows, precision)),
+        KNorm().calibrate(sums, epsilon=part["numerators"]),
+        KNorm().calibrate(sums, epsilon=part["denominators"]),
+        KNorm().calibrate(squares, epsilon=part["squares"]),
     )
 
 
-def _gaussian(task: Task, layout: MomentLayout, epsilon: float) -> Noises:
+def _gaussian(task: Task, layout: MomentLayout, m: int, epsilon: float) -> Noises:
     """Return Gaussian noises whose squared shifts add up to that of the whole release."""
-    k, moved, longest = layout.n_rows, task.records_changed, longest_row(layout)
+    k, moved, longest = layout.n_rows, task.records_changed, longest_row(layout.n_rows)
     mu = 1 / gaussian_scale(epsilon, task.delta)
     # With a share s of epsilon a part would have the share s^(1/2) of the shift.
-    scores, curvatures, squares = (mu * math.sqrt(own) for own in (SCORES, CURVATURES, SQUARES))
+    part = {name: mu * math.sqrt(share) for name, share in _shares(m).items()}
     # |zz' - z'z'| of two rows, and the distance of two vectors of squares, are at most sqrt(2).
     distance = math.sqrt(moved) * longest**2 * ROUND_UP
-    matrix = MatrixGaussianNoise(layout, distance / curvatures * ROUND_UP)
-    sums = GaussianNoise(k, moved * longest / scores * ROUND_UP)
-    return sums, matrix, GaussianNoise(k, distance / squares * ROUND_UP)
+    sums = bounded_sums(m, task.neighbors).radius * ROUND_UP
+    return (
+        GaussianNoise(k, moved * longest / part["scores"] * ROUND_UP),
+        MatrixGaussianNoise(layout, distance / part["curvatures"] * ROUND_UP),
+        GaussianNoise(m, sums / part["numerators"]),
+        GaussianNoise(m, sums / part["denominators"]),
+        GaussianNoise(m, math.sqrt(moved) * longest_row(m) ** 2 * ROUND_UP / part["squares"]),
+    )

@@ -36,14 +36,16 @@ from scipy.special import expit
 from skdp.domain import Domain
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._inference.estimate import (
-    NoisyEquations,
+    DRAWS,
+    NoisyCurvatures,
     NoisyEstimate,
-    estimate,
     user_units,
 )
 from skdp.linear_model._inference.plan import InferencePlan
 from skdp.linear_model._inference.table import Inference
+from skdp.linear_model._inference.theorem import CELLS
 from skdp.linear_model._shared.gram import (
+    GRAM_BITS,
     NUMBER_BITS,
     exact_both,
     exact_sum,
@@ -162,6 +164,45 @@ class ScoreRows:
         rows[:, :-1] = z * (root * np.sqrt(curvature))[:, None]
         rows[:, -1] = 0.0
 
+    def moved(self, step: FloatArray) -> ScoreRows:
+        """Return the maps at coefficients that differ by a step in those of the columns f z."""
+        step = self.factor * step / np.append(1.0, self.scaler.scale[:-1])
+        constant = self.scores.constant + step[0] - float(step[1:] @ self.scaler.centre[:-1])
+        scores = replace(self.scores, slopes=self.scores.slopes + step[1:], constant=constant)
+        return replace(self, scores=scores)
+
+
+@dataclass(frozen=True, eq=False)
+class Instruments:
+    """The sums of w psi v and of w h v x over records, for directions v and one column x of each.
+
+    The vector w v of a row is shrunk to length 1 at most, as is that of the products.
+    """
+
+    rows: ScoreRows
+    matrix: FloatArray  # (m, n_encoded + 1): the directions
+    columns: NDArray[np.intp]  # (m,)
+    units: FloatArray  # of the columns f z in the products, (m,)
+    gain: float  # the factor of products w psi v, which are then shrunk to length 1 at most
+
+    @cached_property
+    def _matrix(self) -> FloatArray:
+        return few_bits(self.matrix, self.matrix.shape[1])
+
+    def sums(self, block: Block) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return both sums over a block in units of 2^-40, (m,) each."""
+        found = np.zeros((2, len(self.matrix)), dtype=np.int64)
+        for rows in whole_rows(self.rows.scores.domain, block, None):
+            psi, curvature = self.rows.scores.of(rows)
+            z, root = self.rows.weighted(rows)
+            own = z * np.square(root)[:, None]
+            on_grid(own)
+            own = bounded(own @ self._matrix.T)
+            found[0] += in_units(np.ones(len(own)) @ bounded(own * (self.gain * psi)[:, None]))
+            own = bounded(own * (z[:, self.columns] / self.units) * curvature[:, None])
+            found[1] += in_units(np.ones(len(own)) @ own)
+        return found[0], found[1]
+
 
 @dataclass(frozen=True, eq=False)
 class Influences:
@@ -183,15 +224,41 @@ class Influences:
             yield bounded((rows[:, :-1] @ self._matrix.T) * rows[:, -1:])
 
 
-def with_residuals(scores: Scores, block: Block) -> Block:
-    """Return a block whose target is half of the residual, clipped to [-1, 1]."""
-    parts = [scores.residuals(rows) / 2 for rows in whole_rows(scores.domain, block, None)]
-    target: NDArray[np.float64] = np.concatenate(parts).clip(-1.0, 1.0)
-    return replace(block, target=target)
+def counts_of_sizes(
+    scores: Scores, columns: NDArray[np.intp], centre: FloatArray, block: Block
+) -> NDArray[np.int64]:
+    """Return the numbers of deviations of columns, and of residuals, by size, in units of 2^-40.
+
+    Cell j has those of half sizes from 2^(-(j + 1) / 2) to 2^(-j / 2); the ends have all others.
+    """
+    m = len(columns) + (scores.label is None)
+    found = np.zeros(m * CELLS, dtype=np.int64)
+    for rows in whole_rows(scores.domain, block, None):
+        values = rows[:, 1 + columns] - centre
+        if scores.label is None:
+            values = np.column_stack([values, scores.residuals(rows)])
+        share, exponent = np.frexp(np.abs(values) / 2)
+        cell = np.where(share == 0, CELLS, -2 * exponent + (share < math.sqrt(0.5)))
+        cell = cell.clip(0, CELLS - 1) + CELLS * np.arange(m)
+        found += np.bincount(cell.ravel(), minlength=len(found))
+    return np.asarray(found * 2**GRAM_BITS)
 
 
-# Residuals are clipped at so many standard deviations.
-RESIDUALS = 4.0
+def deviations_of(counts: FloatArray, noise: float) -> FloatArray:
+    """Return the root mean squares of values from noisy counts by size, (m, CELLS) to (m,).
+
+    Cells with fewer records than the noise could add are left out, and so are far values. It is 2
+    where no cell is left.
+    """
+    seen = np.where(counts > SEEN * noise, counts, 0.0)
+    total = seen.sum(axis=1)
+    squares = 4 * 2.0 ** -(np.arange(CELLS) + 0.5)
+    return np.sqrt(np.where(total > 0, seen @ squares, 4.0) / np.where(total > 0, total, 1.0))
+
+
+# Residuals are clipped at so many standard deviations. Cells of residuals with counts below so
+# many standard deviations of the noise are left out.
+RESIDUALS, SEEN = 4.0, 3.0
 # The greatest sum of squared influences of a record is such that the noise in a ratio is
 # RATIO_NOISE, but at least a multiple of the number of coefficients over n.
 RATIO_NOISE, LEAST_LONGEST = 0.2, 8.0
@@ -199,9 +266,12 @@ RATIO_NOISE, LEAST_LONGEST = 0.2, 8.0
 # deviation of their mean from 1, that of each from their mean as a share of it, and the least
 # share. A mean below HIDDEN deviations of its noise is raised to them.
 COMMON, UNEQUAL, LEAST_RATIO, HIDDEN = 1.0, 0.5, 0.2, 1.5
-# The kurtosis of the changes of predictors (that of Laplace's law), and the longest step from
-# which their size is estimated.
-KURTOSIS, MOST_STEP = 6.0, 0.95
+# Greatest length of the vector of v over their deviations, for one coefficient and as a multiple
+# of the root of their number; greatest product of v and a number's column, in the same units.
+ONE_REACH, MANY_REACH = 4.0, 2.5
+ONE_LEVER, MANY_LEVER = 2.0, 4.0
+# Greatest product of v and a residual, in deviations of both, and its multiple of the reach.
+ONE_PRODUCT, MANY_PRODUCT = 7.0, 2.5
 
 
 def exact_squares(rows: Rows, influences: Influences, are_persons: bool) -> NDArray[Any]:
@@ -275,8 +345,7 @@ class InferenceRelease:
         """Return the exact sums of the first release; errors in the data are raised here."""
         if self.plan.scales is None:
             return self.rows.sum(len)
-        residuals = partial(with_residuals, self.scores) if self.scores.label is None else None
-        return self.plan.scales.sums.exact(*exact_sums(self.rows, residuals))
+        return self.plan.scales.sums.exact(*exact_sums(self.rows))
 
     def release(self, first: Any, rng: Generator) -> Inference:
         """Return the estimate of the coefficients; it is not shrunk."""
@@ -289,18 +358,12 @@ class InferenceRelease:
         exact, statistic = exact_both(self.rows, places.cross, self.layout, places.square)
         crossed = release_exact(self._releases["scores"], exact, rng)
         curved = release_exact(self._releases["curvatures"], statistic, rng)
+        first_factor = float(self.plan.factor[0]) ** 2
         if n is None:  # weights and curvatures are at most 1
-            n = max(1.0, float(curved[0]) / float(self.plan.factor[0]) ** 2)
-        equations = self._equations(crossed, curved, n, scores.unit)
-        # The sampling part of errors with one variance: the mean of psi^2 over that of h, in units.
-        usual = scores.usual if scores.label is None else scores.unit
-        found = estimate(equations, usual / scores.unit**2)
-        found = with_ratios(found, *self._ratios(found, places, n, rng))
-        if scores.label is not None:
-            # The mean of the weighted curvatures, from 0 to 1 and at least its noise.
-            noise = math.sqrt(float(variances(self.plan.curvatures)[0]))
-            mean = max(float(curved[0]), noise) / float(self.plan.factor[0]) ** 2 / n
-            found = with_bending(found, min(mean, 1.0))
+            n = max(1.0, float(curved[0]) / first_factor)
+        noise = math.sqrt(float(variances(self.plan.curvatures)[0]))
+        mass = min(max(float(curved[0]), noise) / first_factor, n)
+        found = self._quotients(places, crossed, curved, n, mass, rng)
         # The map of changes of coefficients of scaled columns to the user's units.
         step = np.diag(np.append(1.0, 1 / scaler.scale[:-1]))
         step[0, 1:] = -scaler.centre[:-1] / scaler.scale[:-1]
@@ -309,92 +372,138 @@ class InferenceRelease:
         rows, constants = user_units(domain, self.intercept, scores.label is None)
         model = np.append(scores.constant, scores.slopes)[skipped:]
         units = rows @ step[skipped:, skipped:]
-        return Inference.of(found, units, constants + rows @ model, domain, notes)
+        return Inference.of(found, self._at, units, constants + rows @ model, domain, notes)
+
+    @cached_property
+    def _at(self) -> NDArray[np.intp]:
+        """Positions of the estimated coefficients among those of the model."""
+        return np.array(self.plan.targets) - int(not self.intercept)
+
+    def _quotients(
+        self,
+        places: ScoreRows,
+        crossed: FloatArray,
+        curved: FloatArray,
+        n: float,
+        mass: float,
+        rng: Generator,
+    ) -> NoisyEstimate:
+        """Release numerators, denominators and squares; return the estimate.
+
+        Coefficients are those of the columns f z.
+        """
+        plan, at, unit = self.plan, self._at, places.scores.unit
+        kept = slice(int(not self.intercept), None)
+        draws = np.random.default_rng(0)
+        noises = self.layout.gram(plan.curvatures.rvs(draws, DRAWS))[:, kept, kept]
+        rough = NoisyCurvatures(self.layout.gram(curved)[kept, kept], noises)
+        step = rough.inverse @ crossed[kept] / unit
+        places = places.moved(np.append(np.zeros(self.layout.n_rows - len(step)), step))
+        # Directions, and the sums of w h v^2 in them.
+        w = rough.directions(at)
+        gram = w.T @ rough.raised @ w
+        size = np.sqrt(np.diag(gram) / mass)
+        m = len(at)
+        reach = ONE_REACH if m == 1 else math.sqrt(MANY_REACH * m)
+        gain = 1.0
+        if places.scores.label is None:
+            gain = RESIDUALS * (reach / ONE_PRODUCT if m == 1 else 1 / MANY_PRODUCT)
+        # A rare level moves its own coefficient only by shares of at most the usual reach.
+        factor = plan.factor[kept][at]
+        is_level = np.isin(
+            np.array(plan.targets), np.concatenate([[-1], *self.layout.block_columns])
+        )
+        share = np.minimum(1.0, max(ONE_REACH, math.sqrt(2 * m)) * size / (1.1 * factor))
+        share[~is_level] = 1.0
+        entries = factor * np.where(is_level, 1.0, ONE_LEVER if m == 1 else MANY_LEVER)
+        units = size * reach / share
+        matrix = np.zeros((m, self.layout.n_rows))
+        matrix[:, kept] = (w / units).T
+        sums = Instruments(places, matrix, np.array(plan.targets), entries, gain)
+        exact = exact_sum(self.rows, sums.sums)
+        scale = units / (gain * unit)
+        numerator = release_exact(self._releases["numerators"], exact[0], rng) * scale
+        denominator = release_exact(self._releases["denominators"], exact[1], rng) * units * entries
+        # H (theta - theta~) is the rest of the equations, plus noise.
+        rest = crossed[kept] / unit - rough.matrix @ step
+        noise = rough.noise @ step - plan.scores.rvs(draws, DRAWS)[:, kept] / unit
+        second = rough.second_order(w, at, rest, noise)
+        privacy = np.cov(second.T).reshape(m, m)
+        privacy += np.diag(variances(plan.numerators) * scale**2)
+        usual = (places.scores.usual if places.scores.label is None else unit) / unit**2
+        ratios, deviation = self._ratios(places, w, usual * np.diag(gram) * unit**2, n, rng)
+        root = np.sqrt(ratios)
+        sampling = usual * gram * np.outer(root, root)
+        if places.scores.label is not None:
+            sampling = sampling + gram * bending(rough, step, rest + noise, mass, n)
+        return NoisyEstimate(
+            step[at],
+            numerator - second.mean(axis=0),
+            denominator,
+            sampling,
+            privacy,
+            variances(plan.denominators) * (units * entries) ** 2,
+            np.zeros(m),
+            2 / max(deviation, 1e-9) ** 2,
+        ).times(factor)
 
     def _scaled(self, exact: Any, rng: Generator) -> tuple[float | None, Scaler, Scores]:
         """Release scales; return the number of records, the scaler, and the bounded scores."""
         stage, q, scores = self.plan.scales, self.layout.n_encoded, self.scores
-        if stage is None:
-            return self.size, Scaler.of(q, [], np.empty(0), np.empty(0)), scores
-        is_number = scores.label is None
-        seen = stage.release(self._releases["scales"], exact, rng)
-        noise = stage.deviations(seen.n)[-len(seen.square) :] / stage.sums.factor
-        mean = seen.mean.clip(-1, 1)
-        if not self.intercept:
-            mean = np.zeros_like(mean)
-        # Too great a scale loses little.
-        variance = np.clip(seen.square - mean**2, noise, 1.0)
-        spread = np.sqrt(variance + noise)
-        columns = np.array(stage.sums.columns)
-        if is_number:
-            bound, usual = RESIDUALS * spread[-1], variance[-1] / (RESIDUALS * spread[-1]) ** 2
-            scores = replace(scores, bound=2 * float(bound), usual=float(usual))
-            columns, mean, spread = columns[:-1], mean[:-1], spread[:-1]
-        return seen.n, Scaler.of(q, columns, mean, spread), scores
-
-    def _equations(
-        self, crossed: FloatArray, curved: FloatArray, n: float, unit: float
-    ) -> NoisyEquations:
-        """Return the equations S d = g / unit, divided by the number of records."""
-        layout, factor, k = self.layout, self.plan.factor, self.layout.n_rows
-        matrix, variance = np.zeros((2, k + 1, k + 1))
-        both = np.outer(factor, factor)
-        matrix[:k, :k] = layout.gram(curved) / both
-        i, j = layout.pairs.T
-        own = variances(self.plan.curvatures) / layout.scale**2 / both[i, j] ** 2
-        variance[i, j] = variance[j, i] = own
-        at = layout.indicators
-        matrix[at, at], variance[at, at] = matrix[0, at], variance[0, at]
-        matrix[k, :k] = matrix[:k, k] = crossed / factor / unit
-        variance[k, :k] = variance[:k, k] = variances(self.plan.scores) / (factor * unit) ** 2
-        own_square = np.isin(np.arange(k + 1), at)
-        kept = slice(None) if self.intercept else slice(1, None)
-        own_square &= self.intercept
-        facts = matrix[kept, kept] / n, variance[kept, kept] / n**2, own_square[kept]
-        return NoisyEquations(*facts, n, 6 / (k + 1))
+        n, scaler = self.size, Scaler.of(q, [], np.empty(0), np.empty(0))
+        columns, mean, spread = np.empty(0, dtype=np.intp), np.empty(0), np.empty(0)
+        if stage is not None:
+            seen = stage.release(self._releases["scales"], exact, rng)
+            n, columns = seen.n, np.array(stage.sums.columns)
+            noise = stage.deviations(n)[-len(seen.square) :] / stage.sums.factor
+            mean = seen.mean.clip(-1, 1) if self.intercept else np.zeros(len(columns))
+            # Too great a scale loses little.
+            spread = np.sqrt(np.clip(seen.square - mean**2, noise, 1.0) + noise)
+        if self.plan.sizes is not None:
+            counts = exact_sum(self.rows, partial(counts_of_sizes, scores, columns, mean))
+            found = release_exact(self._releases["sizes"], counts, rng)
+            deviation = math.sqrt(float(variances(self.plan.sizes)[0]))
+            sizes = deviations_of(found.reshape(-1, CELLS), deviation)
+            spread = np.minimum(spread, sizes[: len(columns)])
+            if scores.label is None:
+                bound = min(RESIDUALS * float(sizes[-1]), 2.0 * RESIDUALS)
+                scores = replace(scores, bound=bound, usual=1 / RESIDUALS**2)
+                if n is None:
+                    n = max(1.0, float(found[-CELLS:].sum()))
+            scaler = Scaler.of(q, columns, mean, spread)
+        return n, scaler, scores
 
     def _ratios(
-        self, found: NoisyEstimate, places: ScoreRows, n: float, rng: Generator
+        self, places: ScoreRows, w: FloatArray, usual: FloatArray, n: float, rng: Generator
     ) -> tuple[FloatArray, float]:
-        """Release squared influences; return the ratios of variances to those of ``found``."""
-        k = len(found.theta)
-        size = np.sqrt(np.abs(np.diag(found.sampling)))
-        size[size == 0] = 1.0
+        """Release squares of w v psi; return their ratios to the usual sums."""
+        m = len(usual)
         noise = math.sqrt(float(variances(self.plan.squares)[0]))
-        step = found.inverse / n / places.scores.unit
-        matrix = np.zeros((k, self.layout.n_rows))
-        matrix[:, self.layout.n_rows - k :] = step / size[:, None]
-        matrix /= self.plan.factor
+        matrix = np.zeros((m, self.layout.n_rows))
+        matrix[:, self.layout.n_rows - len(w) :] = (w / np.sqrt(np.maximum(usual, 1e-300))).T
         # No influence is longer than the norm of the matrix.
         greatest = float(norm(matrix, 2)) ** 2
-        longest = min(max(RATIO_NOISE / noise, LEAST_LONGEST * k / n), greatest) or 1.0
+        longest = min(max(RATIO_NOISE / noise, LEAST_LONGEST * m / n), greatest) or 1.0
         matrix /= math.sqrt(longest)
         exact = exact_squares(self.rows, Influences(places, matrix), self.are_persons)
-        padded = np.zeros(self.layout.n_rows, dtype=object)
-        padded[:k] = exact
-        ratios = release_exact(self._releases["squares"], padded, rng)[:k] * longest
+        ratios = release_exact(self._releases["squares"], exact, rng) * longest
         return shrunk_ratios(ratios, noise * longest)
 
 
-def with_bending(found: NoisyEstimate, curvature: float) -> NoisyEstimate:
-    """Return an estimate of labels whose sampling part holds the error of the linear equations.
+def bending(
+    rough: NoisyCurvatures, step: FloatArray, rest: FloatArray, mass: float, n: float
+) -> float:
+    """Return a bound on the square of the error of linear equations of labels, over w'Hw.
 
-    ``curvature`` is the mean of the weighted curvatures 4 p (1 - p). The square of a bound on the
-    error is added to the variance: an interval of a normal estimate at this distance from the true
-    value then holds it as often as one without an error.
+    The curvatures are those at the fitted model, ``step`` away, and the scores are linear up to
+    the error of the coefficients, whose draws are the solutions of ``rest``.
     """
-    H = found.equations.matrix[:-1, :-1]
-    # Without what sampling and noise add to it.
-    size = float(found.theta @ H @ found.theta) - float(np.sum(H * found.covariance))
     # The root mean square of 1 - 2 p, and so of p'' / p'.
-    bent = math.sqrt(max(1 - curvature, 0.0))
-    if not (found.is_usable and size > 0 and bent > 0):
-        return found
-    step = bent * math.sqrt(size / curvature)
-    # A change of predictors by t may give a step of 1 - exp(-t) only.
-    change = -math.log1p(-min(step, MOST_STEP))
-    bound = KURTOSIS * curvature / 4 * change**4 / bent**2
-    return replace(found, sampling=found.sampling + bound * found.inverse)
+    bent = 1 - min(mass / n, 1.0)
+    errors = np.linalg.solve(rough.raised, rest.T)
+    square = float(np.einsum("kd,kd->d", errors, rough.raised @ errors).mean()) / mass
+    moved = max(float(step @ rough.raised @ step) / mass, 0.0)
+    return bent * mass * square * (moved + square / 4)
 
 
 def shrunk_ratios(ratios: FloatArray, noise: float) -> tuple[FloatArray, float]:
@@ -411,18 +520,6 @@ def shrunk_ratios(ratios: FloatArray, noise: float) -> tuple[FloatArray, float]:
     found = np.maximum(middle + kept * (ratios - middle), LEAST_RATIO * middle)
     left = math.sqrt(kept * noise**2 + (1 - kept) ** 2 * share * noise**2 / k)
     return found, left / middle
-
-
-def with_ratios(found: NoisyEstimate, ratios: FloatArray, deviation: float) -> NoisyEstimate:
-    """Return an estimate whose sampling variances are multiplied by the ratios.
-
-    They are those of the coefficients of scaled columns. An intercept in the user's units may be
-    far from the records and correlated with slopes, and a ratio of its own would change
-    combinations of them, such as predictors near the records, by more than this ratio.
-    """
-    root = np.sqrt(ratios)
-    sampling = found.sampling * np.outer(root, root)
-    return replace(found, sampling=sampling, freedom=2 / max(deviation, 1e-9) ** 2)
 
 
 _NOTES = (

@@ -75,8 +75,6 @@ class Inference:
     names : tuple of str
         The coefficients: "intercept" first, if there is one, then the encoded columns
         (:meth:`skdp.domain.Domain.encoded_names`). All arrays have this order.
-    columns : tuple of str
-        The declared column of each coefficient, "" for the intercept.
     estimate : object
         The estimate in the units of the encoded columns. Its parts may change between versions.
     rows, constants : ndarray of shape (n_names, n_encoded) and (n_names,)
@@ -118,7 +116,6 @@ class Inference:
     """
 
     names: tuple[str, ...]
-    columns: tuple[str, ...]
     estimate: NoisyEstimate
     rows: FloatArray
     constants: FloatArray
@@ -136,6 +133,7 @@ class Inference:
     def of(
         cls,
         estimate: NoisyEstimate,
+        at: NDArray[np.intp],
         rows: FloatArray,
         constants: FloatArray,
         domain: Domain,
@@ -146,13 +144,21 @@ class Inference:
         ``rows``, (n_encoded + 1, k), and ``constants`` map it to the intercept and the slopes. An
         intercept that is a constant is left out.
         """
-        names, columns = (INTERCEPT, *domain.encoded_names()), ("", *_columns_of(domain))
-        first = int(not rows[0].any())
-        own = rows[first:], constants[first:]
-        return cls(names[first:], columns[first:], estimate, *own, tuple(notes), domain)
+        names = INTERCEPT, *domain.encoded_names()
+        others = np.setdiff1d(np.arange(rows.shape[1]), at)
+        # Those that depend on estimated coefficients only.
+        shown = np.flatnonzero(rows.any(axis=1) & ~rows[:, others].any(axis=1))
+        names, rows = tuple(names[j] for j in shown), rows[np.ix_(shown, at)]
+        return cls(names, estimate, rows, constants[shown], tuple(notes), domain)
 
     def __repr__(self) -> str:
-        return f"Inference({len(self.names)} coefficients; is_usable={self.is_usable})"
+        return f"Inference({len(self.names)} coefficients; {self.is_hidden.sum()} hidden)"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The declared column of each coefficient, "" for the intercept."""
+        known = dict(zip(self.domain.encoded_names(), _columns_of(self.domain), strict=True))
+        return tuple(known.get(name, "") for name in self.names)
 
     @property
     def coef(self) -> FloatArray:
@@ -163,7 +169,7 @@ class Inference:
     def std_error(self) -> FloatArray:
         """Standard errors, (n_names,); the root of the sum of the squares of both parts.
 
-        Exact to first order in the noise. Infinite if the inference is not usable.
+        Exact to first order in the noise. Infinite where the noise hides it.
         """
         return self.estimate.standard_errors(self.rows)
 
@@ -178,30 +184,9 @@ class Inference:
         return self.estimate.standard_errors(self.rows, self.estimate.privacy)
 
     @property
-    def is_usable(self) -> bool:
-        """Whether the noise leaves equations with a unique solution.
-
-        Otherwise all errors are infinite, intervals are unbounded and p-values are 1.
-        """
-        return self.estimate.is_usable
-
-    @property
-    def has_intercept(self) -> bool:
-        """Whether an intercept was estimated; otherwise it is a constant."""
-        return len(self.estimate.theta) > self.domain.n_encoded
-
-    @property
-    def least_known(self) -> str:
-        """Name of the slope that the noise hides most.
-
-        It has the greatest weight in the direction about which the equations have the least
-        information.
-        """
-        equations = self.estimate.equations.matrix[:-1, :-1]
-        least = np.linalg.eigh(equations)[1][:, 0]
-        # The slopes come last in both. Nobody would leave out the intercept.
-        slopes = self.names[int(self.names[0] == INTERCEPT) :]
-        return slopes[int(np.argmax(np.abs(least[-len(slopes) :])))]
+    def is_hidden(self) -> NDArray[np.bool_]:
+        """Whether the noise hides a coefficient, (n_names,): its interval is unbounded."""
+        return np.asarray((self.rows != 0) @ self.estimate.is_hidden(0.025))
 
     @property
     def p_values(self) -> FloatArray:
@@ -216,7 +201,7 @@ class Inference:
         """Estimates in standard deviations, (n_names,).
 
         The standard deviations are those of the tests that a coefficient is 0, which are close to
-        ``std_error`` if the noise is small. All values are 0 if the inference is not usable.
+        ``std_error`` if the noise is small. A value is 0 where the noise hides the coefficient.
         """
         sizes = np.sqrt([own[0] for own in self._tests()])
         return np.asarray(np.sign(self.coef) * sizes + 0.0)  # no -0
@@ -275,7 +260,7 @@ class Inference:
         So the test is valid for noise of any size, and for one coefficient it agrees with
         ``p_values``. If the noise is small, both covariances are nearly the same. The statistic is
         compared with chi-square, or with F if the sampling error is estimated from noisy sums. The
-        p-value is 1 if the inference is not usable.
+        p-value is 1 where the noise hides a coefficient.
 
         Parameters
         ----------
@@ -374,17 +359,26 @@ def _columns_of(domain: Domain) -> list[str]:
     return found
 
 
+def positions_of(domain: Domain, effects: Sequence[str] | None, intercept: bool) -> tuple[int, ...]:
+    """Return the encoded coefficients of some columns; 0 is the intercept. None stands for all."""
+    if effects is None:
+        return tuple(range(int(not intercept), domain.n_encoded + 1))
+    names, columns = domain.encoded_names(), _columns_of(domain)
+    known = sorted({*names, *columns} - {""})
+    if isinstance(effects, str) or not all(isinstance(name, str) for name in effects):
+        raise fail("effects", "be a list of names", remedy=f"Choose of {known}.")
+    if strangers := [name for name in effects if name not in known]:
+        raise fail("effects", f"be names of coefficients or columns, {known}", strangers)
+    if not len(effects):
+        raise fail("effects", "name at least one column", remedy=f"Choose of {known}.")
+    pairs = zip(names, columns, strict=True)
+    return tuple(j for j, own in enumerate(pairs, 1) if not {*own}.isdisjoint(effects))
+
+
 _WIDTH = 78
 _HIDDEN = (
-    "{} of {} coefficients have an unbounded interval, as the noise hides them. Their standard"
-    " errors are to first order in the noise, and not reliable. The noise hides {} most. A model"
-    " without it, a larger epsilon, more records or narrower declared bounds would help."
-)
-_UNUSABLE = (
-    "All intervals are unbounded: the noise leaves no unique solution of the equations. It hides {}"
-    " most, and a model without this column may have intervals. If it is an indicator of missing"
-    ' cells, declare a number or "middle" as its rule. A larger epsilon, more records or narrower'
-    " declared bounds would help, too."
+    "The noise hides {}: the intervals of {} coefficients of {} are unbounded. A larger epsilon,"
+    " more records, narrower declared bounds or levels that are declared together would help."
 )
 _VOID = "THE GUARANTEE DOES NOT HOLD: {}."
 _GUARANTEE = (
@@ -533,11 +527,13 @@ class CoefficientTable:
         return found
 
     def _notes(self, ends: FloatArray) -> list[str]:
-        own, least = self.inference.guarantee, self.inference.least_known
-        n_hidden = int(np.isinf(ends).any(axis=1).sum())
-        found = [_HIDDEN.format(n_hidden, len(ends), least)] if n_hidden else []
-        if not self.inference.is_usable:
-            found = [_UNUSABLE.format(least)]
+        own = self.inference.guarantee
+        hidden = [
+            name
+            for name, end in zip(self.inference.names, ends, strict=True)
+            if np.isinf(end).any()
+        ]
+        found = [_HIDDEN.format(", ".join(hidden), len(hidden), len(ends))] if hidden else []
         if own is not None:
             found += [_VOID.format(why) for why in own.void_because]
             found += [_GUARANTEE.format(own)]

@@ -25,24 +25,39 @@ def curvature_layout(domain: Domain) -> MomentLayout:
     return MomentLayout.of(domain, target=False, with_curves=True, **facts)  # type: ignore[arg-type]
 
 
-def longest_row(layout: MomentLayout) -> float:
-    """Return the greatest length of a row that was rounded to the grid."""
-    return (1 + math.sqrt(layout.n_rows) * 2.0**-NUMBER_BITS) * ROUND_UP
+def longest_row(m: int) -> float:
+    """Return the greatest length of a row of m numbers that was rounded to the grid."""
+    return (1 + math.sqrt(m) * 2.0**-NUMBER_BITS) * ROUND_UP
 
 
-def changes(layout: MomentLayout, neighbors: str) -> tuple[Sensitivity, RowsWithin, Sensitivity]:
-    """Return the changes by one record in the scores, the curvatures and the squares."""
-    k, moved, longest = layout.n_rows, records_changed(neighbors), longest_row(layout)
-    square = longest**2 * ROUND_UP
-    squares = Sensitivity(LpBall(k, p=1), moved * square, neighbors)
-    rows = RowsWithin(layout, square, neighbors)
+def changes(
+    layout: MomentLayout, m: int, neighbors: str
+) -> tuple[Sensitivity, RowsWithin, Sensitivity]:
+    """Return the changes by one record in the scores, the curvatures and m squares."""
+    k, moved, longest = layout.n_rows, records_changed(neighbors), longest_row(layout.n_rows)
+    rows = RowsWithin(layout, longest**2 * ROUND_UP, neighbors)
+    squares = Sensitivity(LpBall(m, p=1), moved * longest_row(m) ** 2 * ROUND_UP, neighbors)
     return Sensitivity(LpBall(k), moved * longest, neighbors), rows, squares
 
 
-def squares_of_gaussian(rows: RowsWithin, neighbors: str) -> Sensitivity:
-    """Return the change of the squares by its length, which alone counts for Gaussian noise.
+def bounded_sums(m: int, neighbors: str) -> Sensitivity:
+    """Return the change by one record in sums of m numbers, a vector of length at most 1."""
+    return Sensitivity(LpBall(m), records_changed(neighbors) * longest_row(m), neighbors)
+
+
+def squares_of_gaussian(m: int, neighbors: str) -> Sensitivity:
+    """Return the change of m squares by its length, which alone counts for Gaussian noise.
 
     Two vectors of squares have entries >= 0 whose sums are bounded.
     """
-    length = math.sqrt(records_changed(neighbors)) * rows.square
-    return Sensitivity(LpBall(rows.layout.n_rows), length, neighbors)
+    length = math.sqrt(records_changed(neighbors)) * longest_row(m) ** 2 * ROUND_UP
+    return Sensitivity(LpBall(m), length, neighbors)
+
+
+# Values are counted by size in so many cells, each half an octave.
+CELLS = 32
+
+
+def size_counts(m: int, neighbors: str) -> Sensitivity:
+    """Return the change by one record in the numbers of sizes of m values in `CELLS` cells each."""
+    return Sensitivity(LpBall(m * CELLS, p=1), m * records_changed(neighbors), neighbors)

@@ -30,7 +30,7 @@ from scipy.linalg import eigh
 from skdp.domain.columns import listed
 from skdp.geometry.moment_layout import IntArray
 from skdp.geometry.moments import MomentLayout
-from skdp.linear_model._inference.estimate import noise_covariance
+from skdp.linear_model._inference.estimate import NoisyEstimate
 from skdp.linear_model._moments.advice import MomentPlan, ScaledMoments
 from skdp.linear_model._moments.theorem import RowScaler
 from skdp.linear_model._shared.design import Design
@@ -473,3 +473,67 @@ def coefficient_covariance(
         K[0, 1:] = K[1:, 0] = -inverse @ mean
         K[0, 0] = 1 + mean @ inverse @ mean
     return np.asarray(K @ e @ K.T)
+
+
+def noise_covariance(
+    variance: FloatArray, own_square: NDArray[np.bool_], u: FloatArray, v: FloatArray
+) -> FloatArray:
+    """Return Cov(N u, N v) without the last entries, for symmetric noise N of given variances.
+
+    The entries are uncorrelated. The sum of a column that is its own square, in the first row, and
+    its sum of squares have one noise. Returns (k, k) for ``u`` and ``v`` of shape (k + 1,).
+    """
+    # An entry off the diagonal is in two equations, with the coefficient of the other column.
+    found = variance * np.outer(v, u)
+    np.fill_diagonal(found, variance @ (u * v))
+    own = np.flatnonzero(own_square)
+    # The noise of an indicator's mean and of its square is the same: add their covariance.
+    shared = variance[0, own]
+    found[own, own] += shared * (u[0] * v[own] + u[own] * v[0])
+    found[0, own] += shared * u[own] * v[own]
+    found[own, 0] += shared * u[own] * v[own]
+    return np.asarray(found[:-1, :-1])
+
+
+def estimate_of(
+    moments: FloatArray,
+    variance: FloatArray,
+    own_square: NDArray[np.bool_],
+    n: float,
+    excess: float,
+) -> NoisyEstimate:
+    """Return the solution of noisy normal equations, with errors of one variance.
+
+    ``moments`` are the means of products of (1, x, y), and ``excess`` bounds the excess kurtosis of
+    linear combinations of their noise. A noisy matrix that is not positive definite hides all.
+    """
+    H, b = moments[:-1, :-1], moments[:-1, -1]
+    k = len(b)
+    inverse = np.linalg.pinv(H, hermitian=True)
+    theta = np.asarray(inverse @ b)
+    u, unit = np.append(-theta, 1.0), np.eye(k + 1)
+    noise = noise_covariance(variance, own_square, u, u)
+    # u'(G + N)u is least at the solution, and lower than at the truth by what the noise has fallen.
+    rest = float(u @ moments @ u) / max(1 - k / n, 1 / n) + float(np.sum(inverse * noise))
+    weight = np.outer(u, u)
+    off, own = 2 * np.triu(weight, 1), np.flatnonzero(own_square)
+    off[0, own] += weight[own, own]
+    diagonal = np.where(own_square, 0.0, np.diag(weight))
+    variance_of_square = float(np.sum(off**2 * variance) + diagonal**2 @ np.diag(variance))
+    error_variance = max(rest, math.sqrt(variance_of_square) / 2)
+    # Row j of ``w`` is the direction of coefficient j, with the entry 1 at j.
+    usable = bool(np.linalg.eigvalsh(H)[0] > 0)
+    w = inverse / (np.diag(inverse)[:, None] if usable else 1.0)
+    parts = [noise_covariance(variance, own_square, one, one) for one in unit[:-1]]
+    shared = [noise_covariance(variance, own_square, u, one) for one in unit[:-1]]
+    # The quantile .975 is greater by ``excess`` times this (Cornish and Fisher).
+    wider = 1 + excess * (1.96**2 - 3) / 12
+    return NoisyEstimate(
+        theta,
+        np.zeros(k),
+        1 / np.diag(inverse) if usable else np.zeros(k),
+        error_variance / n * w @ H @ w.T,
+        w @ noise @ w.T * wider,
+        np.array([row @ part @ row for row, part in zip(w, parts, strict=True)]) * wider,
+        np.array([row @ part @ row for row, part in zip(w, shared, strict=True)]) * wider,
+    )

@@ -26,7 +26,7 @@ from skdp.domain.domain import declare_input
 from skdp.domain.tables import as_column
 from skdp.linear_model._inference.plan import plan_inference
 from skdp.linear_model._inference.release import InferenceRelease, Scores
-from skdp.linear_model._inference.table import Inference
+from skdp.linear_model._inference.table import Inference, positions_of
 from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import row_unit
@@ -324,6 +324,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         *,
         epsilon: float | None = None,
         delta: float = 0.0,
+        effects: Sequence[str] | None = None,
         target: str | None = None,
         groups: Any = None,
         ledger: Ledger | None = None,
@@ -389,7 +390,8 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             if len(records.models) > 1:
                 raise fail("classes", "be the two labels of the fit", len(records.models))
             task = own._task(design, records.n, 1, records.unit)
-            plan = plan_inference(task, with_residuals=records.models == (None,))
+            targets = positions_of(design.domain, effects, design.intercept)
+            plan = plan_inference(task, records.models == (None,), targets)
             public = own._public(records, PUBLIC_MODEL)
             void = dict.fromkeys((*public.void_because, *self.guarantee_.void_because))
             public = replace(public, void_because=(*void,))

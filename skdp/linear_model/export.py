@@ -151,7 +151,7 @@ class InferenceFile:
         """Return the entries of an `Inference`."""
         own = found.estimate
         values = [found.rows, found.constants, own.start, own.numerator, own.denominator]
-        values += [own.sampling, own.privacy, own.spread, own.shared]
+        values += [own.sampling, own.privacy, own.spread, own.shared, own.excess]
         check_finite("the inference", values)
         return cls(
             package_version(),

@@ -339,7 +339,7 @@ def _inference(content: object) -> Inference:
     sums = InferenceFile(**document("the inference", hints, content, ("Inference",)))
     own, domain, count = sums.estimate, sums.domain, len(sums.names)
     m = len(own.start)
-    for name in ("numerator", "denominator", "spread", "shared"):
+    for name in ("numerator", "denominator", "spread", "shared", "excess"):
         _check_shape(f"estimate: {name}", getattr(own, name), (m,))
     for name, matrix in (("sampling", own.sampling), ("privacy", own.privacy)):
         _check_shape(f"estimate: {name}", matrix, (m, m))
@@ -353,6 +353,7 @@ def _inference(content: object) -> Inference:
     every = {INTERCEPT, *domain.encoded_names()}
     for name, holds, rule in (
         ("estimate: spread", (own.spread >= 0).all(), "be at least 0"),
+        ("estimate: excess", (own.excess >= 0).all(), "be at least 0"),
         ("estimate: freedom", own.freedom > 0, "be above 0"),
         ("n_records", (sums.n_records or 1) >= 1, "be an integer >= 1"),
         ("names", len(every.intersection(sums.names)) == count, "be those of the coefficients"),

@@ -23,6 +23,7 @@ from skdp.linear_model._inference.theorem import (
     curvature_layout,
     size_counts,
     squares_of_gaussian,
+    whole_layout,
 )
 from skdp.linear_model._moments.theorem import (
     FirstChange,
@@ -275,8 +276,10 @@ def _check_inference(model: Any) -> None:
     domain, public = model.records, model.public
     sums = {own.name: own for own in model.releases if isinstance(own, NoisySum | Claim)}
     moments = sums.get("moments")
-    vectors = {"numerators", "denominators", "squares"}
-    needed = {"moments"} if moments is not None else {"scores", "curvatures", *vectors}
+    vectors = {"numerators", "squares"}
+    needed = (
+        {"moments"} if moments is not None else {"coordinates", "scores", "curvatures", *vectors}
+    )
     is_regression = domain.target_bounds is not None
     if moments is None and (domain.n_numbers or is_regression):
         needed |= {"sizes"} | {"scales"} if domain.n_numbers else {"sizes"}
@@ -368,12 +371,14 @@ def _expected(release: NoisySum, design: Design, public: Public) -> Sequence[obj
         case "sizes":
             most = domain.n_numbers + (domain.target_bounds is not None)
             return [size_counts(m, relation) for m in range(1, most + 1)]
+        case "coordinates":
+            return [changes(curvature_layout(domain), 1, relation)[1]]
         case "scores" | "curvatures":
-            layout = curvature_layout(domain)
+            layout = whole_layout(domain)
             return [changes(layout, 1, relation)[release.name == "curvatures"]]
-        case "numerators" | "denominators" | "squares" if ball is not None:
+        case "numerators" | "squares" if ball is not None:
             m = min(ball.dim, domain.n_encoded + 1)
-            squares = changes(curvature_layout(domain), m, relation)[2]
+            squares = changes(whole_layout(domain), m, relation)[2]
             both = [squares, squares_of_gaussian(m, relation)]
             return both if release.name == "squares" else [bounded_sums(m, relation)]
     return None

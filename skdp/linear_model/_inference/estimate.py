@@ -16,11 +16,13 @@ of T_j is known from draws of the noise. Statement and proof: ``docs/proofs/infe
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 from scipy.stats import chi2, f, t
 
 from skdp.domain import Domain
@@ -33,24 +35,29 @@ MOST_FREEDOM = 1e12
 ROUNDING = 1e-13
 # Draws of the noise, from which the law of the second-order term is computed, and the share of
 # their mean norm that is the ridge.
-DRAWS, RIDGE = 400, 0.25
+DRAWS, RIDGE = 1000, 0.25
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyCurvatures:
-    """A noisy matrix H + N, and draws of N."""
+    """A noisy matrix H + N in the coordinates z, and draws of N."""
 
     matrix: FloatArray  # (k, k)
     noise: FloatArray  # (draws, k, k)
+    metric: FloatArray  # (k, k): the unit matrix of the coordinates of the release
+    ridge: float  # a share of the usual norm of the noise, in units of the metric
 
-    @cached_property
-    def ridge(self) -> float:
-        """A share of the usual norm of the noise."""
-        return RIDGE * float(np.linalg.norm(self.noise[:20], 2, axis=(1, 2)).mean())
+    @classmethod
+    def of(cls, matrix: FloatArray, noise: FloatArray, back: FloatArray) -> NoisyCurvatures:
+        """Return the matrix of rows ``back @ u``, from that of rows u."""
+        ridge = RIDGE * usual_norm(noise[:20])
+        return cls(back @ matrix @ back.T, back @ noise @ back.T, back @ back.T, ridge)
 
     @cached_property
     def _parts(self) -> tuple[FloatArray, FloatArray]:
-        return np.linalg.eigh(self.matrix)
+        """Eigenvalues in units of the metric, and the eigenvectors."""
+        found = eigh(self.matrix, self.metric)
+        return found[0], found[1]
 
     @cached_property
     def inverse(self) -> FloatArray:
@@ -62,7 +69,8 @@ class NoisyCurvatures:
     def raised(self) -> FloatArray:
         """The matrix with eigenvalues of at least the ridge."""
         values, vectors = self._parts
-        return np.asarray((vectors * values.clip(min=self.ridge)) @ vectors.T)
+        own = self.metric @ vectors
+        return np.asarray((own * values.clip(min=self.ridge)) @ own.T)
 
     def directions(self, at: NDArray[np.intp]) -> FloatArray:
         """Return the columns ``at`` of the inverse over their diagonal entries, (k, m)."""
@@ -76,9 +84,16 @@ class NoisyCurvatures:
         H (theta - theta~) is ``rest`` plus ``noise``, (draws, k).
         """
         step = np.linalg.solve(self.raised, (rest + noise).T).T
+        # The inverse of H, to first order in N.
+        step += np.linalg.solve(self.raised, np.vecdot(self.noise, step[:, None]).T).T
         others = (w.T @ self.matrix)[None] - np.swapaxes(self.noise @ w, 1, 2)
         others[:, np.arange(len(at)), at] = 0.0
         return np.asarray(np.einsum("dmk,dk->dm", others, step))
+
+
+def usual_norm(matrices: FloatArray) -> float:
+    """Return the mean norm of symmetric matrices."""
+    return float(np.linalg.norm(matrices, 2, axis=(1, 2)).mean())
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +107,7 @@ class NoisyEstimate:
     privacy: FloatArray
     spread: FloatArray  # the variance of the noise in the denominators, (k,)
     shared: FloatArray  # its covariance with that in the numerators, (k,)
+    excess: FloatArray  # the excess kurtosis of the noise in the numerators, (k,)
     # Degrees of freedom of the estimate of the sampling part. The privacy part is known.
     freedom: float = math.inf
 
@@ -119,16 +135,6 @@ class NoisyEstimate:
         size = np.where(self.denominator == 0, 1.0, self.denominator)
         return np.asarray(own / np.outer(size, size))
 
-    def times(self, factor: FloatArray) -> NoisyEstimate:
-        """Return the estimate of the coefficients times factors > 0."""
-        return replace(
-            self,
-            start=self.start * factor,
-            denominator=self.denominator / factor,
-            spread=self.spread / factor**2,
-            shared=self.shared / factor,
-        )
-
     def is_hidden(self, tail: float) -> NDArray[np.bool_]:
         """Return whether the noise can hide a denominator, (k,), at the two tails of a normal."""
         root = self._quantiles(tail)
@@ -139,9 +145,8 @@ class NoisyEstimate:
         sampling = np.diag(self.sampling)
         whole = sampling + np.diag(self.privacy)
         share = np.divide(sampling, whole, out=np.zeros(len(whole)), where=whole > 0)
-        return np.asarray(
-            t.isf(tail, np.minimum(self.freedom / share.clip(1e-9) ** 2, MOST_FREEDOM))
-        )
+        root = t.isf(tail, np.minimum(self.freedom / share.clip(1e-9) ** 2, MOST_FREEDOM))
+        return np.asarray(root * widening(root, self.excess * (1 - share) ** 2))
 
     def standard_errors(self, rows: FloatArray, part: FloatArray | None = None) -> FloatArray:
         """Return the standard errors of rows @ theta, to first order; infinite where one is hidden.
@@ -167,7 +172,9 @@ class NoisyEstimate:
         if self.is_hidden(tail)[at].any():
             return -math.inf, math.inf
         if len(at) != 1:
-            half = float(t.isf(tail, self._freedom(row[None])) * self.standard_errors(row[None])[0])
+            root = float(t.isf(tail, self._freedom(row[None])))
+            root *= widening(root, float(self.excess[at].max()))
+            half = root * float(self.standard_errors(row[None])[0])
             return value - half, value + half
         # Fieller: the x with (numerator - x denominator)^2 <= quantile^2 times its variance at x.
         j = int(at[0])
@@ -224,6 +231,14 @@ class NoisyEstimate:
         root = vectors / np.sqrt(values.clip(min=ROUNDING * max(values[-1], 1e-300)))
         share = float(np.linalg.eigvalsh(root.T @ rows @ sampling @ rows.T @ root)[-1].clip(0, 1))
         return min(self.freedom / max(share, 1e-9) ** 2, MOST_FREEDOM)
+
+
+def widening(root: Any, excess: Any) -> Any:
+    """Return the ratio of a normal quantile ``root`` with this excess kurtosis to that without it.
+
+    It is the expansion of Cornish and Fisher, and at least 1.
+    """
+    return 1 + np.maximum(root**2 - 3, 0.0) * excess / 24
 
 
 def _of_size_one(rows: FloatArray) -> tuple[FloatArray, FloatArray]:

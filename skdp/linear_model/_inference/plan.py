@@ -3,7 +3,7 @@
 Releases follow the fitted model, each with a share of the stage's budget: *scales* (sums and
 squares of the numbers and of the residuals), *limits* (how many values are at bounds), *scores*
 (sums w psi f z) and *curvatures* (sums w h f z z' f) at the fitted model. At the public model that
-follows, and in public directions: *numerators* (sums w psi v), *denominators* (sums w h v_j z_j)
+follows, and in public directions: *numerators* (sums w psi v)
 and *squares* (sums of squared influences). Statement and proof: ``docs/proofs/inference.md``.
 
 A value beyond a bound is clipped to it. Then coefficients are those of clipped values, and no
@@ -36,6 +36,7 @@ from skdp.linear_model._inference.theorem import (
     longest_row,
     size_counts,
     squares_of_gaussian,
+    whole_layout,
 )
 from skdp.linear_model._shared.gram import GRAM_BITS, ColumnSums, exact_sum, release_exact
 from skdp.linear_model._shared.scaling import ScalingStage, sums_noise
@@ -109,14 +110,16 @@ def at_bounds(ends: Ends, block: Block) -> NDArray[np.int64]:
 # Shares of the stage's budget: of the scales, the limits and the sizes, and of the other releases
 # in what is left, for one coefficient and for many.
 SCALES, LIMITS, SIZES = 0.05, 0.03, 0.08
-ONE = {"scores": 0.2, "curvatures": 0.4, "numerators": 0.25, "denominators": 0.08, "squares": 0.07}
-ALL = {"scores": 0.15, "curvatures": 0.35, "numerators": 0.33, "denominators": 0.1, "squares": 0.07}
+MATRICES = "coordinates", "curvatures"
+ONE = {"coordinates": 0.2, "scores": 0.2, "curvatures": 0.25, "numerators": 0.27, "squares": 0.08}
+ALL = {"coordinates": 0.2, "scores": 0.15, "curvatures": 0.25, "numerators": 0.32, "squares": 0.08}
 # The assumed n epsilon / columns^(3/2) if no number of records is public.
 UNKNOWN = 300.0
-# Weights fall below 1 where the sum of the squares of a row's p scaled numbers and the 1 exceeds
-# p + 1 times REACH. With less noise it is greater: it grows with the power REACH_POWER of
-# n epsilon / columns^(3/2) over REACH_AT, from LEAST_REACH to MOST_REACH.
-REACH, REACH_AT, REACH_POWER, LEAST_REACH, MOST_REACH = 0.5, 60.0, 1 / 3, 0.4, 4.0
+# The same for the first curvatures, whose rows are shrunk where the sum of the squares of p scaled
+# numbers and the 1 exceeds p + 1 times the near reach.
+NEAR_REACH, NEAR_AT, LEAST_NEAR, MOST_NEAR = 0.5, 60.0, 0.4, 4.0
+# The reach is REACH n epsilon / columns^(3/2), from LEAST_REACH to MOST_REACH.
+REACH, LEAST_REACH, MOST_REACH = 1 / 400, 0.5, 10.0
 
 
 VectorNoise = KNormNoise | GaussianNoise
@@ -129,13 +132,14 @@ class InferencePlan:
     scales: ScalingStage | None  # None if no column is scaled
     limits: Limits | None
     sizes: KNormNoise | None  # of the deviations of numbers from their means, and of residuals
+    coordinates: MatrixNoise
     scores: VectorNoise
     curvatures: MatrixNoise
     numerators: VectorNoise
-    denominators: VectorNoise
     squares: VectorNoise
     targets: tuple[int, ...]  # the encoded coefficients of the table, 0 for the intercept
-    factor: FloatArray  # the factors f of the rows, (n_encoded + 1,)
+    factor: FloatArray  # the coordinates of the first curvatures over z, (n_encoded + 1,)
+    reach: float  # weights fall below 1 where the leverage of a row exceeds this times its mean
     neighbors: str
 
     @cached_property
@@ -154,15 +158,16 @@ class InferencePlan:
             found.append(NoisySum("sizes", counts, self.sizes, page))
         m = len(self.targets)
         scores, rows, squares = changes(self.curvatures.layout, m, neighbors)
+        first = changes(self.coordinates.layout, m, neighbors)[1]
         if isinstance(self.squares, GaussianNoise):
             squares = squares_of_gaussian(m, neighbors)
         sums = bounded_sums(m, neighbors)
         return (
             *found,
+            NoisySum("coordinates", first, self.coordinates, page),
             NoisySum("scores", scores, self.scores, page),
             NoisySum("curvatures", rows, self.curvatures, page),
             NoisySum("numerators", sums, self.numerators, page),
-            NoisySum("denominators", sums, self.denominators, page),
             NoisySum("squares", squares, self.squares, page),
         )
 
@@ -177,8 +182,8 @@ def plan_inference(task: Task, with_residuals: bool, targets: tuple[int, ...]) -
 
     ``task`` has the budget of the stage.
     """
-    layout = curvature_layout(task.design.domain)
-    weights = factors(layout, task)
+    layouts = curvature_layout(task.design.domain), whole_layout(task.design.domain)
+    weights, reach = factors(layouts[0], task)
 
     def planned(epsilon: float, noises_of: Callable[..., Noises]) -> InferencePlan:
         scales = _scales(task, SCALES * epsilon)
@@ -189,8 +194,10 @@ def plan_inference(task: Task, with_residuals: bool, targets: tuple[int, ...]) -
             sizes = KNorm().calibrate(counts, epsilon=SIZES * epsilon)
         spent = SCALES * (scales is not None) + LIMITS * (limits is not None)
         spent += SIZES * (sizes is not None)
-        noises = noises_of(task, layout, len(targets), epsilon * (1 - spent) * (1 - 1e-15))
-        return InferencePlan(scales, limits, sizes, *noises, targets, weights, task.neighbors)
+        noises = noises_of(task, layouts, len(targets), epsilon * (1 - spent) * (1 - 1e-15))
+        return InferencePlan(
+            scales, limits, sizes, *noises, targets, weights, reach, task.neighbors
+        )
 
     plan = planned(task.epsilon, _pure)
     if task.delta > 0:
@@ -211,18 +218,20 @@ def plan_inference(task: Task, with_residuals: bool, targets: tuple[int, ...]) -
     return plan
 
 
-def factors(layout: MomentLayout, task: Task) -> FloatArray:
-    """Return the factors f, with which the weight of a row is 1 if |f z| <= 1."""
+def factors(layout: MomentLayout, task: Task) -> tuple[FloatArray, float]:
+    """Return the factors f and the reach: rows of the first curvatures are f z."""
     weights = np.ones(layout.n_rows)
     # At most one indicator of a block is 1. Each of many levels is rare.
     for columns in layout.block_columns:
         weights[columns] = math.sqrt(len(columns))
     blocks = sum(math.sqrt(len(columns)) for columns in layout.block_columns)
     size = 1.0 + len(layout.number_index) + len(layout.block_columns)
-    known = task.n_assumed or UNKNOWN * size**1.5 / task.epsilon
-    reach = REACH * (known * task.epsilon / size**1.5 / REACH_AT) ** REACH_POWER
-    bound = min(max(reach, LEAST_REACH), MOST_REACH) * (1 + len(layout.number_index) + blocks)
-    return np.asarray(np.sqrt(weights / bound))
+    assumed = task.n_assumed or UNKNOWN * size**1.5 / task.epsilon
+    per = assumed * task.epsilon / size**1.5
+    near = min(max(NEAR_REACH * (per / NEAR_AT) ** (1 / 3), LEAST_NEAR), MOST_NEAR)
+    bound = near * (1 + len(layout.number_index) + blocks)
+    reach = min(max(per * REACH, LEAST_REACH), MOST_REACH)
+    return np.asarray(np.sqrt(weights / bound)), reach
 
 
 def _scales(task: Task, epsilon: float) -> ScalingStage | None:
@@ -234,31 +243,34 @@ def _scales(task: Task, epsilon: float) -> ScalingStage | None:
     return ScalingStage(sums, noise)
 
 
-Noises = tuple[VectorNoise, MatrixNoise, VectorNoise, VectorNoise, VectorNoise]
+Layouts = tuple[MomentLayout, MomentLayout]
+Noises = tuple[MatrixNoise, VectorNoise, MatrixNoise, VectorNoise, VectorNoise]
 
 
 def _shares(m: int) -> dict[str, float]:
     return ONE if m == 1 else ALL
 
 
-def _pure(task: Task, layout: MomentLayout, m: int, epsilon: float) -> Noises:
+def _pure(task: Task, layouts: Layouts, m: int, epsilon: float) -> Noises:
     """Return noises whose epsilons add up to at most ``epsilon``."""
-    part = {name: share * epsilon for name, share in _shares(m).items()}
+    part, layout = {name: share * epsilon for name, share in _shares(m).items()}, layouts[1]
     scores, rows, squares = changes(layout, m, task.neighbors)
     sums = bounded_sums(m, task.neighbors)
     # The quotient and the product of a proof round.
-    precision = part["curvatures"] / (task.records_changed * rows.square * ROUND_UP)
+    precision = 1 / (task.records_changed * rows.square * ROUND_UP)
+    coarse, fine = (np.full(layout.n_rows, part[name] * precision) for name in MATRICES)
     return (
+        MatrixLaplaceNoise(layouts[0], coarse),
         KNorm().calibrate(scores, epsilon=part["scores"]),
-        MatrixLaplaceNoise(layout, np.full(layout.n_rows, precision)),
+        MatrixLaplaceNoise(layout, fine),
         KNorm().calibrate(sums, epsilon=part["numerators"]),
-        KNorm().calibrate(sums, epsilon=part["denominators"]),
         KNorm().calibrate(squares, epsilon=part["squares"]),
     )
 
 
-def _gaussian(task: Task, layout: MomentLayout, m: int, epsilon: float) -> Noises:
+def _gaussian(task: Task, layouts: Layouts, m: int, epsilon: float) -> Noises:
     """Return Gaussian noises whose squared shifts add up to that of the whole release."""
+    layout = layouts[1]
     k, moved, longest = layout.n_rows, task.records_changed, longest_row(layout.n_rows)
     mu = 1 / gaussian_scale(epsilon, task.delta)
     # With a share s of epsilon a part would have the share s^(1/2) of the shift.
@@ -267,9 +279,9 @@ def _gaussian(task: Task, layout: MomentLayout, m: int, epsilon: float) -> Noise
     distance = math.sqrt(moved) * longest**2 * ROUND_UP
     sums = bounded_sums(m, task.neighbors).radius * ROUND_UP
     return (
+        MatrixGaussianNoise(layouts[0], distance / part["coordinates"] * ROUND_UP),
         GaussianNoise(k, moved * longest / part["scores"] * ROUND_UP),
         MatrixGaussianNoise(layout, distance / part["curvatures"] * ROUND_UP),
         GaussianNoise(m, sums / part["numerators"]),
-        GaussianNoise(m, sums / part["denominators"]),
         GaussianNoise(m, math.sqrt(moved) * longest_row(m) ** 2 * ROUND_UP / part["squares"]),
     )

@@ -40,6 +40,7 @@ from skdp.linear_model._inference.estimate import (
     NoisyCurvatures,
     NoisyEstimate,
     user_units,
+    usual_norm,
 )
 from skdp.linear_model._inference.plan import InferencePlan
 from skdp.linear_model._inference.table import Inference
@@ -48,6 +49,8 @@ from skdp.linear_model._shared.gram import (
     GRAM_BITS,
     NUMBER_BITS,
     exact_both,
+    exact_gram,
+    exact_statistic,
     exact_sum,
     exact_sums,
     in_units,
@@ -56,12 +59,13 @@ from skdp.linear_model._shared.gram import (
     whole_rows,
 )
 from skdp.linear_model._shared.scaling import Scaler
+from skdp.noise.matrix import MatrixNoise
 from skdp.rows import Block, Rows
 from skdp.rows.memory import MOST_ROWS
 from skdp.rows.persons import WHOLE
 from skdp.trusted.arrays import FloatArray, squared_lengths
 from skdp.trusted.certify import NoisySum
-from skdp.trusted.noise import variances
+from skdp.trusted.noise import KNormNoise, variances
 
 # Bits of a float.
 _FLOAT_BITS = 53
@@ -136,92 +140,73 @@ class Scores:
 class ScoreRows:
     """Maps of rows (1, x, y) for the sums of scores and of curvatures, in place.
 
-    ``cross`` makes rows (w f z, psi), and ``square`` makes rows (sqrt(w h) f z, 0).
+    The coordinates u of a row are linear in z = (1, scaled columns), and its weight is
+    w = min(1, 1 / |u|^2). ``cross`` makes rows (w u, psi), and ``square`` rows (sqrt(w h) u, 0).
     """
 
     scores: Scores
     scaler: Scaler  # of the encoded columns
-    factor: FloatArray  # the factors f, (n_encoded + 1,)
+    matrix: FloatArray  # from z to u, (k, k)
+
+    @cached_property
+    def _map(self) -> FloatArray:
+        """The map from (1, x) to u."""
+        scale, own = self.scaler.scale[:-1], self.matrix.copy()
+        own[:, 1:] /= scale
+        own[:, 0] -= own[:, 1:] @ self.scaler.centre[:-1]
+        return few_bits(own, len(own))
 
     def weighted(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return f z and the square roots of the weights for rows (1, x, y)."""
-        z = rows[:, :-1] * np.append(1.0, 1 / self.scaler.scale[:-1])
-        z[:, 1:] -= self.scaler.centre[:-1] / self.scaler.scale[:-1]
-        z *= self.factor
-        return z, 1 / np.sqrt(np.maximum(squared_lengths(z), 1.0))
+        """Return u and the square roots of the weights for rows (1, x, y)."""
+        u = rows[:, :-1] @ self._map.T
+        return u, 1 / np.sqrt(np.maximum(squared_lengths(u), 1.0))
 
     def cross(self, rows: FloatArray) -> None:
         on_grid(rows)
         psi, _ = self.scores.of(rows)
-        z, root = self.weighted(rows)
-        rows[:, :-1] = z * np.square(root)[:, None]
+        u, root = self.weighted(rows)
+        rows[:, :-1] = u * np.square(root)[:, None]
         rows[:, -1] = psi
 
     def square(self, rows: FloatArray) -> None:
         on_grid(rows)
         _, curvature = self.scores.of(rows)
-        z, root = self.weighted(rows)
-        rows[:, :-1] = z * (root * np.sqrt(curvature))[:, None]
+        u, root = self.weighted(rows)
+        rows[:, :-1] = u * (root * np.sqrt(curvature))[:, None]
         rows[:, -1] = 0.0
 
     def moved(self, step: FloatArray) -> ScoreRows:
-        """Return the maps at coefficients that differ by a step in those of the columns f z."""
-        step = self.factor * step / np.append(1.0, self.scaler.scale[:-1])
-        constant = self.scores.constant + step[0] - float(step[1:] @ self.scaler.centre[:-1])
-        scores = replace(self.scores, slopes=self.scores.slopes + step[1:], constant=constant)
+        """Return the maps at coefficients that differ by a step in those of z."""
+        slopes = step[1:] / self.scaler.scale[:-1]
+        constant = self.scores.constant + step[0] - float(slopes @ self.scaler.centre[:-1])
+        scores = replace(self.scores, slopes=self.scores.slopes + slopes, constant=constant)
         return replace(self, scores=scores)
 
 
 @dataclass(frozen=True, eq=False)
-class Instruments:
-    """The sums of w psi v and of w h v x over records, for directions v and one column x of each.
+class Products:
+    """Products w v psi of rows, for directions v from u.
 
-    The vector w v of a row is shrunk to length 1 at most, as is that of the products.
+    First the vector w v is shrunk to length 1 at most, then that of its products with ``gain`` psi.
     """
 
     rows: ScoreRows
-    matrix: FloatArray  # (m, n_encoded + 1): the directions
-    columns: NDArray[np.intp]  # (m,)
-    units: FloatArray  # of the columns f z in the products, (m,)
-    gain: float  # the factor of products w psi v, which are then shrunk to length 1 at most
-
-    @cached_property
-    def _matrix(self) -> FloatArray:
-        return few_bits(self.matrix, self.matrix.shape[1])
-
-    def sums(self, block: Block) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return both sums over a block in units of 2^-40, (m,) each."""
-        found = np.zeros((2, len(self.matrix)), dtype=np.int64)
-        for rows in whole_rows(self.rows.scores.domain, block, None):
-            psi, curvature = self.rows.scores.of(rows)
-            z, root = self.rows.weighted(rows)
-            own = z * np.square(root)[:, None]
-            on_grid(own)
-            own = bounded(own @ self._matrix.T)
-            found[0] += in_units(np.ones(len(own)) @ bounded(own * (self.gain * psi)[:, None]))
-            own = bounded(own * (z[:, self.columns] / self.units) * curvature[:, None])
-            found[1] += in_units(np.ones(len(own)) @ own)
-        return found[0], found[1]
-
-
-@dataclass(frozen=True, eq=False)
-class Influences:
-    """The influence of each row on the coefficients: A w f z psi, shrunk to length 1 at most.
-
-    The matrix is (m, n_encoded + 1).
-    """
-
-    rows: ScoreRows
-    matrix: FloatArray
+    matrix: FloatArray  # (m, k)
+    gain: float = 1.0
 
     @cached_property
     def _matrix(self) -> FloatArray:
         return few_bits(self.matrix, self.matrix.shape[1])
 
     def of(self, block: Block) -> Iterator[FloatArray]:
-        """Yield the bounded influences of parts of a block, (n, m), on the grid."""
+        """Yield the products of parts of a block, (n, m), on the grid."""
         for rows in whole_rows(self.rows.scores.domain, block, self.rows.cross):
-            yield bounded((rows[:, :-1] @ self._matrix.T) * rows[:, -1:])
+            own = bounded(rows[:, :-1] @ self._matrix.T)
+            yield bounded(own * (self.gain * rows[:, -1:]))
+
+    def sums(self, block: Block) -> NDArray[np.int64]:
+        """Return the sums over a block in units of 2^-40, (m,)."""
+        return _added(in_units(np.ones(len(own)) @ own) for own in self.of(block))
 
 
 def counts_of_sizes(
@@ -256,9 +241,14 @@ def deviations_of(counts: FloatArray, noise: float) -> FloatArray:
     return np.sqrt(np.where(total > 0, seen @ squares, 4.0) / np.where(total > 0, total, 1.0))
 
 
-# Residuals are clipped at so many standard deviations. Cells of residuals with counts below so
+# A factor of the variance of the noise.
+THIRD_ORDER = 1.1
+# Directions in which rows are hidden have a ridge of this multiple of the noise's norm in the
+# curvatures that choose the coordinates.
+COARSE = 0.5
+# Cells of residuals with counts below so
 # many standard deviations of the noise are left out.
-RESIDUALS, SEEN = 4.0, 3.0
+SEEN = 3.0
 # The greatest sum of squared influences of a record is such that the noise in a ratio is
 # RATIO_NOISE, but at least a multiple of the number of coefficients over n.
 RATIO_NOISE, LEAST_LONGEST = 0.2, 8.0
@@ -266,15 +256,10 @@ RATIO_NOISE, LEAST_LONGEST = 0.2, 8.0
 # deviation of their mean from 1, that of each from their mean as a share of it, and the least
 # share. A mean below HIDDEN deviations of its noise is raised to them.
 COMMON, UNEQUAL, LEAST_RATIO, HIDDEN = 1.0, 0.5, 0.2, 1.5
-# Greatest length of the vector of v over their deviations, for one coefficient and as a multiple
-# of the root of their number; greatest product of v and a number's column, in the same units.
-ONE_REACH, MANY_REACH = 4.0, 2.5
-ONE_LEVER, MANY_LEVER = 2.0, 4.0
-# Greatest product of v and a residual, in deviations of both, and its multiple of the reach.
-ONE_PRODUCT, MANY_PRODUCT = 7.0, 2.5
+NOISE, LEAST_PRODUCT, MOST_PRODUCT, MOST_RESIDUAL = 0.7, 4.0, 20.0, 8.0
 
 
-def exact_squares(rows: Rows, influences: Influences, are_persons: bool) -> NDArray[Any]:
+def exact_squares(rows: Rows, influences: Products, are_persons: bool) -> NDArray[Any]:
     """Return the sums over records of their squared influences, in units of 2^-40.
 
     The influence of a person is the sum of those of its rows times their shares. Its length is at
@@ -354,16 +339,10 @@ class InferenceRelease:
         notes.append(_OF_NUMBERS if scores.label is None else _OF_LABELS)
         if limits is not None and n is not None:
             notes.append(limits.release(self._releases["limits"], self.rows, n, rng))
-        places = ScoreRows(scores, scaler, self.plan.factor)
-        exact, statistic = exact_both(self.rows, places.cross, self.layout, places.square)
-        crossed = release_exact(self._releases["scores"], exact, rng)
-        curved = release_exact(self._releases["curvatures"], statistic, rng)
-        first_factor = float(self.plan.factor[0]) ** 2
-        if n is None:  # weights and curvatures are at most 1
-            n = max(1.0, float(curved[0]) / first_factor)
-        noise = math.sqrt(float(variances(self.plan.curvatures)[0]))
-        mass = min(max(float(curved[0]), noise) / first_factor, n)
-        found = self._quotients(places, crossed, curved, n, mass, rng)
+        n, mass, places = self._coordinates(
+            ScoreRows(scores, scaler, np.diag(self.plan.factor)), n, rng
+        )
+        found = self._quotients(places, n, mass, rng)
         # The map of changes of coefficients of scaled columns to the user's units.
         step = np.diag(np.append(1.0, 1 / scaler.scale[:-1]))
         step[0, 1:] = -scaler.centre[:-1] / scaler.scale[:-1]
@@ -379,73 +358,103 @@ class InferenceRelease:
         """Positions of the estimated coefficients among those of the model."""
         return np.array(self.plan.targets) - int(not self.intercept)
 
-    def _quotients(
-        self,
-        places: ScoreRows,
-        crossed: FloatArray,
-        curved: FloatArray,
-        n: float,
-        mass: float,
-        rng: Generator,
-    ) -> NoisyEstimate:
-        """Release numerators, denominators and squares; return the estimate.
+    def _coordinates(
+        self, places: ScoreRows, n: float | None, rng: Generator
+    ) -> tuple[float, float, ScoreRows]:
+        """Release curvatures, and choose coordinates in which they are about the unit matrix.
 
-        Coefficients are those of the columns f z.
+        Return the numbers of records, and with weights w h, and the rows in these coordinates.
         """
-        plan, at, unit = self.plan, self._at, places.scores.unit
-        kept = slice(int(not self.intercept), None)
-        draws = np.random.default_rng(0)
-        noises = self.layout.gram(plan.curvatures.rvs(draws, DRAWS))[:, kept, kept]
-        rough = NoisyCurvatures(self.layout.gram(curved)[kept, kept], noises)
-        step = rough.inverse @ crossed[kept] / unit
-        places = places.moved(np.append(np.zeros(self.layout.n_rows - len(step)), step))
+        layout, first = self.plan.coordinates.layout, float(self.plan.factor[0]) ** 2
+        exact = exact_statistic(layout, exact_gram(self.rows, places.square))
+        found = release_exact(self._releases["coordinates"], exact, rng)
+        if n is None:  # weights and curvatures are at most 1
+            n = max(1.0, float(found[0]) / first)
+        noise = math.sqrt(float(variances(self.plan.coordinates)[0]))
+        mass = min(max(float(found[0]), noise) / first, n)
+        ridge = COARSE * usual_norm(normal_draws(self.plan.coordinates, 20))
+        values, vectors = np.linalg.eigh(layout.gram(found))
+        root = (vectors / np.sqrt(values.clip(min=0) + ridge)) @ vectors.T
+        bound = self.plan.reach * len(root)
+        return n, mass, replace(places, matrix=math.sqrt(mass / bound) * root @ places.matrix)
+
+    def _quotients(self, places: ScoreRows, n: float, mass: float, rng: Generator) -> NoisyEstimate:
+        """Release scores, curvatures, numerators, denominators and squares; return the estimate.
+
+        Coefficients are those of z.
+        """
+        plan, at, unit, label = self.plan, self._at, places.scores.unit, places.scores.label
+        kept, layout = slice(int(not self.intercept), None), self.layout
+        exact, statistic = exact_both(self.rows, places.cross, layout, places.square)
+        crossed = release_exact(self._releases["scores"], exact, rng)
+        curved = release_exact(self._releases["curvatures"], statistic, rng)
+        # From u to z.
+        back = np.linalg.inv(places.matrix)[kept]
+        noises = normal_draws(plan.curvatures, DRAWS)
+        rough = NoisyCurvatures.of(layout.gram(curved), noises, back)
+        crossed = back @ crossed / unit
+        step = rough.inverse @ crossed
+        places = places.moved(np.append(np.zeros(layout.n_rows - len(step)), step))
         # Directions, and the sums of w h v^2 in them.
         w = rough.directions(at)
         gram = w.T @ rough.raised @ w
         size = np.sqrt(np.diag(gram) / mass)
         m = len(at)
-        reach = ONE_REACH if m == 1 else math.sqrt(MANY_REACH * m)
+        reach = math.sqrt(max(16.0, 2.5 * m, min(plan.reach * layout.n_rows, 49.0)))
         gain = 1.0
-        if places.scores.label is None:
-            gain = RESIDUALS * (reach / ONE_PRODUCT if m == 1 else 1 / MANY_PRODUCT)
-        # A rare level moves its own coefficient only by shares of at most the usual reach.
-        factor = plan.factor[kept][at]
-        is_level = np.isin(
-            np.array(plan.targets), np.concatenate([[-1], *self.layout.block_columns])
-        )
-        share = np.minimum(1.0, max(ONE_REACH, math.sqrt(2 * m)) * size / (1.1 * factor))
-        share[~is_level] = 1.0
-        entries = factor * np.where(is_level, 1.0, ONE_LEVER if m == 1 else MANY_LEVER)
-        units = size * reach / share
-        matrix = np.zeros((m, self.layout.n_rows))
-        matrix[:, kept] = (w / units).T
-        sums = Instruments(places, matrix, np.array(plan.targets), entries, gain)
-        exact = exact_sum(self.rows, sums.sums)
+        if label is None:
+            gain = reach / math.sqrt(places.scores.usual) / (self._product(n) * math.sqrt(m))
+        # Rows of a rare level are far in its direction, and keep their weight.
+        blocks = self.plan.coordinates.layout.block_columns
+        is_level = np.isin(np.array(plan.targets), np.concatenate([[-1], *blocks]))
+        share = np.minimum(1.0, max(4.0, math.sqrt(2 * m)) * size / 1.1)
+        units = size * reach / np.where(is_level, share, 1.0)
+        exact = exact_sum(self.rows, Products(places, (w / units).T @ back, gain).sums)
         scale = units / (gain * unit)
-        numerator = release_exact(self._releases["numerators"], exact[0], rng) * scale
-        denominator = release_exact(self._releases["denominators"], exact[1], rng) * units * entries
+        numerator = release_exact(self._releases["numerators"], exact, rng) * scale
         # H (theta - theta~) is the rest of the equations, plus noise.
-        rest = crossed[kept] / unit - rough.matrix @ step
-        noise = rough.noise @ step - plan.scores.rvs(draws, DRAWS)[:, kept] / unit
+        rest = crossed - rough.matrix @ step
+        draws = np.random.default_rng(1).normal(size=(DRAWS, layout.n_rows))
+        noise = rough.noise @ step - draws * np.sqrt(variances(plan.scores)) @ back.T / unit
         second = rough.second_order(w, at, rest, noise)
-        privacy = np.cov(second.T).reshape(m, m)
-        privacy += np.diag(variances(plan.numerators) * scale**2)
-        usual = (places.scores.usual if places.scores.label is None else unit) / unit**2
-        ratios, deviation = self._ratios(places, w, usual * np.diag(gram) * unit**2, n, rng)
+        mean = second.mean(axis=0)
+        second -= mean
+        own = np.einsum("jm,djm->dm", w, rough.noise[:, :, at])
+        direct = variances(plan.numerators) * scale**2
+        # Terms of third order are left out.
+        privacy = (second.T @ second / DRAWS + np.diag(direct)) * THIRD_ORDER
+        # A coordinate of K-norm noise on the ball in m dimensions has the excess 6 / (m + 1).
+        fourth = np.square(np.square(second).mean(axis=0))
+        excess = np.maximum((second**4).mean(axis=0) - 3 * fourth, 0.0)
+        if isinstance(plan.numerators, KNormNoise):
+            excess += 6 / (m + 1) * direct**2
+        usual = (places.scores.usual if label is None else unit) / unit**2
+        ratios, deviation = self._ratios(
+            places, w.T @ back, usual * np.diag(gram) * unit**2, n, rng
+        )
         root = np.sqrt(ratios)
         sampling = usual * gram * np.outer(root, root)
-        if places.scores.label is not None:
+        if label is not None:
             sampling = sampling + gram * bending(rough, step, rest + noise, mass, n)
         return NoisyEstimate(
             step[at],
-            numerator - second.mean(axis=0),
-            denominator,
+            numerator - mean,
+            np.vecdot(w.T, rough.matrix[:, at].T),
             sampling,
             privacy,
-            variances(plan.denominators) * (units * entries) ** 2,
-            np.zeros(m),
+            np.square(own).mean(axis=0),
+            (own * second).mean(axis=0),
+            excess / np.diag(privacy) ** 2,
             2 / max(deviation, 1e-9) ** 2,
-        ).times(factor)
+        )
+
+    def _product(self, n: float) -> float:
+        """Return the bound of products of v and a residual, in deviations of both.
+
+        The noise in a numerator is then NOISE of the sampling error, within limits.
+        """
+        noise = math.sqrt(float(variances(self.plan.numerators).sum()) / n)
+        return float(np.clip(NOISE / noise, LEAST_PRODUCT, MOST_PRODUCT))
 
     def _scaled(self, exact: Any, rng: Generator) -> tuple[float | None, Scaler, Scores]:
         """Release scales; return the number of records, the scaler, and the bounded scores."""
@@ -466,28 +475,34 @@ class InferenceRelease:
             sizes = deviations_of(found.reshape(-1, CELLS), deviation)
             spread = np.minimum(spread, sizes[: len(columns)])
             if scores.label is None:
-                bound = min(RESIDUALS * float(sizes[-1]), 2.0 * RESIDUALS)
-                scores = replace(scores, bound=bound, usual=1 / RESIDUALS**2)
                 if n is None:
                     n = max(1.0, float(found[-CELLS:].sum()))
+                most = min(self._product(n), MOST_RESIDUAL)
+                scores = replace(scores, bound=most * min(float(sizes[-1]), 2.0), usual=1 / most**2)
             scaler = Scaler.of(q, columns, mean, spread)
         return n, scaler, scores
 
     def _ratios(
-        self, places: ScoreRows, w: FloatArray, usual: FloatArray, n: float, rng: Generator
+        self, places: ScoreRows, matrix: FloatArray, usual: FloatArray, n: float, rng: Generator
     ) -> tuple[FloatArray, float]:
         """Release squares of w v psi; return their ratios to the usual sums."""
         m = len(usual)
         noise = math.sqrt(float(variances(self.plan.squares)[0]))
-        matrix = np.zeros((m, self.layout.n_rows))
-        matrix[:, self.layout.n_rows - len(w) :] = (w / np.sqrt(np.maximum(usual, 1e-300))).T
+        matrix = matrix / np.sqrt(np.maximum(usual, 1e-300))[:, None]
         # No influence is longer than the norm of the matrix.
         greatest = float(norm(matrix, 2)) ** 2
         longest = min(max(RATIO_NOISE / noise, LEAST_LONGEST * m / n), greatest) or 1.0
         matrix /= math.sqrt(longest)
-        exact = exact_squares(self.rows, Influences(places, matrix), self.are_persons)
+        exact = exact_squares(self.rows, Products(places, matrix), self.are_persons)
         ratios = release_exact(self._releases["squares"], exact, rng) * longest
         return shrunk_ratios(ratios, noise * longest)
+
+
+def normal_draws(noise: MatrixNoise, size: int) -> FloatArray:
+    """Return symmetric matrices of normal entries with the variances of a noise, (size, k, k)."""
+    deviation = noise.layout.gram(np.sqrt(variances(noise)))
+    draws = np.triu(np.random.default_rng(0).normal(size=(size, *deviation.shape)))
+    return np.asarray((draws + np.swapaxes(np.triu(draws, 1), 1, 2)) * deviation)
 
 
 def bending(

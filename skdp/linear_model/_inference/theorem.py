@@ -20,9 +20,14 @@ def curvature_layout(domain: Domain) -> MomentLayout:
     """Return the layout of the curvatures; the sum of the weighted curvatures is an entry."""
     facts = {"neighbors": "add_remove", "shifted": False}
     if domain.is_ball:
-        columns = range(domain.n_encoded)
-        return MomentLayout(domain.n_encoded, tuple(columns), target=False, **facts)  # type: ignore[arg-type]
+        return whole_layout(domain)
     return MomentLayout.of(domain, target=False, with_curves=True, **facts)  # type: ignore[arg-type]
+
+
+def whole_layout(domain: Domain) -> MomentLayout:
+    """Return the layout of all products of the coordinates of rows."""
+    q = domain.n_encoded
+    return MomentLayout(q, tuple(range(q)), target=False, neighbors="add_remove", shifted=False)
 
 
 def longest_row(m: int) -> float:

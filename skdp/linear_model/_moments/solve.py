@@ -526,14 +526,13 @@ def estimate_of(
     w = inverse / (np.diag(inverse)[:, None] if usable else 1.0)
     parts = [noise_covariance(variance, own_square, one, one) for one in unit[:-1]]
     shared = [noise_covariance(variance, own_square, u, one) for one in unit[:-1]]
-    # The quantile .975 is greater by ``excess`` times this (Cornish and Fisher).
-    wider = 1 + excess * (1.96**2 - 3) / 12
     return NoisyEstimate(
         theta,
         np.zeros(k),
         1 / np.diag(inverse) if usable else np.zeros(k),
         error_variance / n * w @ H @ w.T,
-        w @ noise @ w.T * wider,
-        np.array([row @ part @ row for row, part in zip(w, parts, strict=True)]) * wider,
-        np.array([row @ part @ row for row, part in zip(w, shared, strict=True)]) * wider,
+        w @ noise @ w.T,
+        np.array([row @ part @ row for row, part in zip(w, parts, strict=True)]),
+        np.array([row @ part @ row for row, part in zip(w, shared, strict=True)]),
+        np.full(k, excess),
     )

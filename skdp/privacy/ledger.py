@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from skdp.privacy import ledger_file
+from skdp.privacy import ledger_file, ledger_rules
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.ledger_file import LedgerLost
-from skdp.privacy.ledger_rules import RULES, Account, Budget, Entry
+from skdp.privacy.ledger_rules import RULES, Account, Accounts, Budget, Entry, Level, Part
 from skdp.trusted.checks import check_choice, check_interval, check_positive, fail
+from skdp.trusted.statement import UNITS
 
 __all__ = ["Budget", "BudgetExceeded", "Entry", "Ledger", "LedgerLost"]
 
@@ -50,15 +51,23 @@ class BudgetExceeded(ValueError):
 # Tracebacks name the module from which users import it.
 BudgetExceeded.__module__ = "skdp.privacy"
 
+_PAIRS = "Groups by two columns: declare the pairs of their levels as the levels of one column."
+
 
 @dataclass(frozen=True)
 class Seen:
     """The spends that were read up to a row. Rows never change, so none is read again."""
 
-    account: Account
+    accounts: Accounts  # of each group of records; that of None is for all others
     entries: tuple[Entry, ...] = ()
     last: int = 0  # number of the last row
     known: int = 0  # number of a row that must be in the file, at or after the last one; 0 for none
+
+    def of(self, part: Part | None) -> list[Account]:
+        """Return the accounts that a spend of some records changes."""
+        if part is None:
+            return list(self.accounts.values())
+        return [self.accounts.get(part.level, self.accounts[None])]
 
 
 class Ledger:
@@ -132,7 +141,7 @@ class Ledger:
     skdp.privacy.BudgetExceeded: The release does not fit ...
     """
 
-    __slots__ = ("_ceiling", "_composition", "_path", "_seen", "_token")
+    __slots__ = ("_ceiling", "_composition", "_part", "_path", "_seen", "_token")
 
     def __init__(
         self,
@@ -147,7 +156,7 @@ class Ledger:
             check_interval("delta", delta, 0, 1),
         )
         self._composition = check_choice("composition", composition, RULES)
-        self._seen = Seen(RULES[composition](self._ceiling))
+        self._seen, self._part = Seen({None: RULES[composition](self._ceiling)}), None
         if path is None:
             self._path = ledger_file.temporary_path()
             ledger_file.create(self._path, self._ceiling, composition, mode=0o600)
@@ -188,12 +197,14 @@ class Ledger:
         It is less if the composition has a smaller epsilon at the delta of the ceiling. The
         guarantee of all charges together, including later ones, is the ceiling.
         """
-        return self._now().account.spent()
+        spent = [account.spent() for account in self._now().of(self._part)]
+        return Budget(max(own.epsilon for own in spent), max(own.delta for own in spent))
 
     @property
     def remaining(self) -> Budget:
         """The remaining budget, rounded down: a charge of exactly this amount fits."""
-        return self._now().account.remaining()
+        left = [account.remaining() for account in self._now().of(self._part)]
+        return Budget(min(own.epsilon for own in left), min(own.delta for own in left))
 
     def fits_left(self, epsilon: float, delta: float = 0.0) -> int:
         """Return a number of further releases with this guarantee that certainly fit.
@@ -218,7 +229,8 @@ class Ledger:
         3
         """
         epsilon, delta = check_positive("epsilon", epsilon), check_interval("delta", delta, 0, 1)
-        return self._now().account.repeats(Entry(epsilon, delta, "", "", "", True), 10_000)
+        entry = Entry(epsilon, delta, "", "", "", True)
+        return min(account.repeats(entry, 10_000) for account in self._now().of(self._part))
 
     def spend(self, guarantee: Guarantee, note: str = "") -> None:
         """Charge a release before it is made, or raise an error.
@@ -244,7 +256,8 @@ class Ledger:
         TimeoutError
             If other processes use the file for a minute. Nothing is recorded.
         ValueError
-            If the neighbouring relation or the unit differs from the first entry.
+            If the neighbouring relation or the unit differs from the first entry, or the release is
+            not covered by the theorem about groups; see `parallel`.
         """
         if not isinstance(guarantee, Guarantee):
             raise fail("guarantee", "be a Guarantee", type(guarantee))
@@ -259,6 +272,7 @@ class Ledger:
             guarantee.holds,
             ledger_file.kept(guarantee.losses),  # as a reader of the file gets them
             guarantee.unit,
+            self._part,
         )
         with ledger_file.LOCK:  # until this handle knows of the spend
             # IMMEDIATE takes the write lock before reading, so no other spend comes in between.
@@ -267,6 +281,64 @@ class Ledger:
                 self._check_fits(entry, seen)
                 number = ledger_file.append(database, entry, seen.last)
             self._seen = replace(seen, known=number)
+
+    def parallel(
+        self, column: str, levels: list[str] | list[int], *, unit: str = "row"
+    ) -> dict[Level, Ledger]:
+        """Return a ledger for each of some disjoint groups of records, in this ledger.
+
+        A charge to one of them counts only for the records of its group, so that together they
+        spend the greatest of the totals of the groups, and not the sum. A charge to the ledger
+        itself counts for every group. The ceiling is the same for all.
+
+        Theorem 7 of docs/proofs/adaptive_spending.md requires that
+
+        - a release that is charged to a group reads only the records of this group,
+        - the group of a record follows from this record alone and never changes,
+        - all fits have ``neighbors="add_remove"``: a replaced record can leave one group and enter
+          another, which changes two groups, and their numbers of records.
+
+        Fit the models of all levels, because it is private whether a group has records.
+
+        Parameters
+        ----------
+        column : str
+            Name of the public column that states the group. A ledger has the groups of one column.
+        levels : list of str or int
+            Those levels of the column that have a ledger, from public knowledge. For groups by two
+            columns declare pairs as levels, for example "north, f".
+        unit : {"row", "person"}
+            What has a group: each row, or each person. With "person" all rows of a person must be
+            in one group.
+
+        Returns
+        -------
+        dict of Ledger
+            By level. `spent`, `remaining` and `fits_left` are those of the group; `entries` are
+            those of the entire ledger.
+
+        Examples
+        --------
+        >>> from skdp.privacy import Guarantee, Ledger
+        >>> ledger = Ledger(epsilon=1.0)
+        >>> for region, part in ledger.parallel("region", ["north", "south"]).items():
+        ...     part.spend(Guarantee(0.6, neighbors="add_remove"), note=region)
+        >>> ledger
+        Ledger(epsilon=1.0, delta=0.0; spent epsilon=0.6)
+        >>> part
+        Ledger(epsilon=1.0, delta=0.0; region='south'; spent epsilon=0.6)
+        """
+        if self._part is not None:
+            raise fail("ledger", "be that of all records", repr(self), _PAIRS)
+        if not isinstance(column, str):
+            raise fail("column", "be a string", type(column))
+        kinds = {type(level) for level in levels} if isinstance(levels, list | tuple) else {None}
+        if not levels or not kinds <= {str, int} or len({*levels}) < len(levels):
+            rule = "be a list of different strings or integers"
+            raise fail("levels", rule, levels, "Write for example ['north', 'south'].")
+        part = Part(column, tuple(sorted(levels, key=repr)), check_choice("unit", unit, UNITS), "")
+        facts = self._path, self._ceiling, self._token, self._composition, self._seen.known
+        return {level: _reopen(*facts, part._replace(level=level)) for level in levels}
 
     def __eq__(self, other: object) -> bool:
         return self._key == other._key if isinstance(other, Ledger) else NotImplemented
@@ -281,8 +353,8 @@ class Ledger:
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        known = self._seen.known
-        return _reopen, (self._path, self._ceiling, self._token, self._composition, known)
+        facts = self._path, self._ceiling, self._token, self._composition, self._seen.known
+        return _reopen, (*facts, self._part)
 
     def __repr__(self) -> str:
         try:
@@ -290,19 +362,20 @@ class Ledger:
         except (ValueError, OSError):  # a repr must not raise
             return f"Ledger({self._ceiling}; cannot be read)"
         delta = f", delta={spent.delta!r}" if spent.delta else ""
-        return f"Ledger({self._ceiling}; spent epsilon={spent.epsilon!r}{delta})"
+        own = "" if self._part is None else f"{self._part.column}={self._part.level!r}; "
+        return f"Ledger({self._ceiling}; {own}spent epsilon={spent.epsilon!r}{delta})"
 
     def _now(self) -> Seen:
         with self._transaction("BEGIN") as database:
             return self._read(database)
 
     @property
-    def _key(self) -> tuple[str, str]:
+    def _key(self) -> tuple[str, str, Part | None]:
         # By path only, a lost ledger would equal the one that replaced it.
-        return self._path, self._token
+        return self._path, self._token, self._part
 
     def _check_fits(self, entry: Entry, seen: Seen) -> None:
-        account, first = seen.account, next(iter(seen.entries), entry)
+        first = next(iter(seen.entries), entry)
         if first.neighbors != entry.neighbors:
             rule = f"be under neighbors={first.neighbors!r} like the ledger's first entry"
             remedy = "Fit with the same `neighbors`, or keep a second ledger."
@@ -313,7 +386,11 @@ class Ledger:
             if first.neighbors == "add_remove":
                 remedy += " See also Guarantee.group(k, unit='person')."
             raise fail("guarantee", rule, entry.unit, remedy)
-        if not account.takes(entry):
+        if entry.part is not None:
+            _check_part(entry, entry.part, seen)
+        for account in seen.of(entry.part):
+            if account.takes(entry):
+                continue
             error = BudgetExceeded(
                 "The release does not fit in the ledger: it asks for "
                 f"{Budget(entry.epsilon, entry.delta)}; "
@@ -331,7 +408,8 @@ class Ledger:
         ledger_file.check_holds(database, seen.known)
         new, last = ledger_file.entries_after(database, seen.last)
         if new:
-            seen = Seen(seen.account.after(*new), (*seen.entries, *new), last, last)
+            accounts = ledger_rules.accounts_after(seen.accounts, *new)
+            seen = Seen(accounts, (*seen.entries, *new), last, last)
         self._seen = seen
         return seen
 
@@ -361,10 +439,31 @@ class Ledger:
             yield database
 
 
-def _reopen(path: str, ceiling: Budget, token: str, composition: str, known: int) -> Ledger:
+def _check_part(entry: Entry, part: Part, seen: Seen) -> None:
+    """Raise unless the theorem about disjoint groups covers a spend."""
+    if entry.neighbors != "add_remove":
+        rule = "be under neighbors='add_remove' for a group of records"
+        remedy = "A replaced record can change two groups. Fit with neighbors='add_remove'."
+        raise fail("guarantee", rule, entry.neighbors, remedy)
+    if entry.unit != part.unit:
+        rule = f"have the unit {part.unit!r} of the ledger's groups"
+        remedy = (
+            f"Declare them by parallel(..., unit={entry.unit!r}); with 'person' all rows of a"
+            " person must be in one group."
+        )
+        raise fail("guarantee", rule, entry.unit, remedy)
+    first = next((own.part for own in seen.entries if own.part is not None), part)
+    if first[:2] != part[:2]:
+        rule = f"have the groups of its first entry, {first.column!r} in {list(first.levels)}"
+        raise fail("ledger", rule, f"{part.column!r} in {list(part.levels)}", _PAIRS)
+
+
+def _reopen(
+    path: str, ceiling: Budget, token: str, composition: str, known: int, part: Part | None = None
+) -> Ledger:
     """Return an unpickled handle, which opens no file: a model loads also without its ledger."""
     ledger = object.__new__(Ledger)
     ledger._path, ledger._ceiling, ledger._token = path, ceiling, token
-    ledger._composition = composition
-    ledger._seen = Seen(RULES[composition](ceiling), known=known)
+    ledger._composition, ledger._part = composition, part
+    ledger._seen = Seen({None: RULES[composition](ceiling)}, known=known)
     return ledger

@@ -30,7 +30,7 @@ import numpy as np
 
 from skdp._codec import VERSION, document, encode
 from skdp._codec import from_text as content_of
-from skdp.privacy.ledger_rules import Budget, Entry
+from skdp.privacy.ledger_rules import Budget, Entry, Part
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_count, fail
 from skdp.trusted.fold import multiples, upper
@@ -58,7 +58,7 @@ _SCHEMA = (
     " token TEXT NOT NULL)",
     "CREATE TABLE entry (number INTEGER PRIMARY KEY, epsilon REAL NOT NULL, delta REAL NOT NULL,"
     " neighbors TEXT NOT NULL, mechanism TEXT NOT NULL, note TEXT NOT NULL,"
-    " holds INTEGER NOT NULL, unit TEXT NOT NULL, losses TEXT NOT NULL)",
+    " holds INTEGER NOT NULL, unit TEXT NOT NULL, losses TEXT NOT NULL, part TEXT NOT NULL)",
     *(
         f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table}"
         " BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
@@ -282,16 +282,16 @@ def entries_after(database: sqlite3.Connection, number: int) -> tuple[list[Entry
     query = "SELECT * FROM entry WHERE number > ? ORDER BY number"
     rows = database.execute(query, (number,)).fetchall()
     entries = []
-    for number, epsilon, delta, neighbors, mechanism, note, holds, unit, text in rows:
+    for number, epsilon, delta, neighbors, mechanism, note, holds, unit, text, part in rows:
         # SQLite keeps any value in any column.
         amounts = isinstance(epsilon, float) and isinstance(delta, float) and number < _MOST
-        texts = neighbors, mechanism, note, unit, text
-        is_text = all(isinstance(part, str) for part in texts)
+        texts = neighbors, mechanism, note, unit, text, part
+        is_text = all(isinstance(own, str) for own in texts)
         if not (amounts and is_text and 0 <= epsilon < math.inf and 0 <= delta <= 1):
             raise sqlite3.DatabaseError("a row is not a spend")
         losses = from_text(text) if text else ()
-        entry = Entry(epsilon, delta, neighbors, mechanism, note, bool(holds), losses, unit)
-        entries.append(entry)
+        facts = epsilon, delta, neighbors, mechanism, note, bool(holds), losses, unit
+        entries.append(Entry(*facts, _part_of(part) if part else None))
     return entries, number
 
 
@@ -301,9 +301,21 @@ def append(database: sqlite3.Connection, entry: Entry, last: int) -> int:
     row = (
         *(number, entry.epsilon, entry.delta, entry.neighbors, entry.mechanism, entry.note),
         *(int(entry.holds), entry.unit, to_text(entry.losses) if entry.losses else ""),
+        json.dumps(entry.part) if entry.part else "",
     )
-    database.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    database.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
     return number
+
+
+def _part_of(text: str) -> Part:
+    try:
+        column, levels, unit, level = json.loads(text)
+        part = Part(column, tuple(levels), unit, level)
+        if level in part.levels and hash(part):
+            return part
+    except (ValueError, TypeError, RecursionError):
+        pass
+    raise sqlite3.DatabaseError("a row is not a spend")
 
 
 # Privacy losses as text

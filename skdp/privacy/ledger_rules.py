@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from operator import attrgetter
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeAlias
 
 from skdp.privacy.composition import Running
 from skdp.privacy.conversions import (
@@ -70,9 +70,24 @@ class Counted(NamedTuple):
     infinity_mass: float  # probability with which the release may reveal everything
 
 
+Level: TypeAlias = str | int
+
+
+class Part(NamedTuple):
+    """A group of records: those with one level of a public column, which no change moves."""
+
+    column: str
+    levels: tuple[Level, ...]
+    unit: str  # whose group it is: of a row, or of a person with all rows
+    level: Level
+
+
 @dataclass(frozen=True)
 class Entry:
-    """One spend: its guarantee, the spender's note, and whether the guarantee holds."""
+    """One spend: its guarantee, the spender's note, and whether the guarantee holds.
+
+    ``part`` is the group of records that the release reads, or None if it reads all records.
+    """
 
     epsilon: float
     delta: float
@@ -82,6 +97,12 @@ class Entry:
     holds: bool
     losses: Losses = ()
     unit: str = "row"
+    part: Part | None = None
+
+    @property
+    def group(self) -> Level | None:
+        """The level of the group, or None for all records."""
+        return None if self.part is None else self.part.level
 
     @cached_property
     def counted(self) -> Counted:
@@ -458,11 +479,24 @@ class Exact(Account):
         return Budget(min(epsilon, ceiling.epsilon), ceiling.delta)
 
 
+Accounts: TypeAlias = Mapping[Level | None, Account]
 RULES: dict[str, Callable[[Budget], Account]] = {
     "adaptive": GaussianDP,
     "fixed": Exact,
     "sums": Basic,
 }
+
+
+def accounts_after(accounts: Accounts, *spends: Entry) -> Accounts:
+    """Return the account of each group, which has the spends that read records of the group.
+
+    The account of None has the spends that read all records. A group without spends has the same.
+    """
+    found: dict[Level | None, Account] = {}
+    for group in dict.fromkeys([*accounts, *(spend.group for spend in spends)]):
+        own = (spend for spend in spends if spend.group in (None, group))
+        found[group] = accounts.get(group, accounts[None]).after(*own)
+    return found
 
 
 def _share(delta: float, share: float) -> float:

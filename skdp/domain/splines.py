@@ -387,12 +387,23 @@ class SplineBlock(EncodedBlock):
 Column: TypeAlias = Number | Levels | Indicators | Spline | SplineBlock
 
 
+def line_of(number: Number) -> Spline:
+    """Return the spline without knots, whose coefficients are the values at the two bounds."""
+    return Spline(number.lower, number.upper, 0, 1, number.missing)
+
+
+def joint_effect(first: Number | Levels | Spline, second: Number | Levels | Spline) -> Interaction:
+    """Return the interaction of two columns, of which numbers have a linear effect."""
+    one, other = (line_of(own) if isinstance(own, Number) else own for own in (first, second))
+    return Interaction(one, other)
+
+
 def as_interaction(label: str, columns: Sequence[object]) -> Interaction:
     """Return the interaction of two columns after a check of its size."""
-    kept = [own for own in columns if isinstance(own, Levels | Spline)]
+    kept = [own for own in columns if isinstance(own, Number | Levels | Spline)]
     if not len(kept) == len(columns) == 2:
-        raise fail(label, "be two categorical columns or splines")
-    found = Interaction(*kept)
+        raise fail(label, "be two columns of numbers, levels or splines")
+    found = joint_effect(*kept)
     if found.steps is None:
         most = f"{MOST_CORNERS} pairs of levels or B-splines"
         table = f"a table of {MOST_POSITIONS} rows and {MOST_ENTRIES} entries"

@@ -156,7 +156,8 @@ class Ledger:
             check_interval("delta", delta, 0, 1),
         )
         self._composition = check_choice("composition", composition, RULES)
-        self._seen, self._part = Seen({None: RULES[composition](self._ceiling)}), None
+        self._seen = Seen({None: RULES[composition](self._ceiling)})
+        self._part: Part | None = None
         if path is None:
             self._path = ledger_file.temporary_path()
             ledger_file.create(self._path, self._ceiling, composition, mode=0o600)

@@ -2,6 +2,7 @@
 
 import pickle
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -36,6 +37,9 @@ PAIRS = [
     (LEVELS, Spline(0, 1, knots=5, degree=3)),
     (Spline(0, 1, knots=3, degree=0), Spline(0, 1, knots=0)),
     (["a", "b"], ["u", "v", "w"]),
+    (LEVELS, (20, 80)),
+    ((0, 1), (-5, 5)),
+    (Spline(0, 1, knots=2), (1e-3, 1e3)),
 ]
 
 
@@ -43,6 +47,11 @@ def apart(pair):
     """Return the domain of two columns with numbers between and after them."""
     missing = {"p": "indicator"} if pair[0] is LEVELS else None
     return Domain({"p": pair[0], "w": (0, 1), "q": pair[1], "t": (0, 2)}, missing=missing)
+
+
+def as_splines(pair):
+    """Return the pair with a spline of the values at the bounds for each number."""
+    return tuple(Spline(*own, knots=0) if isinstance(own, tuple) else own for own in pair)
 
 
 def interaction(pair):
@@ -64,8 +73,8 @@ def test_the_values_of_a_pair_of_nodes_are_a_point_of_the_simplex(pair):
 @pytest.mark.parametrize("pair", PAIRS, ids=repr)
 def test_encoded_values_are_products_of_those_of_single_columns(pair):
     """At nodes; the greatest value of a row is changed such that all add up to 1."""
-    kind, plain = interaction(pair), apart(pair)
-    joint, rng, rows = plain.interact("p", "q"), np.random.default_rng(1), None
+    kind, plain = interaction(pair), apart(as_splines(pair))
+    joint, rng, rows = apart(pair).interact("p", "q"), np.random.default_rng(1), None
     rows = plain.sample(500, random_state=0)
     for name, column in (("p", kind.first), ("q", kind.second)):
         if isinstance(column, Spline) and column.degree:
@@ -156,8 +165,7 @@ def test_the_columns_of_an_interaction_are_chosen_together():
 @pytest.mark.parametrize(
     ("first", "second", "words"),
     [
-        ("a", "n", "must be names of categorical columns or splines"),
-        ("a", "z", "must be names of categorical columns or splines"),
+        ("a", "z", "must be names of columns that are not encoded"),
         ("a", "a", "must be an undeclared pair of columns"),
         ("b", "a", "must be an undeclared pair of columns"),
         ("c", "d", "have at most 8192 pairs .* a table of 8192 rows"),
@@ -167,7 +175,7 @@ def test_the_columns_of_an_interaction_are_chosen_together():
 def test_invalid_interactions_are_errors(first, second, words):
     many = [f"l{k}" for k in range(100)]
     domain = Domain(
-        {"a": Spline(0, 1), "b": ["u", "v"], "n": (0, 1), "c": Spline(0, 1, knots=25),
+        {"a": Spline(0, 1), "b": ["u", "v"], "c": Spline(0, 1, knots=25),
          "d": Spline(0, 1, knots=25), "k": many, "l": many}
     ).interact("a", "b")  # fmt: skip
     with pytest.raises(ValueError, match=words):
@@ -177,6 +185,84 @@ def test_invalid_interactions_are_errors(first, second, words):
         Domain.from_dict(content | {"interactions": [["a", "b", "c"]]})
     with pytest.raises(ValueError, match=words):
         Domain.from_dict(content | {"interactions": [["a", "b"], [first, second]]})
+
+
+def test_encoded_columns_and_rows_in_a_ball_have_no_interaction():
+    encoded = apart(PAIRS[5]).encoded
+    with pytest.raises(ValueError, match=r"names of columns that are not encoded.*\['w', 't'\]"):
+        encoded.interact("w", "p_b")
+    with pytest.raises(ValueError, match="must bound every column to have interactions"):
+        Domain.l2_ball(2, 1.0).interact("x0", "x1")
+    with pytest.raises(ValueError, match="bounds must be at most 1e\\+300"):
+        Domain({"a": (0, 1e301), "s": LEVELS}).interact("a", "s").encoded_names()
+
+
+# Lines: a number that is not a spline
+
+LINES = [
+    (Domain({"age": (20, 80), "sex": LEVELS}), ["20", "80"], "age"),
+    (Domain({"age": (20, 80), "sex": LEVELS}, missing={"age": 20.0}), ["20", "80"], "age"),
+    (Domain({"sex": LEVELS, "age": (20, 80)}, missing="indicator"), ["20", "80", "missing"], "sex"),
+]
+
+
+def people_of(domain, n=500):
+    """Return all records with a number at a bound, beyond it or missing, and random ones."""
+    missing = {"age": [None], "sex": [None]}
+    ends = {"age": [20, 80, -300, 95], "sex": LEVELS}
+    ruled = domain.to_dict()["columns"]
+    cells = {
+        own["name"]: ends[own["name"]] + missing[own["name"]] * (own["missing"] is not None)
+        for own in ruled
+    }
+    corners = pd.DataFrame(list(product(*cells.values())), columns=[*cells], dtype=object)
+    return pd.concat([corners, domain.sample(n, random_state=0).astype(object)], ignore_index=True)
+
+
+@pytest.mark.parametrize(("domain", "ends", "first"), LINES)
+def test_encoded_lines_are_shares_of_the_bounds_at_the_level(domain, ends, first):
+    """Against a loop over records: the number is rounded to one of 33 values, and clipped."""
+    joint, rows = domain.interact("sex", "age"), people_of(domain)
+    levels = [*LEVELS, "missing"] if domain.names[0] == "sex" else LEVELS
+    names = [f"age_{end} x sex_{level}" for end in ends for level in levels]
+    if first == "sex":
+        names = [f"sex_{level} x age_{end}" for level in levels for end in ends]
+    assert joint.encoded_names() == tuple(names[1:])
+    expected = pd.DataFrame(0.0, rows.index, names)
+    for k, age, sex in rows[["age", "sex"]].itertuples():
+        level = sex if sex in LEVELS else "missing"
+        if age is None or age != age:
+            age = 20.0
+            if "missing" in ends:
+                expected.loc[k, f"sex_{level} x age_missing"] = 1.0
+                continue
+        upper = np.rint((np.clip(age, 20, 80) - 20) / 60 * 32) / 32
+        for end, share in (("20", 1 - upper), ("80", upper)):
+            own = f"age_{end}", f"sex_{level}"
+            expected.loc[k, " x ".join(own if first == "age" else own[::-1])] = share
+    np.testing.assert_array_equal(joint.encode(rows), expected.to_numpy()[:, 1:])
+
+
+@pytest.mark.parametrize("regression", [True, False])
+def test_coefficients_are_the_lines_of_all_levels_in_the_units_of_the_user(regression):
+    """Any slope and constant for each level, from the decoded values at the bounds."""
+    rng = np.random.default_rng(0)
+    plain = Domain({"age": (20, 80), "sex": LEVELS, "w": (0, 4)}, target=(-10, 30))
+    domain = plain.interact("age", "sex")
+    coef, intercept = rng.normal(size=domain.n_encoded), rng.normal()
+    slopes, constant = domain.decode_coef(coef, intercept, regression=regression)
+    ages = 20 + 60 * np.arange(33) / 32
+    rows = pd.DataFrame(list(product(ages, LEVELS, [0, 1, 4])), columns=["age", "sex", "w"])
+    predicted = domain.encode(rows) @ coef + intercept
+    if regression:
+        predicted = domain.decode_target(predicted)
+    value = dict(zip(domain.encoded_names(), slopes, strict=True)) | {"age_20 x sex_a": 0.0}
+    for level in LEVELS:
+        own = rows["sex"] == level
+        at_lower = value[f"age_20 x sex_{level}"]
+        slope = (value[f"age_80 x sex_{level}"] - at_lower) / 60
+        lines = constant + at_lower + slope * (rows["age"][own] - 20) + value["w"] * rows["w"][own]
+        np.testing.assert_allclose(predicted[own], lines, atol=1e-4)  # shares are on a grid
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -233,6 +319,21 @@ def crossed(n, seed):
     X["b"] = rng.uniform(0, 1, n)
     odds = 3 * np.sign(X["a"] - 0.5) * np.sign(X["b"] - 0.5)
     return X, (rng.random(n) < 1 / (1 + np.exp(-odds))).astype(int), odds
+
+
+@pytest.mark.parametrize(
+    "kind", [DPLinearRegression, DPHuberRegressor, DPCoordinateDescentRegressor]
+)
+def test_a_regressor_finds_the_slope_of_each_group(kind):
+    """Rows of another table than the fit's, with slopes that cancel out without an interaction."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.uniform(20, 80, 20_000), "sex": rng.choice(["f", "m"], 20_000)})
+    y = np.where(X["sex"] == "f", 0.1, -0.1) * (X["age"] - 50)
+    plain = Domain({"age": (20, 80), "sex": ["f", "m"]}, target=(-4, 4))
+    model = kind(domain=plain.interact("age", "sex"), random_state=0).fit(X[:15_000], y[:15_000])
+    assert model.score(X[15_000:], y[15_000:]) > 0.9
+    apart = kind(domain=plain, random_state=0).fit(X[:15_000], y[:15_000])
+    assert apart.score(X[15_000:], y[15_000:]) < 0.1
 
 
 SURFACE = Domain(

@@ -114,9 +114,9 @@ def copy_of(ledger):
             r" them by parallel\(\.\.\., unit='person'\)",
         ),
         (
-            lambda ledger: ledger.parallel("sex", ["f", "m"])["f"].spend(release(0.1)),
+            lambda ledger: ledger.parallel("home", REGIONS)["north"].spend(release(0.1)),
             r"ledger must have the groups of its first entry, 'region' in \['north', 'south'\], got"
-            r""" "'sex' in \['f', 'm'\]"\. Groups by two columns: declare the pairs""",
+            r""" "'home' in \['north', 'south'\]"\. Groups by two columns: declare the pairs""",
         ),
         (
             lambda ledger: ledger.parallel("region", [*REGIONS, "east"])["east"].spend(

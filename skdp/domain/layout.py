@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from skdp._compiled import NARROW, kernels
 from skdp.domain.columns import Levels, Number, largest_indicators, missing_in
-from skdp.domain.splines import Column, Interaction, Spline, SplineBlock, joint_effect
+from skdp.domain.splines import Column, Interaction, Spline, SplineBlock, with_nodes
 from skdp.domain.tables import (
     ArrayTable,
     EncodedRows,
@@ -238,14 +238,14 @@ class Layout:
     def placed(self) -> list[tuple[Column | Interaction, slice, slice]]:
         """Each declared column with the columns that it reads and those that it is encoded as."""
         joined = {place for pair in self.pairs for place in pair}
-        single: dict[int, Any] = {own.start: column for column, own in self.declared}
+        single: dict[int, Any] = {own.start: with_nodes(column) for column, own in self.declared}
         found: list[tuple[Column | Interaction, slice]] = []
         for column, read in self.declared:
             if column.n_in != 1 or read.start not in joined:
                 found.append((column, read))
             for a, b in self.pairs:
                 if a == read.start:
-                    found.append((joint_effect(single[a], single[b]), slice(a, b + 1, b - a)))
+                    found.append((Interaction(single[a], single[b]), slice(a, b + 1, b - a)))
         writes = _slices([column.n_out for column, _ in found])
         return [(*parts, write) for parts, write in zip(found, writes, strict=True)]
 

@@ -236,6 +236,7 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
                 remedy = "A search is charged once: give the ledger to the search only."
                 raise fail("ledger", "be the estimator's if both have one", None, remedy)
             ledger = ledger if self.ledger is None else self.ledger
+            check_ledger("ledger", ledger, getattr(X, "columns", None))
             if ledger is not None:
                 ledger.spend(guarantee, note=f"{type(self).__name__}.fit")
             spent.append(guarantee)

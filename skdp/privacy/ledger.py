@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from skdp.privacy import ledger_file, ledger_rules
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.ledger_file import LedgerLost
-from skdp.privacy.ledger_rules import RULES, Account, Accounts, Budget, Entry, Level, Part
+from skdp.privacy.ledger_rules import RULES, Account, Accounts, Budget, Entry, Part
 from skdp.trusted.checks import check_choice, check_interval, check_positive, fail
 from skdp.trusted.statement import UNITS
 
@@ -51,23 +51,24 @@ class BudgetExceeded(ValueError):
 # Tracebacks name the module from which users import it.
 BudgetExceeded.__module__ = "skdp.privacy"
 
-_PAIRS = "Groups by two columns: declare the pairs of their levels as the levels of one column."
+_NEIGHBORS = "Fit with the same `neighbors`, or keep a second ledger."
+_TWO = "A replaced record, or a person with rows in two groups, would change both."
+_PAIRS = "For groups by two columns, write pairs of levels as the levels of one column."
 
 
 @dataclass(frozen=True)
 class Seen:
     """The spends that were read up to a row. Rows never change, so none is read again."""
 
-    accounts: Accounts  # of each group of records; that of None is for all others
+    accounts: Accounts  # of each part with spends; that of None is for all others
     entries: tuple[Entry, ...] = ()
     last: int = 0  # number of the last row
     known: int = 0  # number of a row that must be in the file, at or after the last one; 0 for none
 
     def of(self, part: Part | None) -> list[Account]:
         """Return the accounts that a spend of some records changes."""
-        if part is None:
-            return list(self.accounts.values())
-        return [self.accounts.get(part.level, self.accounts[None])]
+        every = self.accounts
+        return [*every.values()] if part is None else [every.get(part, every[None])]
 
 
 class Ledger:
@@ -141,7 +142,7 @@ class Ledger:
     skdp.privacy.BudgetExceeded: The release does not fit ...
     """
 
-    __slots__ = ("_ceiling", "_composition", "_part", "_path", "_seen", "_token")
+    __slots__ = ("_ceiling", "_composition", "_path", "_seen", "_token", "part")
 
     def __init__(
         self,
@@ -157,7 +158,7 @@ class Ledger:
         )
         self._composition = check_choice("composition", composition, RULES)
         self._seen = Seen({None: RULES[composition](self._ceiling)})
-        self._part: Part | None = None
+        self.part: Part | None = None  # the group of records, for one of those of `parallel`
         if path is None:
             self._path = ledger_file.temporary_path()
             ledger_file.create(self._path, self._ceiling, composition, mode=0o600)
@@ -198,13 +199,13 @@ class Ledger:
         It is less if the composition has a smaller epsilon at the delta of the ceiling. The
         guarantee of all charges together, including later ones, is the ceiling.
         """
-        spent = [account.spent() for account in self._now().of(self._part)]
+        spent = [account.spent() for account in self._now().of(self.part)]
         return Budget(max(own.epsilon for own in spent), max(own.delta for own in spent))
 
     @property
     def remaining(self) -> Budget:
         """The remaining budget, rounded down: a charge of exactly this amount fits."""
-        left = [account.remaining() for account in self._now().of(self._part)]
+        left = [account.remaining() for account in self._now().of(self.part)]
         return Budget(min(own.epsilon for own in left), min(own.delta for own in left))
 
     def fits_left(self, epsilon: float, delta: float = 0.0) -> int:
@@ -231,7 +232,7 @@ class Ledger:
         """
         epsilon, delta = check_positive("epsilon", epsilon), check_interval("delta", delta, 0, 1)
         entry = Entry(epsilon, delta, "", "", "", True)
-        return min(account.repeats(entry, 10_000) for account in self._now().of(self._part))
+        return min(account.repeats(entry, 10_000) for account in self._now().of(self.part))
 
     def spend(self, guarantee: Guarantee, note: str = "") -> None:
         """Charge a release before it is made, or raise an error.
@@ -273,7 +274,7 @@ class Ledger:
             guarantee.holds,
             ledger_file.kept(guarantee.losses),  # as a reader of the file gets them
             guarantee.unit,
-            self._part,
+            self.part,
         )
         with ledger_file.LOCK:  # until this handle knows of the spend
             # IMMEDIATE takes the write lock before reading, so no other spend comes in between.
@@ -285,38 +286,31 @@ class Ledger:
 
     def parallel(
         self, column: str, levels: list[str] | list[int], *, unit: str = "row"
-    ) -> dict[Level, Ledger]:
+    ) -> dict[str | int, Ledger]:
         """Return a ledger for each of some disjoint groups of records, in this ledger.
 
-        A charge to one of them counts only for the records of its group, so that together they
-        spend the greatest of the totals of the groups, and not the sum. A charge to the ledger
-        itself counts for every group. The ceiling is the same for all.
+        Together they spend the greatest of their totals and not the sum, with one ceiling. A charge
+        to this ledger itself counts for every group. Use ``neighbors="add_remove"``: a replaced
+        record could change two groups. Fit all levels, with records or without.
 
-        Theorem 7 of docs/proofs/adaptive_spending.md requires that
-
-        - a release that is charged to a group reads only the records of this group,
-        - the group of a record follows from this record alone and never changes,
-        - all fits have ``neighbors="add_remove"``: a replaced record can leave one group and enter
-          another, which changes two groups, and their numbers of records.
-
-        Fit the models of all levels, because it is private whether a group has records.
+        Theorem 7 of docs/proofs/adaptive_spending.md assumes that a release that is charged to a
+        group reads only its records, and that the group of a record follows from this record alone
+        and never changes. **A ledger does not see records and cannot check this.** A fit refuses a
+        table that still has the column of the groups.
 
         Parameters
         ----------
         column : str
-            Name of the public column that states the group. A ledger has the groups of one column.
+            Name of the column that states the group. A ledger has the groups of one column.
         levels : list of str or int
-            Those levels of the column that have a ledger, from public knowledge. For groups by two
-            columns declare pairs as levels, for example "north, f".
+            Levels with a ledger, from public knowledge.
         unit : {"row", "person"}
-            What has a group: each row, or each person. With "person" all rows of a person must be
-            in one group.
+            With "person" all rows of a person must be in one group.
 
         Returns
         -------
         dict of Ledger
-            By level. `spent`, `remaining` and `fits_left` are those of the group; `entries` are
-            those of the entire ledger.
+            By level. Each has the `entries` of the entire ledger.
 
         Examples
         --------
@@ -329,17 +323,17 @@ class Ledger:
         >>> part
         Ledger(epsilon=1.0, delta=0.0; region='south'; spent epsilon=0.6)
         """
-        if self._part is not None:
-            raise fail("ledger", "be that of all records", repr(self), _PAIRS)
-        if not isinstance(column, str):
-            raise fail("column", "be a string", type(column))
+        if self.part is not None:
+            raise fail("ledger", "be that of all records", repr(self))
+        if not (isinstance(column, str) and column):
+            raise fail("column", "be a name", column)
         kinds = {type(level) for level in levels} if isinstance(levels, list | tuple) else {None}
-        if not levels or not kinds <= {str, int} or len({*levels}) < len(levels):
+        if not levels or not kinds <= {str, int} or len({*map(str, levels)}) < len(levels):
             rule = "be a list of different strings or integers"
             raise fail("levels", rule, levels, "Write for example ['north', 'south'].")
-        part = Part(column, tuple(sorted(levels, key=repr)), check_choice("unit", unit, UNITS), "")
-        facts = self._path, self._ceiling, self._token, self._composition, self._seen.known
-        return {level: _reopen(*facts, part._replace(level=level)) for level in levels}
+        own = column, str(sorted(map(str, levels))), check_choice("unit", unit, UNITS)
+        reopen, (*facts, _) = self.__reduce__()
+        return {level: reopen(*facts, Part(*own, str(level))) for level in levels}
 
     def __eq__(self, other: object) -> bool:
         return self._key == other._key if isinstance(other, Ledger) else NotImplemented
@@ -353,9 +347,9 @@ class Ledger:
     def __deepcopy__(self, memo: dict[int, object]) -> Ledger:
         return self
 
-    def __reduce__(self) -> tuple[object, ...]:
+    def __reduce__(self) -> tuple[Callable[..., Ledger], tuple[object, ...]]:
         facts = self._path, self._ceiling, self._token, self._composition, self._seen.known
-        return _reopen, (*facts, self._part)
+        return _reopen, (*facts, self.part)
 
     def __repr__(self) -> str:
         try:
@@ -363,7 +357,7 @@ class Ledger:
         except (ValueError, OSError):  # a repr must not raise
             return f"Ledger({self._ceiling}; cannot be read)"
         delta = f", delta={spent.delta!r}" if spent.delta else ""
-        own = "" if self._part is None else f"{self._part.column}={self._part.level!r}; "
+        own = "" if self.part is None else f"{self.part.column}={self.part.level!r}; "
         return f"Ledger({self._ceiling}; {own}spent epsilon={spent.epsilon!r}{delta})"
 
     def _now(self) -> Seen:
@@ -373,22 +367,29 @@ class Ledger:
     @property
     def _key(self) -> tuple[str, str, Part | None]:
         # By path only, a lost ledger would equal the one that replaced it.
-        return self._path, self._token, self._part
+        return self._path, self._token, self.part
 
     def _check_fits(self, entry: Entry, seen: Seen) -> None:
-        first = next(iter(seen.entries), entry)
-        if first.neighbors != entry.neighbors:
-            rule = f"be under neighbors={first.neighbors!r} like the ledger's first entry"
-            remedy = "Fit with the same `neighbors`, or keep a second ledger."
-            raise fail("guarantee", rule, entry.neighbors, remedy)
-        if first.unit != entry.unit:
-            rule = f"have the unit {first.unit!r} like the ledger's first entry"
-            remedy = "Fit with `groups` or without, as before, or keep a second ledger."
-            if first.neighbors == "add_remove":
-                remedy += " See also Guarantee.group(k, unit='person')."
-            raise fail("guarantee", rule, entry.unit, remedy)
-        if entry.part is not None:
-            _check_part(entry, entry.part, seen)
+        first, part = next(iter(seen.entries), entry), entry.part
+        same = "like the ledger's first entry"
+        again = "Fit with `groups` or without, as before, or keep a second ledger."
+        if first.neighbors == "add_remove":
+            again += " See also Guarantee.group(k, unit='person')."
+        rules = [
+            (f"be under neighbors={{}} {same}", first.neighbors, entry.neighbors, _NEIGHBORS),
+            (f"have the unit {{}} {same}", first.unit, entry.unit, again),
+        ]
+        if part is not None:  # what the theorem about disjoint groups covers
+            one = next((own.part for own in seen.entries if own.part is not None), part)
+            rules += [
+                ("be under neighbors={} for a group", "add_remove", entry.neighbors, _TWO),
+                ("have the unit {} of the ledger's groups", part.unit, entry.unit, _TWO),
+                (f"be for groups by {{}} {same}", one.column, part.column, _PAIRS),
+                (f"be for the groups {{}} {same}", one.levels, part.levels, _PAIRS),
+            ]
+        for rule, needed, given, remedy in rules:
+            if needed != given:
+                raise fail("guarantee", rule.format(repr(needed)), given, remedy)
         for account in seen.of(entry.part):
             if account.takes(entry):
                 continue
@@ -440,31 +441,12 @@ class Ledger:
             yield database
 
 
-def _check_part(entry: Entry, part: Part, seen: Seen) -> None:
-    """Raise unless the theorem about disjoint groups covers a spend."""
-    if entry.neighbors != "add_remove":
-        rule = "be under neighbors='add_remove' for a group of records"
-        remedy = "A replaced record can change two groups. Fit with neighbors='add_remove'."
-        raise fail("guarantee", rule, entry.neighbors, remedy)
-    if entry.unit != part.unit:
-        rule = f"have the unit {part.unit!r} of the ledger's groups"
-        remedy = (
-            f"Declare them by parallel(..., unit={entry.unit!r}); with 'person' all rows of a"
-            " person must be in one group."
-        )
-        raise fail("guarantee", rule, entry.unit, remedy)
-    first = next((own.part for own in seen.entries if own.part is not None), part)
-    if first[:2] != part[:2]:
-        rule = f"have the groups of its first entry, {first.column!r} in {list(first.levels)}"
-        raise fail("ledger", rule, f"{part.column!r} in {list(part.levels)}", _PAIRS)
-
-
 def _reopen(
     path: str, ceiling: Budget, token: str, composition: str, known: int, part: Part | None = None
 ) -> Ledger:
     """Return an unpickled handle, which opens no file: a model loads also without its ledger."""
     ledger = object.__new__(Ledger)
     ledger._path, ledger._ceiling, ledger._token = path, ceiling, token
-    ledger._composition, ledger._part = composition, part
+    ledger._composition, ledger.part = composition, part
     ledger._seen = Seen({None: RULES[composition](ceiling)}, known=known)
     return ledger

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -70,24 +70,18 @@ class Counted(NamedTuple):
     infinity_mass: float  # probability with which the release may reveal everything
 
 
-Level: TypeAlias = str | int
-
-
 class Part(NamedTuple):
-    """A group of records: those with one level of a public column, which no change moves."""
+    """A group of records: those with one level of a public column."""
 
     column: str
-    levels: tuple[Level, ...]
-    unit: str  # whose group it is: of a row, or of a person with all rows
-    level: Level
+    levels: str  # all that have a group, as a list in their order
+    unit: str  # of what each has one group: "row" or "person"
+    level: str
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One spend: its guarantee, the spender's note, and whether the guarantee holds.
-
-    ``part`` is the group of records that the release reads, or None if it reads all records.
-    """
+    """One spend: its guarantee, the spender's note, and whether the guarantee holds."""
 
     epsilon: float
     delta: float
@@ -97,12 +91,7 @@ class Entry:
     holds: bool
     losses: Losses = ()
     unit: str = "row"
-    part: Part | None = None
-
-    @property
-    def group(self) -> Level | None:
-        """The level of the group, or None for all records."""
-        return None if self.part is None else self.part.level
+    part: Part | None = None  # whose records the release reads; None if it reads all
 
     @cached_property
     def counted(self) -> Counted:
@@ -479,7 +468,7 @@ class Exact(Account):
         return Budget(min(epsilon, ceiling.epsilon), ceiling.delta)
 
 
-Accounts: TypeAlias = Mapping[Level | None, Account]
+Accounts: TypeAlias = dict[Part | None, Account]
 RULES: dict[str, Callable[[Budget], Account]] = {
     "adaptive": GaussianDP,
     "fixed": Exact,
@@ -488,15 +477,13 @@ RULES: dict[str, Callable[[Budget], Account]] = {
 
 
 def accounts_after(accounts: Accounts, *spends: Entry) -> Accounts:
-    """Return the account of each group, which has the spends that read records of the group.
+    """Return the account of each part, of the spends that read its records.
 
-    The account of None has the spends that read all records. A group without spends has the same.
+    That of None has the spends that read all records, like that of each part without spends.
     """
-    found: dict[Level | None, Account] = {}
-    for group in dict.fromkeys([*accounts, *(spend.group for spend in spends)]):
-        own = (spend for spend in spends if spend.group in (None, group))
-        found[group] = accounts.get(group, accounts[None]).after(*own)
-    return found
+    parts = dict.fromkeys([*accounts, *(spend.part for spend in spends)])
+    read = {part: [own for own in spends if own.part in (None, part)] for part in parts}
+    return {part: accounts.get(part, accounts[None]).after(*read[part]) for part in parts}
 
 
 def _share(delta: float, share: float) -> float:

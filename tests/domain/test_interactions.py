@@ -165,7 +165,7 @@ def test_the_columns_of_an_interaction_are_chosen_together():
 @pytest.mark.parametrize(
     ("first", "second", "words"),
     [
-        ("a", "z", "must be names of columns that are not encoded"),
+        ("a", "z", "must be names of columns with bounds or levels"),
         ("a", "a", "must be an undeclared pair of columns"),
         ("b", "a", "must be an undeclared pair of columns"),
         ("c", "d", "have at most 8192 pairs .* a table of 8192 rows"),
@@ -189,9 +189,9 @@ def test_invalid_interactions_are_errors(first, second, words):
 
 def test_encoded_columns_and_rows_in_a_ball_have_no_interaction():
     encoded = apart(PAIRS[5]).encoded
-    with pytest.raises(ValueError, match=r"names of columns that are not encoded.*\['w', 't'\]"):
+    with pytest.raises(ValueError, match=r"names of columns with bounds or levels.*\['w', 't'\]"):
         encoded.interact("w", "p_b")
-    with pytest.raises(ValueError, match="must bound every column to have interactions"):
+    with pytest.raises(ValueError, match=r"bounds or levels, which are \[\]"):
         Domain.l2_ball(2, 1.0).interact("x0", "x1")
     with pytest.raises(ValueError, match="bounds must be at most 1e\\+300"):
         Domain({"a": (0, 1e301), "s": LEVELS}).interact("a", "s").encoded_names()

@@ -462,6 +462,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             return self._distant(X, target, groups, design)
         X, y, groups = split_frame(X, y, target, groups)
         X = check_table(self, X, self.domain, reset=design is None, neighbors=self.neighbors)
+        check_ledger("ledger", self.ledger, getattr(X, "columns", None))
         encoded, models, attributes = self._target(y, len(X))
         design, weights = design or self._public_design(), self._label_weights(attributes)
         n, members, unit = len(encoded), None, "row"
@@ -479,6 +480,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         target = data.target if isinstance(data, Collection) else target
         header = header_of(data, self.domain, target, groups)
         check_table(self, header, self.domain, reset=design is None)
+        check_ledger("ledger", self.ledger, data.names)
         coder, models, attributes = self._coder()
         if isinstance(data, CsvStream):
             spell_levels(data, self.domain, target, attributes.get("classes_"))
@@ -537,7 +539,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         if self.domain is not None and type(self.domain) is not Domain:
             remedy = 'Write domain=Domain({"age": (17, 90), "sex": ["Female", "Male"]}).'
             raise fail("domain", "be a Domain or None", type(self.domain), remedy)
-        check_ledger("ledger", self.ledger)
+        check_ledger("ledger", self.ledger, getattr(self.domain, "names", None))
         kinds = {own.kind for own in signature(type(self).__init__).parameters.values()}
         if Parameter.VAR_KEYWORD in kinds:
             rule = (

@@ -2,7 +2,6 @@
 
 import pickle
 from fractions import Fraction
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -197,72 +196,49 @@ def test_encoded_columns_and_rows_in_a_ball_have_no_interaction():
         Domain({"a": (0, 1e301), "s": LEVELS}).interact("a", "s").encoded_names()
 
 
-# Lines: a number that is not a spline
-
-LINES = [
-    (Domain({"age": (20, 80), "sex": LEVELS}), ["20", "80"], "age"),
-    (Domain({"age": (20, 80), "sex": LEVELS}, missing={"age": 20.0}), ["20", "80"], "age"),
-    (Domain({"sex": LEVELS, "age": (20, 80)}, missing="indicator"), ["20", "80", "missing"], "sex"),
-]
-
-
-def people_of(domain, n=500):
-    """Return all records with a number at a bound, beyond it or missing, and random ones."""
-    missing = {"age": [None], "sex": [None]}
-    ends = {"age": [20, 80, -300, 95], "sex": LEVELS}
-    ruled = domain.to_dict()["columns"]
-    cells = {
-        own["name"]: ends[own["name"]] + missing[own["name"]] * (own["missing"] is not None)
-        for own in ruled
-    }
-    corners = pd.DataFrame(list(product(*cells.values())), columns=[*cells], dtype=object)
-    return pd.concat([corners, domain.sample(n, random_state=0).astype(object)], ignore_index=True)
+@pytest.mark.parametrize(
+    ("missing", "names", "first", "last"),
+    [
+        ({"age": 35.0}, ["20", "80"], [0, 0.25, 0], [0, 0, 1]),
+        ({"age": "indicator"}, ["20", "80", "missing"], [0, 0, 0, 1, 0], [0, 0, 1, 0, 0]),
+    ],
+)
+def test_a_number_is_encoded_as_the_shares_of_its_bounds_at_the_level(missing, names, first, last):
+    """The cells are missing and beyond a bound."""
+    domain = Domain({"age": (20, 80), "sex": ["f", "m"]}, missing=missing).interact("sex", "age")
+    pairs = [f"age_{end} x sex_{level}" for end in names for level in "fm"]
+    assert domain.encoded_names() == tuple(pairs[1:])
+    rows = pd.DataFrame({"age": [np.nan, 95], "sex": ["f", "m"]})
+    np.testing.assert_array_equal(domain.encode(rows), [first, last])
 
 
-@pytest.mark.parametrize(("domain", "ends", "first"), LINES)
-def test_encoded_lines_are_shares_of_the_bounds_at_the_level(domain, ends, first):
-    """Against a loop over records: the number is rounded to one of 33 values, and clipped."""
-    joint, rows = domain.interact("sex", "age"), people_of(domain)
-    levels = [*LEVELS, "missing"] if domain.names[0] == "sex" else LEVELS
-    names = [f"age_{end} x sex_{level}" for end in ends for level in levels]
-    if first == "sex":
-        names = [f"sex_{level} x age_{end}" for level in levels for end in ends]
-    assert joint.encoded_names() == tuple(names[1:])
-    expected = pd.DataFrame(0.0, rows.index, names)
-    for k, age, sex in rows[["age", "sex"]].itertuples():
-        level = sex if sex in LEVELS else "missing"
-        if age is None or age != age:
-            age = 20.0
-            if "missing" in ends:
-                expected.loc[k, f"sex_{level} x age_missing"] = 1.0
-                continue
-        upper = np.rint((np.clip(age, 20, 80) - 20) / 60 * 32) / 32
-        for end, share in (("20", 1 - upper), ("80", upper)):
-            own = f"age_{end}", f"sex_{level}"
-            expected.loc[k, " x ".join(own if first == "age" else own[::-1])] = share
-    np.testing.assert_array_equal(joint.encode(rows), expected.to_numpy()[:, 1:])
+def test_a_line_for_each_level_is_that_of_ordinary_least_squares():
+    """With a centred column, an indicator and their product, in the units of the user.
 
-
-@pytest.mark.parametrize("regression", [True, False])
-def test_coefficients_are_the_lines_of_all_levels_in_the_units_of_the_user(regression):
-    """Any slope and constant for each level, from the decoded values at the bounds."""
-    rng = np.random.default_rng(0)
-    plain = Domain({"age": (20, 80), "sex": LEVELS, "w": (0, 4)}, target=(-10, 30))
-    domain = plain.interact("age", "sex")
-    coef, intercept = rng.normal(size=domain.n_encoded), rng.normal()
-    slopes, constant = domain.decode_coef(coef, intercept, regression=regression)
-    ages = 20 + 60 * np.arange(33) / 32
-    rows = pd.DataFrame(list(product(ages, LEVELS, [0, 1, 4])), columns=["age", "sex", "w"])
-    predicted = domain.encode(rows) @ coef + intercept
-    if regression:
-        predicted = domain.decode_target(predicted)
-    value = dict(zip(domain.encoded_names(), slopes, strict=True)) | {"age_20 x sex_a": 0.0}
-    for level in LEVELS:
-        own = rows["sex"] == level
-        at_lower = value[f"age_20 x sex_{level}"]
-        slope = (value[f"age_80 x sex_{level}"] - at_lower) / 60
-        lines = constant + at_lower + slope * (rows["age"][own] - 20) + value["w"] * rows["w"][own]
-        np.testing.assert_allclose(predicted[own], lines, atol=1e-4)  # shares are on a grid
+    The noise is negligible. ``infer`` has the same estimates, and the robust standard errors of its
+    coefficients. Ages are values to which an interaction rounds.
+    """
+    rng, n = np.random.default_rng(0), 5000
+    X = pd.DataFrame({"age": 20 + 60 * rng.integers(0, 33, n) / 32, "sex": rng.choice([*"fm"], n)})
+    age, is_m = X["age"].to_numpy() - 50, (X["sex"] == "m").to_numpy()
+    y = 5 + 0.05 * age + is_m - 0.08 * age * is_m + rng.uniform(-2, 2, n) * (1 + is_m)
+    columns = np.column_stack([np.ones(n), age, is_m, age * is_m])
+    bread = np.linalg.inv(columns.T @ columns)
+    expected = bread @ columns.T @ y
+    scores = columns * (y - columns @ expected)[:, None]
+    domain = Domain({"age": (20, 80), "sex": ["f", "m"]}, target=(-5, 15)).interact("age", "sex")
+    model = DPLinearRegression(domain=domain, epsilon=1e6, random_state=0).fit(X, y)
+    table = model.infer(X, y, epsilon=1e6, random_state=0)
+    assert table.names == ("intercept", "age_20 x sex_m", "age_80 x sex_f", "age_80 x sex_m")
+    f, m = [1, 0, 0.5, 0], [1, 0.5, 0, 0.5]  # at the centre, then slopes
+    f_slope, m_slope = np.array([[0, 0, 1, 0], [0, -1, 0, 1]]) / 60
+    weights = np.array([f, f_slope, np.subtract(m, f), m_slope - f_slope])
+    released = np.append(model.intercept_, model.coef_)
+    np.testing.assert_allclose(weights @ released, expected, rtol=1e-4)
+    np.testing.assert_allclose(table.combine(weights)[0], expected, rtol=1e-4)
+    roots = np.linalg.solve(weights, bread @ scores.T)
+    np.testing.assert_allclose(table.std_error, np.linalg.norm(roots, axis=1), rtol=1e-3)
+    assert table.wald_test(weights[3:]).p_value < 1e-6  # the slopes differ
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -319,21 +295,6 @@ def crossed(n, seed):
     X["b"] = rng.uniform(0, 1, n)
     odds = 3 * np.sign(X["a"] - 0.5) * np.sign(X["b"] - 0.5)
     return X, (rng.random(n) < 1 / (1 + np.exp(-odds))).astype(int), odds
-
-
-@pytest.mark.parametrize(
-    "kind", [DPLinearRegression, DPHuberRegressor, DPCoordinateDescentRegressor]
-)
-def test_a_regressor_finds_the_slope_of_each_group(kind):
-    """Rows of another table than the fit's, with slopes that cancel out without an interaction."""
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame({"age": rng.uniform(20, 80, 20_000), "sex": rng.choice(["f", "m"], 20_000)})
-    y = np.where(X["sex"] == "f", 0.1, -0.1) * (X["age"] - 50)
-    plain = Domain({"age": (20, 80), "sex": ["f", "m"]}, target=(-4, 4))
-    model = kind(domain=plain.interact("age", "sex"), random_state=0).fit(X[:15_000], y[:15_000])
-    assert model.score(X[15_000:], y[15_000:]) > 0.9
-    apart = kind(domain=plain, random_state=0).fit(X[:15_000], y[:15_000])
-    assert apart.score(X[15_000:], y[15_000:]) < 0.1
 
 
 SURFACE = Domain(

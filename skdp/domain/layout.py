@@ -238,14 +238,15 @@ class Layout:
     def placed(self) -> list[tuple[Column | Interaction, slice, slice]]:
         """Each declared column with the columns that it reads and those that it is encoded as."""
         joined = {place for pair in self.pairs for place in pair}
-        single: dict[int, Any] = {own.start: with_nodes(column) for column, own in self.declared}
+        single: dict[int, Any] = {own.start: column for column, own in self.declared}
         found: list[tuple[Column | Interaction, slice]] = []
         for column, read in self.declared:
             if column.n_in != 1 or read.start not in joined:
                 found.append((column, read))
             for a, b in self.pairs:
                 if a == read.start:
-                    found.append((Interaction(single[a], single[b]), slice(a, b + 1, b - a)))
+                    pair = with_nodes(single[a]), with_nodes(single[b])
+                    found.append((Interaction(*pair), slice(a, b + 1, b - a)))
         writes = _slices([column.n_out for column, _ in found])
         return [(*parts, write) for parts, write in zip(found, writes, strict=True)]
 

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._sklearn import Documented
 from skdp.domain import Domain
 from skdp.domain.domain import declare_input
-from skdp.domain.tables import as_column
+from skdp.domain.tables import as_column, in_memory
 from skdp.linear_model._inference.plan import plan_inference
 from skdp.linear_model._inference.release import InferenceRelease, Scores
 from skdp.linear_model._inference.table import Inference
@@ -461,8 +461,9 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
                 raise fail("y", rule, None, "Name the target column.")
             return self._distant(X, target, groups, design)
         X, y, groups = split_frame(X, y, target, groups)
+        if self.ledger is not None:  # first: the error for undeclared columns says to drop them
+            check_ledger("ledger", self.ledger, getattr(in_memory(X), "columns", None))
         X = check_table(self, X, self.domain, reset=design is None, neighbors=self.neighbors)
-        check_ledger("ledger", self.ledger, getattr(X, "columns", None))
         encoded, models, attributes = self._target(y, len(X))
         design, weights = design or self._public_design(), self._label_weights(attributes)
         n, members, unit = len(encoded), None, "row"

@@ -18,7 +18,7 @@ from skdp._sklearn import Documented
 from skdp.domain import declaration as _declare
 from skdp.domain.columns import UNIT, Levels, Number, listed, refuse_repeated
 from skdp.domain.layout import BoxProjection, Layout, Pairs, Piece, encode, number_units
-from skdp.domain.splines import Column, Interaction, Spline, SplineBlock, as_interaction
+from skdp.domain.splines import Column, Interaction, Spline, SplineBlock, as_interaction, with_nodes
 from skdp.domain.tables import Frame, as_table, read_target
 from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import check_count, check_interval, fail
@@ -302,21 +302,20 @@ class Domain:
         """Return the domain with a joint effect of two columns instead of their separate effects.
 
         The joint effect of two categorical columns is a value for each pair of levels, that of a
-        categorical column and a :class:`~skdp.domain.Spline` is a curve for each level, and that of
-        two splines is a surface. The sum of two separate effects is a special case. Call the method
-        again for another pair. A column may be in several pairs.
+        categorical column and a number, or a :class:`~skdp.domain.Spline`, is a line or a curve for
+        each level, and that of two numbers or splines is a surface. The sum of two separate effects
+        is a special case. Call the method again for another pair. A column may be in several pairs.
 
         Parameters
         ----------
         first, second : str
-            Names of two columns, each categorical or a `Spline`. Columns without names are x0, x1,
-            ...
+            Names of two columns. Columns without names are x0, x1, ...
 
         Returns
         -------
         Domain
             A domain for tables with the same columns. Two columns with m and k levels or B-splines
-            are encoded as m k - 1 columns, and need as much noise as m k levels.
+            are encoded as m k - 1 columns, and need as much noise as m k levels; a number has two.
 
         Raises
         ------
@@ -328,15 +327,16 @@ class Domain:
         The encoded values are products of the encoded values of the two columns, rounded to
         multiples of 2^-20 such that they add up to 1. Numbers are rounded to fewer nodes than in a
         single column: there are 32, 16, 8 or 4 steps between two knots, the greatest number for
-        which the table has at most 2^13 rows and 2^21 entries.
+        which the table has at most 2^13 rows and 2^21 entries. A number is encoded like
+        ``Spline(lower, upper, knots=0)``: the coefficients of a line are its values at both bounds,
+        less the value of the first line at its lower bound.
 
         Examples
         --------
-        >>> from skdp import Domain, Spline
-        >>> domain = Domain({"age": Spline(20, 80, knots=0), "sex": ["f", "m"]})
-        >>> domain = domain.interact("age", "sex")
+        >>> from skdp import Domain
+        >>> domain = Domain({"age": (20, 80), "sex": ["f", "m"]}).interact("age", "sex")
         >>> domain
-        Domain({'age': Spline(20, 80, knots=0, degree=1), 'sex': ['f', 'm']}).interact('age', 'sex')
+        Domain({'age': (20, 80), 'sex': ['f', 'm']}).interact('age', 'sex')
         >>> domain.encoded_names()
         ('age_20 x sex_m', 'age_80 x sex_f', 'age_80 x sex_m')
         >>> domain.encode([[35, "f"], [35, "m"]])
@@ -345,12 +345,14 @@ class Domain:
         """
         columns = [column for column in self._columns for _ in range(column.n_in)]
         declared = dict(zip(self._labels, columns, strict=True))
-        kept = [name for name, own in declared.items() if isinstance(own, Levels | Spline)]
+        kinds = () if self.is_ball else (Number, Levels, Spline)
+        kept = [name for name, own in declared.items() if isinstance(own, kinds)]
         for name in (first, second):
             if name not in kept:
-                rule = f"be names of categorical columns or splines, which are {kept}"
-                remedy = "Declare a number as a Spline, or use domain.additive()."
-                raise fail("first and second", rule, name, remedy)
+                rule = f"be names of columns with bounds or levels, which are {kept}"
+                raise fail("first and second", rule, name)
+            if isinstance(curve := with_nodes(declared[name]), Spline):
+                _declare.as_spline(_declare.label_of(name), curve)
         places = sorted(list(declared).index(name) for name in (first, second))
         pair = places[0], places[1]
         if first == second or pair in self._pairs:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from skdp._compiled import NARROW, kernels
 from skdp.domain.columns import Levels, Number, largest_indicators, missing_in
-from skdp.domain.splines import Column, Interaction, Spline, SplineBlock
+from skdp.domain.splines import Column, Interaction, Spline, SplineBlock, with_nodes
 from skdp.domain.tables import (
     ArrayTable,
     EncodedRows,
@@ -245,7 +245,8 @@ class Layout:
                 found.append((column, read))
             for a, b in self.pairs:
                 if a == read.start:
-                    found.append((Interaction(single[a], single[b]), slice(a, b + 1, b - a)))
+                    pair = with_nodes(single[a]), with_nodes(single[b])
+                    found.append((Interaction(*pair), slice(a, b + 1, b - a)))
         writes = _slices([column.n_out for column, _ in found])
         return [(*parts, write) for parts, write in zip(found, writes, strict=True)]
 

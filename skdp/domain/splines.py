@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from skdp.domain.columns import EncodedBlock, Indicators, Levels, Number, larges
 from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import fail, remembered
 
+T = TypeVar("T")
 # Equal steps between two knots, to whose ends numbers are rounded.
 STEPS = 32
 # The penalty on differences of neighbouring coefficients, in ridges for each step between knots.
@@ -387,11 +388,18 @@ class SplineBlock(EncodedBlock):
 Column: TypeAlias = Number | Levels | Indicators | Spline | SplineBlock
 
 
+def with_nodes(column: T | Number) -> T | Spline:
+    """Return a number as the spline without knots, and any other column as it is."""
+    if not isinstance(column, Number):
+        return column
+    return Spline(column.lower, column.upper, 0, 1, column.missing)
+
+
 def as_interaction(label: str, columns: Sequence[object]) -> Interaction:
     """Return the interaction of two columns after a check of its size."""
-    kept = [own for own in columns if isinstance(own, Levels | Spline)]
+    kept = [own for own in map(with_nodes, columns) if isinstance(own, Levels | Spline)]
     if not len(kept) == len(columns) == 2:
-        raise fail(label, "be two categorical columns or splines")
+        raise fail(label, "be two columns of numbers, levels or splines")
     found = Interaction(*kept)
     if found.steps is None:
         most = f"{MOST_CORNERS} pairs of levels or B-splines"

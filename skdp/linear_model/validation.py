@@ -296,10 +296,16 @@ def refuse_foreign(given: Iterable[str], known: Collection[str]) -> None:
             raise TypeError(f"There is no parameter {name}. {remedy}")
 
 
-def check_ledger(name: str, ledger: Any) -> None:
-    """Raise an error unless a ledger is None or a Ledger: a subclass may not count."""
+def check_ledger(name: str, ledger: Any, columns: Iterable[object] | None = None) -> None:
+    """Raise an error unless a ledger is None or a Ledger: a subclass may not count.
+
+    A table with the column of the ledger's groups may have records of several groups.
+    """
     if ledger is not None and type(ledger) is not Ledger:
         raise fail(name, "be a Ledger or None", type(ledger), "Write Ledger(epsilon=2.0).")
+    if columns is not None and ledger and (part := ledger.part) and part.column in [*columns]:
+        rule = f"not have the column {part.column!r}, which its ledger's groups state"
+        raise fail("X", rule, None, f"Select the records of {part.level!r}, then drop the column.")
 
 
 def chosen_publicly(domain: Any, chosen: str) -> str:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._progress import with_bar
 from skdp._sklearn import Documented
-from skdp.domain.tables import Frame, read_target
+from skdp.domain.tables import Frame, in_memory, read_target
 from skdp.linear_model.validation import (
     check_labels,
     check_ledger,
@@ -272,6 +272,8 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
         candidates = Candidates.from_grid(self.estimator, self.param_grid)
         private = candidates.private
         domain = getattr(private, "domain", None) if private is self.estimator else None
+        ledger = self.ledger or getattr(private, "ledger", None)
+        check_ledger("ledger", ledger, getattr(in_memory(X), "columns", None))
         # A copy, so that the fits see the data of the dry run.
         X = check_table(self, X, domain, reset=True, neighbors=candidates.neighbors).copy()
         target = check_target(self, y, len(X))

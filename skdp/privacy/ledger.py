@@ -9,15 +9,16 @@ from __future__ import annotations
 import math
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from skdp.privacy import ledger_file
+from skdp.privacy import ledger_file, ledger_rules
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.ledger_file import LedgerLost
-from skdp.privacy.ledger_rules import RULES, Account, Budget, Entry
+from skdp.privacy.ledger_rules import RULES, Account, Accounts, Budget, Entry, Part
 from skdp.trusted.checks import check_choice, check_interval, check_positive, fail
+from skdp.trusted.statement import UNITS
 
 __all__ = ["Budget", "BudgetExceeded", "Entry", "Ledger", "LedgerLost"]
 
@@ -50,15 +51,24 @@ class BudgetExceeded(ValueError):
 # Tracebacks name the module from which users import it.
 BudgetExceeded.__module__ = "skdp.privacy"
 
+_NEIGHBORS = "Fit with the same `neighbors`, or keep a second ledger."
+_TWO = "A replaced record, or a person with rows in two groups, would change both."
+_PAIRS = "For groups by two columns, write pairs of levels as the levels of one column."
+
 
 @dataclass(frozen=True)
 class Seen:
     """The spends that were read up to a row. Rows never change, so none is read again."""
 
-    account: Account
+    accounts: Accounts  # of each part with spends; that of None is for all others
     entries: tuple[Entry, ...] = ()
     last: int = 0  # number of the last row
     known: int = 0  # number of a row that must be in the file, at or after the last one; 0 for none
+
+    def of(self, part: Part | None) -> list[Account]:
+        """Return the accounts that a spend of some records changes."""
+        every = self.accounts
+        return [*every.values()] if part is None else [every.get(part, every[None])]
 
 
 class Ledger:
@@ -132,7 +142,7 @@ class Ledger:
     skdp.privacy.BudgetExceeded: The release does not fit ...
     """
 
-    __slots__ = ("_ceiling", "_composition", "_path", "_seen", "_token")
+    __slots__ = ("_ceiling", "_composition", "_path", "_seen", "_token", "part")
 
     def __init__(
         self,
@@ -147,7 +157,8 @@ class Ledger:
             check_interval("delta", delta, 0, 1),
         )
         self._composition = check_choice("composition", composition, RULES)
-        self._seen = Seen(RULES[composition](self._ceiling))
+        self._seen = Seen({None: RULES[composition](self._ceiling)})
+        self.part: Part | None = None  # the group of records, for one of those of `parallel`
         if path is None:
             self._path = ledger_file.temporary_path()
             ledger_file.create(self._path, self._ceiling, composition, mode=0o600)
@@ -188,12 +199,14 @@ class Ledger:
         It is less if the composition has a smaller epsilon at the delta of the ceiling. The
         guarantee of all charges together, including later ones, is the ceiling.
         """
-        return self._now().account.spent()
+        spent = [account.spent() for account in self._now().of(self.part)]
+        return Budget(max(own.epsilon for own in spent), max(own.delta for own in spent))
 
     @property
     def remaining(self) -> Budget:
         """The remaining budget, rounded down: a charge of exactly this amount fits."""
-        return self._now().account.remaining()
+        left = [account.remaining() for account in self._now().of(self.part)]
+        return Budget(min(own.epsilon for own in left), min(own.delta for own in left))
 
     def fits_left(self, epsilon: float, delta: float = 0.0) -> int:
         """Return a number of further releases with this guarantee that certainly fit.
@@ -218,7 +231,8 @@ class Ledger:
         3
         """
         epsilon, delta = check_positive("epsilon", epsilon), check_interval("delta", delta, 0, 1)
-        return self._now().account.repeats(Entry(epsilon, delta, "", "", "", True), 10_000)
+        entry = Entry(epsilon, delta, "", "", "", True)
+        return min(account.repeats(entry, 10_000) for account in self._now().of(self.part))
 
     def spend(self, guarantee: Guarantee, note: str = "") -> None:
         """Charge a release before it is made, or raise an error.
@@ -244,7 +258,8 @@ class Ledger:
         TimeoutError
             If other processes use the file for a minute. Nothing is recorded.
         ValueError
-            If the neighbouring relation or the unit differs from the first entry.
+            If the neighbouring relation or the unit differs from the first entry, or the release is
+            not covered by the theorem about groups; see `parallel`.
         """
         if not isinstance(guarantee, Guarantee):
             raise fail("guarantee", "be a Guarantee", type(guarantee))
@@ -259,6 +274,7 @@ class Ledger:
             guarantee.holds,
             ledger_file.kept(guarantee.losses),  # as a reader of the file gets them
             guarantee.unit,
+            self.part,
         )
         with ledger_file.LOCK:  # until this handle knows of the spend
             # IMMEDIATE takes the write lock before reading, so no other spend comes in between.
@@ -267,6 +283,57 @@ class Ledger:
                 self._check_fits(entry, seen)
                 number = ledger_file.append(database, entry, seen.last)
             self._seen = replace(seen, known=number)
+
+    def parallel(
+        self, column: str, levels: list[str] | list[int], *, unit: str = "row"
+    ) -> dict[str | int, Ledger]:
+        """Return a ledger for each of some disjoint groups of records, in this ledger.
+
+        Together they spend the greatest of their totals and not the sum, with one ceiling. A charge
+        to this ledger itself counts for every group. Use ``neighbors="add_remove"``: a replaced
+        record could change two groups. Fit all levels, with records or without.
+
+        Theorem 7 of docs/proofs/adaptive_spending.md assumes that a release that is charged to a
+        group reads only its records, and that the group of a record follows from this record alone
+        and never changes. **A ledger does not see records and cannot check this.** A fit refuses a
+        table that still has the column of the groups.
+
+        Parameters
+        ----------
+        column : str
+            Name of the column that states the group. A ledger has the groups of one column.
+        levels : list of str or int
+            Levels with a ledger, from public knowledge.
+        unit : {"row", "person"}
+            With "person" all rows of a person must be in one group.
+
+        Returns
+        -------
+        dict of Ledger
+            By level. Each has the `entries` of the entire ledger.
+
+        Examples
+        --------
+        >>> from skdp.privacy import Guarantee, Ledger
+        >>> ledger = Ledger(epsilon=1.0)
+        >>> for region, part in ledger.parallel("region", ["north", "south"]).items():
+        ...     part.spend(Guarantee(0.6, neighbors="add_remove"), note=region)
+        >>> ledger
+        Ledger(epsilon=1.0, delta=0.0; spent epsilon=0.6)
+        >>> part
+        Ledger(epsilon=1.0, delta=0.0; region='south'; spent epsilon=0.6)
+        """
+        if self.part is not None:
+            raise fail("ledger", "be that of all records", repr(self))
+        if not (isinstance(column, str) and column):
+            raise fail("column", "be a name", column)
+        kinds = {type(level) for level in levels} if isinstance(levels, list | tuple) else {None}
+        if not levels or not kinds <= {str, int} or len({*map(str, levels)}) < len(levels):
+            rule = "be a list of different strings or integers"
+            raise fail("levels", rule, levels, "Write for example ['north', 'south'].")
+        own = column, str(sorted(map(str, levels))), check_choice("unit", unit, UNITS)
+        reopen, (*facts, _) = self.__reduce__()
+        return {level: reopen(*facts, Part(*own, str(level))) for level in levels}
 
     def __eq__(self, other: object) -> bool:
         return self._key == other._key if isinstance(other, Ledger) else NotImplemented
@@ -280,9 +347,9 @@ class Ledger:
     def __deepcopy__(self, memo: dict[int, object]) -> Ledger:
         return self
 
-    def __reduce__(self) -> tuple[object, ...]:
-        known = self._seen.known
-        return _reopen, (self._path, self._ceiling, self._token, self._composition, known)
+    def __reduce__(self) -> tuple[Callable[..., Ledger], tuple[object, ...]]:
+        facts = self._path, self._ceiling, self._token, self._composition, self._seen.known
+        return _reopen, (*facts, self.part)
 
     def __repr__(self) -> str:
         try:
@@ -290,30 +357,42 @@ class Ledger:
         except (ValueError, OSError):  # a repr must not raise
             return f"Ledger({self._ceiling}; cannot be read)"
         delta = f", delta={spent.delta!r}" if spent.delta else ""
-        return f"Ledger({self._ceiling}; spent epsilon={spent.epsilon!r}{delta})"
+        own = "" if self.part is None else f"{self.part.column}={self.part.level!r}; "
+        return f"Ledger({self._ceiling}; {own}spent epsilon={spent.epsilon!r}{delta})"
 
     def _now(self) -> Seen:
         with self._transaction("BEGIN") as database:
             return self._read(database)
 
     @property
-    def _key(self) -> tuple[str, str]:
+    def _key(self) -> tuple[str, str, Part | None]:
         # By path only, a lost ledger would equal the one that replaced it.
-        return self._path, self._token
+        return self._path, self._token, self.part
 
     def _check_fits(self, entry: Entry, seen: Seen) -> None:
-        account, first = seen.account, next(iter(seen.entries), entry)
-        if first.neighbors != entry.neighbors:
-            rule = f"be under neighbors={first.neighbors!r} like the ledger's first entry"
-            remedy = "Fit with the same `neighbors`, or keep a second ledger."
-            raise fail("guarantee", rule, entry.neighbors, remedy)
-        if first.unit != entry.unit:
-            rule = f"have the unit {first.unit!r} like the ledger's first entry"
-            remedy = "Fit with `groups` or without, as before, or keep a second ledger."
-            if first.neighbors == "add_remove":
-                remedy += " See also Guarantee.group(k, unit='person')."
-            raise fail("guarantee", rule, entry.unit, remedy)
-        if not account.takes(entry):
+        first, part = next(iter(seen.entries), entry), entry.part
+        same = "like the ledger's first entry"
+        again = "Fit with `groups` or without, as before, or keep a second ledger."
+        if first.neighbors == "add_remove":
+            again += " See also Guarantee.group(k, unit='person')."
+        rules = [
+            (f"be under neighbors={{}} {same}", first.neighbors, entry.neighbors, _NEIGHBORS),
+            (f"have the unit {{}} {same}", first.unit, entry.unit, again),
+        ]
+        if part is not None:  # what the theorem about disjoint groups covers
+            one = next((own.part for own in seen.entries if own.part is not None), part)
+            rules += [
+                ("be under neighbors={} for a group", "add_remove", entry.neighbors, _TWO),
+                ("have the unit {} of the ledger's groups", part.unit, entry.unit, _TWO),
+                (f"be for groups by {{}} {same}", one.column, part.column, _PAIRS),
+                (f"be for the groups {{}} {same}", one.levels, part.levels, _PAIRS),
+            ]
+        for rule, needed, given, remedy in rules:
+            if needed != given:
+                raise fail("guarantee", rule.format(repr(needed)), given, remedy)
+        for account in seen.of(entry.part):
+            if account.takes(entry):
+                continue
             error = BudgetExceeded(
                 "The release does not fit in the ledger: it asks for "
                 f"{Budget(entry.epsilon, entry.delta)}; "
@@ -331,7 +410,8 @@ class Ledger:
         ledger_file.check_holds(database, seen.known)
         new, last = ledger_file.entries_after(database, seen.last)
         if new:
-            seen = Seen(seen.account.after(*new), (*seen.entries, *new), last, last)
+            accounts = ledger_rules.accounts_after(seen.accounts, *new)
+            seen = Seen(accounts, (*seen.entries, *new), last, last)
         self._seen = seen
         return seen
 
@@ -361,10 +441,12 @@ class Ledger:
             yield database
 
 
-def _reopen(path: str, ceiling: Budget, token: str, composition: str, known: int) -> Ledger:
+def _reopen(
+    path: str, ceiling: Budget, token: str, composition: str, known: int, part: Part | None = None
+) -> Ledger:
     """Return an unpickled handle, which opens no file: a model loads also without its ledger."""
     ledger = object.__new__(Ledger)
     ledger._path, ledger._ceiling, ledger._token = path, ceiling, token
-    ledger._composition = composition
-    ledger._seen = Seen(RULES[composition](ceiling), known=known)
+    ledger._composition, ledger.part = composition, part
+    ledger._seen = Seen({None: RULES[composition](ceiling)}, known=known)
     return ledger

@@ -30,7 +30,7 @@ import numpy as np
 
 from skdp._codec import VERSION, document, encode
 from skdp._codec import from_text as content_of
-from skdp.privacy.ledger_rules import Budget, Entry
+from skdp.privacy.ledger_rules import Budget, Entry, Part
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_count, fail
 from skdp.trusted.fold import multiples, upper
@@ -58,7 +58,8 @@ _SCHEMA = (
     " token TEXT NOT NULL)",
     "CREATE TABLE entry (number INTEGER PRIMARY KEY, epsilon REAL NOT NULL, delta REAL NOT NULL,"
     " neighbors TEXT NOT NULL, mechanism TEXT NOT NULL, note TEXT NOT NULL,"
-    " holds INTEGER NOT NULL, unit TEXT NOT NULL, losses TEXT NOT NULL)",
+    " holds INTEGER NOT NULL, unit TEXT NOT NULL, losses TEXT NOT NULL,"
+    " groups TEXT NOT NULL, levels TEXT NOT NULL, level TEXT NOT NULL)",
     *(
         f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table}"
         " BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
@@ -282,15 +283,17 @@ def entries_after(database: sqlite3.Connection, number: int) -> tuple[list[Entry
     query = "SELECT * FROM entry WHERE number > ? ORDER BY number"
     rows = database.execute(query, (number,)).fetchall()
     entries = []
-    for number, epsilon, delta, neighbors, mechanism, note, holds, unit, text in rows:
+    for number, epsilon, delta, neighbors, mechanism, note, holds, unit, text, *group in rows:
         # SQLite keeps any value in any column.
         amounts = isinstance(epsilon, float) and isinstance(delta, float) and number < _MOST
-        texts = neighbors, mechanism, note, unit, text
+        texts = neighbors, mechanism, note, unit, text, *group
         is_text = all(isinstance(part, str) for part in texts)
         if not (amounts and is_text and 0 <= epsilon < math.inf and 0 <= delta <= 1):
             raise sqlite3.DatabaseError("a row is not a spend")
         losses = from_text(text) if text else ()
-        entry = Entry(epsilon, delta, neighbors, mechanism, note, bool(holds), losses, unit)
+        column, levels, level = group
+        part = Part(column, levels, unit, level) if column else None
+        entry = Entry(epsilon, delta, neighbors, mechanism, note, bool(holds), losses, unit, part)
         entries.append(entry)
     return entries, number
 
@@ -301,8 +304,9 @@ def append(database: sqlite3.Connection, entry: Entry, last: int) -> int:
     row = (
         *(number, entry.epsilon, entry.delta, entry.neighbors, entry.mechanism, entry.note),
         *(int(entry.holds), entry.unit, to_text(entry.losses) if entry.losses else ""),
+        *((entry.part.column, entry.part.levels, entry.part.level) if entry.part else ("",) * 3),
     )
-    database.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    database.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
     return number
 
 

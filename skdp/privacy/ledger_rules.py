@@ -17,7 +17,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from operator import attrgetter
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeAlias
 
 from skdp.privacy.composition import Running
 from skdp.privacy.conversions import (
@@ -70,6 +70,15 @@ class Counted(NamedTuple):
     infinity_mass: float  # probability with which the release may reveal everything
 
 
+class Part(NamedTuple):
+    """A group of records: those with one level of a public column."""
+
+    column: str
+    levels: str  # all that have a group, as a list in their order
+    unit: str  # of what each has one group: "row" or "person"
+    level: str
+
+
 @dataclass(frozen=True)
 class Entry:
     """One spend: its guarantee, the spender's note, and whether the guarantee holds."""
@@ -82,6 +91,7 @@ class Entry:
     holds: bool
     losses: Losses = ()
     unit: str = "row"
+    part: Part | None = None  # whose records the release reads; None if it reads all
 
     @cached_property
     def counted(self) -> Counted:
@@ -458,11 +468,22 @@ class Exact(Account):
         return Budget(min(epsilon, ceiling.epsilon), ceiling.delta)
 
 
+Accounts: TypeAlias = dict[Part | None, Account]
 RULES: dict[str, Callable[[Budget], Account]] = {
     "adaptive": GaussianDP,
     "fixed": Exact,
     "sums": Basic,
 }
+
+
+def accounts_after(accounts: Accounts, *spends: Entry) -> Accounts:
+    """Return the account of each part, of the spends that read its records.
+
+    That of None has the spends that read all records, like that of each part without spends.
+    """
+    parts = dict.fromkeys([*accounts, *(spend.part for spend in spends)])
+    read = {part: [own for own in spends if own.part in (None, part)] for part in parts}
+    return {part: accounts.get(part, accounts[None]).after(*read[part]) for part in parts}
 
 
 def _share(delta: float, share: float) -> float:

@@ -36,6 +36,9 @@ PAIRS = [
     (LEVELS, Spline(0, 1, knots=5, degree=3)),
     (Spline(0, 1, knots=3, degree=0), Spline(0, 1, knots=0)),
     (["a", "b"], ["u", "v", "w"]),
+    (LEVELS, (20, 80)),
+    ((0, 1), (-5, 5)),
+    (Spline(0, 1, knots=2), (1e-3, 1e3)),
 ]
 
 
@@ -43,6 +46,11 @@ def apart(pair):
     """Return the domain of two columns with numbers between and after them."""
     missing = {"p": "indicator"} if pair[0] is LEVELS else None
     return Domain({"p": pair[0], "w": (0, 1), "q": pair[1], "t": (0, 2)}, missing=missing)
+
+
+def as_splines(pair):
+    """Return the pair with a spline of the values at the bounds for each number."""
+    return tuple(Spline(*own, knots=0) if isinstance(own, tuple) else own for own in pair)
 
 
 def interaction(pair):
@@ -64,8 +72,8 @@ def test_the_values_of_a_pair_of_nodes_are_a_point_of_the_simplex(pair):
 @pytest.mark.parametrize("pair", PAIRS, ids=repr)
 def test_encoded_values_are_products_of_those_of_single_columns(pair):
     """At nodes; the greatest value of a row is changed such that all add up to 1."""
-    kind, plain = interaction(pair), apart(pair)
-    joint, rng, rows = plain.interact("p", "q"), np.random.default_rng(1), None
+    kind, plain = interaction(pair), apart(as_splines(pair))
+    joint, rng, rows = apart(pair).interact("p", "q"), np.random.default_rng(1), None
     rows = plain.sample(500, random_state=0)
     for name, column in (("p", kind.first), ("q", kind.second)):
         if isinstance(column, Spline) and column.degree:
@@ -156,8 +164,7 @@ def test_the_columns_of_an_interaction_are_chosen_together():
 @pytest.mark.parametrize(
     ("first", "second", "words"),
     [
-        ("a", "n", "must be names of categorical columns or splines"),
-        ("a", "z", "must be names of categorical columns or splines"),
+        ("a", "z", "must be names of columns with bounds or levels"),
         ("a", "a", "must be an undeclared pair of columns"),
         ("b", "a", "must be an undeclared pair of columns"),
         ("c", "d", "have at most 8192 pairs .* a table of 8192 rows"),
@@ -167,7 +174,7 @@ def test_the_columns_of_an_interaction_are_chosen_together():
 def test_invalid_interactions_are_errors(first, second, words):
     many = [f"l{k}" for k in range(100)]
     domain = Domain(
-        {"a": Spline(0, 1), "b": ["u", "v"], "n": (0, 1), "c": Spline(0, 1, knots=25),
+        {"a": Spline(0, 1), "b": ["u", "v"], "c": Spline(0, 1, knots=25),
          "d": Spline(0, 1, knots=25), "k": many, "l": many}
     ).interact("a", "b")  # fmt: skip
     with pytest.raises(ValueError, match=words):
@@ -177,6 +184,61 @@ def test_invalid_interactions_are_errors(first, second, words):
         Domain.from_dict(content | {"interactions": [["a", "b", "c"]]})
     with pytest.raises(ValueError, match=words):
         Domain.from_dict(content | {"interactions": [["a", "b"], [first, second]]})
+
+
+def test_encoded_columns_and_rows_in_a_ball_have_no_interaction():
+    encoded = apart(PAIRS[5]).encoded
+    with pytest.raises(ValueError, match=r"names of columns with bounds or levels.*\['w', 't'\]"):
+        encoded.interact("w", "p_b")
+    with pytest.raises(ValueError, match=r"bounds or levels, which are \[\]"):
+        Domain.l2_ball(2, 1.0).interact("x0", "x1")
+    with pytest.raises(ValueError, match="bounds must be at most 1e\\+300"):
+        Domain({"a": (0, 1e301), "s": LEVELS}).interact("a", "s").encoded_names()
+
+
+@pytest.mark.parametrize(
+    ("missing", "names", "first", "last"),
+    [
+        ({"age": 35.0}, ["20", "80"], [0, 0.25, 0], [0, 0, 1]),
+        ({"age": "indicator"}, ["20", "80", "missing"], [0, 0, 0, 1, 0], [0, 0, 1, 0, 0]),
+    ],
+)
+def test_a_number_is_encoded_as_the_shares_of_its_bounds_at_the_level(missing, names, first, last):
+    """The cells are missing and beyond a bound."""
+    domain = Domain({"age": (20, 80), "sex": ["f", "m"]}, missing=missing).interact("sex", "age")
+    pairs = [f"age_{end} x sex_{level}" for end in names for level in "fm"]
+    assert domain.encoded_names() == tuple(pairs[1:])
+    rows = pd.DataFrame({"age": [np.nan, 95], "sex": ["f", "m"]})
+    np.testing.assert_array_equal(domain.encode(rows), [first, last])
+
+
+def test_a_line_for_each_level_is_that_of_ordinary_least_squares():
+    """With a centred column, an indicator and their product, in the units of the user.
+
+    The noise is negligible. ``infer`` has the same estimates, and the robust standard errors of its
+    coefficients. Ages are values to which an interaction rounds.
+    """
+    rng, n = np.random.default_rng(0), 5000
+    X = pd.DataFrame({"age": 20 + 60 * rng.integers(0, 33, n) / 32, "sex": rng.choice([*"fm"], n)})
+    age, is_m = X["age"].to_numpy() - 50, (X["sex"] == "m").to_numpy()
+    y = 5 + 0.05 * age + is_m - 0.08 * age * is_m + rng.uniform(-2, 2, n) * (1 + is_m)
+    columns = np.column_stack([np.ones(n), age, is_m, age * is_m])
+    bread = np.linalg.inv(columns.T @ columns)
+    expected = bread @ columns.T @ y
+    scores = columns * (y - columns @ expected)[:, None]
+    domain = Domain({"age": (20, 80), "sex": ["f", "m"]}, target=(-5, 15)).interact("age", "sex")
+    model = DPLinearRegression(domain=domain, epsilon=1e6, random_state=0).fit(X, y)
+    table = model.infer(X, y, epsilon=1e6, random_state=0)
+    assert table.names == ("intercept", "age_20 x sex_m", "age_80 x sex_f", "age_80 x sex_m")
+    f, m = [1, 0, 0.5, 0], [1, 0.5, 0, 0.5]  # at the centre, then slopes
+    f_slope, m_slope = np.array([[0, 0, 1, 0], [0, -1, 0, 1]]) / 60
+    weights = np.array([f, f_slope, np.subtract(m, f), m_slope - f_slope])
+    released = np.append(model.intercept_, model.coef_)
+    np.testing.assert_allclose(weights @ released, expected, rtol=1e-4)
+    np.testing.assert_allclose(table.combine(weights)[0], expected, rtol=1e-4)
+    roots = np.linalg.solve(weights, bread @ scores.T)
+    np.testing.assert_allclose(table.std_error, np.linalg.norm(roots, axis=1), rtol=1e-3)
+    assert table.wald_test(weights[3:]).p_value < 1e-6  # the slopes differ
 
 
 @pytest.mark.parametrize("intercept", [True, False])

@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -156,25 +157,39 @@ def test_the_second_derivative_with_splines(intercept, room, monkeypatch):
     np.testing.assert_allclose(diagonal, expected.diagonal(), atol=1e-4)
 
 
+def at_all_nodes():
+    """Return a domain of splines and records at all of their nodes."""
+    X = pd.DataFrame({"x": SPLINES[4].nodes})
+    X["z"], X["w"] = np.resize([*SPLINES[6].nodes, np.nan], len(X)), np.resize([0, 1, 1], len(X))
+    return Domain({"x": SPLINES[4], "z": SPLINES[6], "w": (0, 1)}, target=(-1.0, 1.0)), X.iloc[::4]
+
+
+def of_lines():
+    """Return a domain with a line for each level, all corners of its records and random ones."""
+    columns = {"x": (2, 7), "s": ["a", "b", "c"], "w": (0, 1), "v": (-1, 3)}
+    domain = Domain(columns, target=(-1.0, 1.0)).interact("x", "s").interact("s", "v")
+    corners = pd.DataFrame(list(product(*columns.values())), columns=[*columns])
+    return domain, pd.concat([corners, domain.sample(30, random_state=0)], ignore_index=True)
+
+
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("delta", [0.0, 0.1])
+@pytest.mark.parametrize("records", [at_all_nodes, of_lines])
 def test_no_record_changes_the_scaling_stage_or_the_cross_release_by_more_than_they_hide(
-    neighbors, delta
+    neighbors, delta, records
 ):
-    """At all nodes, and for all pairs of records."""
-    domain = Domain({"x": SPLINES[4], "z": SPLINES[6], "w": (0, 1)}, target=(-1.0, 1.0))
+    """For all pairs of records."""
+    domain, X = records()
     n = 10**4 if neighbors == "replace_one" else None
     task = Task(Design(domain, True), n, 1.0, delta, neighbors, n_public=10**4)
     plan = ScaledMoments.plan(task, 60.0)
-    X = pd.DataFrame({"x": SPLINES[4].nodes})
-    X["z"], X["w"] = np.resize([*SPLINES[6].nodes, np.nan], len(X)), np.resize([0, 1, 1], len(X))
     ones = np.ones(domain.n_encoded + 2)
     box = RowScaler(0 * ones, ones, ones, clips=True)
     statistics = plan.sums, lambda rows: exact_cross(rows, box.place)
     for release, sums in zip(plan.releases, statistics, strict=False):
         noise = release.noise
-        records = [(X.iloc[[k]], [y]) for k in range(0, len(X), 4) for y in (-1.0, 1.0)]
-        found = [sums(MemoryRows(domain, row, np.array(y))).astype(float) for row, y in records]
+        pairs = [(X.iloc[[k]], [y]) for k in range(len(X)) for y in (-1.0, 1.0)]
+        found = [sums(MemoryRows(domain, row, np.array(y))).astype(float) for row, y in pairs]
         own = np.array(found) / 2**40
         changes = own if n is None else (own[:, None] - own).reshape(-1, own.shape[1])
         assert hasattr(noise, "ball") == (delta == 0)  # otherwise Gaussian noise

@@ -12,22 +12,24 @@ import pytest
 
 from examples.benchmarks.upkeep import size
 
+# Groups of a ledger and lines of levels are the last 129 lines of skdp and 345 of tests.
 # Replay (800 lines) and proofs in files of models (900) are in it, and the imports and first lines
 # of the checker's files, which import nothing else, and of theorems.
 SIZES = {
-    "lines of skdp": 44_470,
+    "lines of skdp": 44_599,
     "files of skdp": 139,
-    "lines of tests": 45_755,
+    "lines of tests": 46_100,
     "lines with Any": 477,
-    "lines of imports": 2_641,
+    "lines of imports": 2_642,
     "class names that occur twice": 0,
 }
+# With the check that a table has not the column of a ledger's groups.
 FITS = {
-    "DPLogisticRegression": {"files": 38, "classes": 52, "lines of functions": 4_460},
+    "DPLogisticRegression": {"files": 38, "classes": 52, "lines of functions": 4_464},
     "DPHuberRegressor": {"files": 38, "classes": 50, "lines of functions": 4_020},
-    "DPLinearRegression": {"files": 36, "classes": 53, "lines of functions": 3_900},
-    "DPCoordinateDescentClassifier": {"files": 33, "classes": 43, "lines of functions": 3_630},
-    "DPCoordinateDescentRegressor": {"files": 33, "classes": 44, "lines of functions": 3_540},
+    "DPLinearRegression": {"files": 36, "classes": 53, "lines of functions": 3_907},
+    "DPCoordinateDescentClassifier": {"files": 33, "classes": 43, "lines of functions": 3_637},
+    "DPCoordinateDescentRegressor": {"files": 33, "classes": 44, "lines of functions": 3_544},
 }
 
 

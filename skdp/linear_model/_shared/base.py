@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._sklearn import Documented
 from skdp.domain import Domain
 from skdp.domain.domain import declare_input
-from skdp.domain.tables import as_column
+from skdp.domain.tables import as_column, in_memory
 from skdp.linear_model._inference.plan import plan_inference
 from skdp.linear_model._inference.release import InferenceRelease, Scores
 from skdp.linear_model._inference.table import Inference, positions_of
@@ -463,6 +463,8 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
                 raise fail("y", rule, None, "Name the target column.")
             return self._distant(X, target, groups, design)
         X, y, groups = split_frame(X, y, target, groups)
+        if self.ledger is not None:  # first: the error for undeclared columns says to drop them
+            check_ledger("ledger", self.ledger, getattr(in_memory(X), "columns", None))
         X = check_table(self, X, self.domain, reset=design is None, neighbors=self.neighbors)
         encoded, models, attributes = self._target(y, len(X))
         design, weights = design or self._public_design(), self._label_weights(attributes)
@@ -481,6 +483,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         target = data.target if isinstance(data, Collection) else target
         header = header_of(data, self.domain, target, groups)
         check_table(self, header, self.domain, reset=design is None)
+        check_ledger("ledger", self.ledger, data.names)
         coder, models, attributes = self._coder()
         if isinstance(data, CsvStream):
             spell_levels(data, self.domain, target, attributes.get("classes_"))
@@ -539,7 +542,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         if self.domain is not None and type(self.domain) is not Domain:
             remedy = 'Write domain=Domain({"age": (17, 90), "sex": ["Female", "Male"]}).'
             raise fail("domain", "be a Domain or None", type(self.domain), remedy)
-        check_ledger("ledger", self.ledger)
+        check_ledger("ledger", self.ledger, getattr(self.domain, "names", None))
         kinds = {own.kind for own in signature(type(self).__init__).parameters.values()}
         if Parameter.VAR_KEYWORD in kinds:
             rule = (

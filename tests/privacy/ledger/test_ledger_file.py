@@ -55,8 +55,8 @@ def killed_inside_a_spend(ledger):
         with ledger._transaction("BEGIN IMMEDIATE") as database:
             database.execute("PRAGMA cache_size = 1")
             for number in range(10**6, 10**6 + 100):
-                row = (number, 1.0, 0.0, "replace_one", "", "x" * 2000, 1, "row", "")
-                database.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+                row = (number, 1.0, 0.0, "replace_one", "", "x" * 2000, 1, "row", *[""] * 4)
+                database.execute(f"INSERT INTO entry VALUES ({'?, ' * 11}?)", row)
             os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(child, 0)
     assert os.path.getsize(ledger.path + "-journal") > 0
@@ -433,7 +433,7 @@ def test_a_file_with_other_tables_is_no_ledger(tmp_path, name):
         ledger.spend(Guarantee(0.1))
 
 
-ROW = "INSERT INTO entry VALUES ({}, {}, {}, 'replace_one', {}, '', 1, 'row', '')"
+ROW = "INSERT INTO entry VALUES ({}, {}, {}, 'replace_one', {}, '', 1, 'row', '', '', '', '')"
 ROWS = {
     "infinite": (1, "9e999", 0.0, "''"),
     "negative": (1, -1.0, 0.0, "''"),
@@ -478,7 +478,7 @@ def test_losses_without_a_count_are_not_read(count):
     """They count as the worst with the same epsilon and delta."""
     text = f'{{"version": 1, "losses": [{{"kind": "gaussian", "mu": 1.0, "count": {count}}}]}}'
     ledger = Ledger(1.0, 1e-5)
-    row = ROW.format(1, 0.5, 1e-6, "''").replace("'row', ''", f"'row', '{text}'")
+    row = ROW.format(1, 0.5, 1e-6, "''").replace("'row', ''", f"'row', '{text}'", 1)
     changed(ledger.path, row)
     assert ledger.entries[0].losses == ()
 

@@ -177,13 +177,15 @@ class InferencePlan:
 MOST_GAIN, NEAR = 2.0, 0.01
 
 
-def plan_inference(task: Task, with_residuals: bool, targets: tuple[int, ...]) -> InferencePlan:
+def plan_inference(
+    task: Task, with_residuals: bool, targets: tuple[int, ...], is_ols: bool
+) -> InferencePlan:
     """Return the plan with the noise of smaller variance in the scores.
 
     ``task`` has the budget of the stage.
     """
     layouts = curvature_layout(task.design.domain), whole_layout(task.design.domain)
-    weights, reach = factors(layouts[0], task)
+    weights, reach = factors(layouts[0], task, is_ols)
 
     def planned(epsilon: float, noises_of: Callable[..., Noises]) -> InferencePlan:
         scales = _scales(task, SCALES * epsilon)
@@ -218,7 +220,7 @@ def plan_inference(task: Task, with_residuals: bool, targets: tuple[int, ...]) -
     return plan
 
 
-def factors(layout: MomentLayout, task: Task) -> tuple[FloatArray, float]:
+def factors(layout: MomentLayout, task: Task, is_ols: bool) -> tuple[FloatArray, float]:
     """Return the factors f and the reach: rows of the first curvatures are f z."""
     weights = np.ones(layout.n_rows)
     # At most one indicator of a block is 1. Each of many levels is rare.
@@ -230,7 +232,7 @@ def factors(layout: MomentLayout, task: Task) -> tuple[FloatArray, float]:
     per = assumed * task.epsilon / size**1.5
     near = min(max(NEAR_REACH * (per / NEAR_AT) ** (1 / 3), LEAST_NEAR), MOST_NEAR)
     bound = near * (1 + len(layout.number_index) + blocks)
-    reach = min(max(per * REACH, LEAST_REACH), MOST_REACH)
+    reach = min(max(per * REACH, LEAST_REACH), MOST_REACH if is_ols else LEAST_REACH)
     return np.asarray(np.sqrt(weights / bound)), reach
 
 

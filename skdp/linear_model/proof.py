@@ -276,7 +276,7 @@ def _check_inference(model: Any) -> None:
     domain, public = model.records, model.public
     sums = {own.name: own for own in model.releases if isinstance(own, NoisySum | Claim)}
     moments = sums.get("moments")
-    vectors = {"numerators", "squares"}
+    vectors = {"numerators", "denominators", "squares"}
     needed = (
         {"moments"} if moments is not None else {"coordinates", "scores", "curvatures", *vectors}
     )
@@ -376,7 +376,7 @@ def _expected(release: NoisySum, design: Design, public: Public) -> Sequence[obj
         case "scores" | "curvatures":
             layout = whole_layout(domain)
             return [changes(layout, 1, relation)[release.name == "curvatures"]]
-        case "numerators" | "squares" if ball is not None:
+        case "numerators" | "denominators" | "squares" if ball is not None:
             m = min(ball.dim, domain.n_encoded + 1)
             squares = changes(whole_layout(domain), m, relation)[2]
             both = [squares, squares_of_gaussian(m, relation)]

@@ -3,7 +3,7 @@
 Releases follow the fitted model, each with a share of the stage's budget: *scales* (sums and
 squares of the numbers and of the residuals), *limits* (how many values are at bounds), *scores*
 (sums w psi f z) and *curvatures* (sums w h f z z' f) at the fitted model. At the public model that
-follows, and in public directions: *numerators* (sums w psi v)
+follows, and in public directions: *numerators* (sums w psi v), *denominators* (sums w h v z_j)
 and *squares* (sums of squared influences). Statement and proof: ``docs/proofs/inference.md``.
 
 A value beyond a bound is clipped to it. Then coefficients are those of clipped values, and no
@@ -111,8 +111,9 @@ def at_bounds(ends: Ends, block: Block) -> NDArray[np.int64]:
 # in what is left, for one coefficient and for many.
 SCALES, LIMITS, SIZES = 0.05, 0.03, 0.08
 MATRICES = "coordinates", "curvatures"
-ONE = {"coordinates": 0.2, "scores": 0.2, "curvatures": 0.25, "numerators": 0.27, "squares": 0.08}
-ALL = {"coordinates": 0.2, "scores": 0.15, "curvatures": 0.25, "numerators": 0.32, "squares": 0.08}
+PARTS = "coordinates", "scores", "curvatures", "numerators", "denominators", "squares"
+ONE = dict(zip(PARTS, (0.18, 0.24, 0.32, 0.15, 0.05, 0.06), strict=True))
+ALL = dict(zip(PARTS, (0.15, 0.12, 0.26, 0.36, 0.05, 0.06), strict=True))
 # The assumed n epsilon / columns^(3/2) if no number of records is public.
 UNKNOWN = 300.0
 # The same for the first curvatures, whose rows are shrunk where the sum of the squares of p scaled
@@ -136,6 +137,7 @@ class InferencePlan:
     scores: VectorNoise
     curvatures: MatrixNoise
     numerators: VectorNoise
+    denominators: VectorNoise
     squares: VectorNoise
     targets: tuple[int, ...]  # the encoded coefficients of the table, 0 for the intercept
     factor: FloatArray  # the coordinates of the first curvatures over z, (n_encoded + 1,)
@@ -168,6 +170,7 @@ class InferencePlan:
             NoisySum("scores", scores, self.scores, page),
             NoisySum("curvatures", rows, self.curvatures, page),
             NoisySum("numerators", sums, self.numerators, page),
+            NoisySum("denominators", sums, self.denominators, page),
             NoisySum("squares", squares, self.squares, page),
         )
 
@@ -246,7 +249,7 @@ def _scales(task: Task, epsilon: float) -> ScalingStage | None:
 
 
 Layouts = tuple[MomentLayout, MomentLayout]
-Noises = tuple[MatrixNoise, VectorNoise, MatrixNoise, VectorNoise, VectorNoise]
+Noises = tuple[MatrixNoise, VectorNoise, MatrixNoise, VectorNoise, VectorNoise, VectorNoise]
 
 
 def _shares(m: int) -> dict[str, float]:
@@ -266,6 +269,7 @@ def _pure(task: Task, layouts: Layouts, m: int, epsilon: float) -> Noises:
         KNorm().calibrate(scores, epsilon=part["scores"]),
         MatrixLaplaceNoise(layout, fine),
         KNorm().calibrate(sums, epsilon=part["numerators"]),
+        KNorm().calibrate(sums, epsilon=part["denominators"]),
         KNorm().calibrate(squares, epsilon=part["squares"]),
     )
 
@@ -285,5 +289,6 @@ def _gaussian(task: Task, layouts: Layouts, m: int, epsilon: float) -> Noises:
         GaussianNoise(k, moved * longest / part["scores"] * ROUND_UP),
         MatrixGaussianNoise(layout, distance / part["curvatures"] * ROUND_UP),
         GaussianNoise(m, sums / part["numerators"]),
+        GaussianNoise(m, sums / part["denominators"]),
         GaussianNoise(m, math.sqrt(moved) * longest_row(m) ** 2 * ROUND_UP / part["squares"]),
     )

@@ -185,28 +185,41 @@ class ScoreRows:
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """Products w v psi of rows, for directions v from u.
+    """Products of rows with w v, for directions v from u.
 
-    First the vector w v is shrunk to length 1 at most, then that of its products with ``gain`` psi.
+    The vector w v is shrunk to length 1 at most, and so are its products.
     """
 
     rows: ScoreRows
     matrix: FloatArray  # (m, k)
-    gain: float = 1.0
+    gain: float = 1.0  # the factor of psi
 
-    @cached_property
-    def _matrix(self) -> FloatArray:
-        return few_bits(self.matrix, self.matrix.shape[1])
+    def of(self, block: Block) -> Iterator[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]:
+        """Yield w v, the products w v psi, rows (1, x, y) and curvatures of parts of a block."""
+        matrix = few_bits(self.matrix, self.matrix.shape[1])
+        for rows in whole_rows(self.rows.scores.domain, block, None):
+            psi, curvature = self.rows.scores.of(rows)
+            u, root = self.rows.weighted(rows)
+            u *= np.square(root)[:, None]
+            on_grid(u)
+            own = bounded(u @ matrix.T)
+            yield own, bounded(own * (self.gain * psi)[:, None]), rows, curvature
 
-    def of(self, block: Block) -> Iterator[FloatArray]:
-        """Yield the products of parts of a block, (n, m), on the grid."""
-        for rows in whole_rows(self.rows.scores.domain, block, self.rows.cross):
-            own = bounded(rows[:, :-1] @ self._matrix.T)
-            yield bounded(own * (self.gain * rows[:, -1:]))
+    def sums(
+        self, columns: NDArray[np.intp], units: FloatArray, block: Block
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the sums of w v psi, and of w h v times a column of z each over its unit.
 
-    def sums(self, block: Block) -> NDArray[np.int64]:
-        """Return the sums over a block in units of 2^-40, (m,)."""
-        return _added(in_units(np.ones(len(own)) @ own) for own in self.of(block))
+        They are in units of 2^-40.
+        """
+        found = np.zeros((2, len(self.matrix)), dtype=np.int64)
+        centre = np.append(0.0, self.rows.scaler.centre)[columns]
+        scale = np.append(1.0, self.rows.scaler.scale)[columns] * units
+        for own, products, rows, curvature in self.of(block):
+            found[0] += in_units(np.ones(len(own)) @ products)
+            column = (rows[:, columns] - centre) / scale
+            found[1] += in_units(np.ones(len(own)) @ bounded(own * column * curvature[:, None]))
+        return found[0], found[1]
 
 
 def counts_of_sizes(
@@ -241,6 +254,8 @@ def deviations_of(counts: FloatArray, noise: float) -> FloatArray:
     return np.sqrt(np.where(total > 0, seen @ squares, 4.0) / np.where(total > 0, total, 1.0))
 
 
+# Greatest product of v and a number's column, in deviations, over that of v.
+LEVER = 2.0
 # A factor of the variance of the noise.
 THIRD_ORDER = 1.1
 # Directions in which rows are hidden have a ridge of this multiple of the noise's norm in the
@@ -267,14 +282,15 @@ def exact_squares(rows: Rows, influences: Products, are_persons: bool) -> NDArra
     """
 
     def squares(block: Block) -> NDArray[Any]:
-        return _added(squares_of(own) for own in influences.of(block))
+        return _added(squares_of(own) for _, own, *_ in influences.of(block))
 
     def of_persons(block: Block) -> list[tuple[NDArray[np.intp], FloatArray]]:
         """Return the person of each row, and the influences of rows times their shares."""
         if block.person is None or block.share is None:  # a later reading found no rows
             return []
         # Multiples of 2^-20 times 30 bits.
-        own = np.concatenate([*influences.of(block)]) * (block.share / WHOLE)
+        own = np.concatenate([own for _, own, *_ in influences.of(block)])
+        own *= block.share / WHOLE
         return [(block.person.copy(), own)]
 
     if not are_persons:
@@ -409,9 +425,14 @@ class InferenceRelease:
         is_level = np.isin(np.array(plan.targets), np.concatenate([[-1], *blocks]))
         share = np.minimum(1.0, max(4.0, math.sqrt(2 * m)) * size / 1.1)
         units = size * reach / np.where(is_level, share, 1.0)
-        exact = exact_sum(self.rows, Products(places, (w / units).T @ back, gain).sums)
+        entries = np.where(is_level, 1.0, LEVER)
+        products = Products(places, (w / units).T @ back, gain)
+        part = partial(products.sums, np.array(plan.targets), entries)
+        exact = exact_sum(self.rows, part)
         scale = units / (gain * unit)
-        numerator = release_exact(self._releases["numerators"], exact, rng) * scale
+        numerator = release_exact(self._releases["numerators"], exact[0], rng) * scale
+        entries = units * entries
+        denominator = release_exact(self._releases["denominators"], exact[1], rng) * entries
         # H (theta - theta~) is the rest of the equations, plus noise.
         rest = crossed - rough.matrix @ step
         draws = np.random.default_rng(1).normal(size=(DRAWS, layout.n_rows))
@@ -428,6 +449,10 @@ class InferenceRelease:
         excess = np.maximum((second**4).mean(axis=0) - 3 * fourth, 0.0)
         if isinstance(plan.numerators, KNormNoise):
             excess += 6 / (m + 1) * direct**2
+        # Two estimates of the denominators, weighted by their variances.
+        spread, apart = np.square(own).mean(axis=0), variances(plan.denominators) * entries**2
+        kept_share = apart / (apart + spread)
+        denominator += kept_share * (np.vecdot(w.T, rough.matrix[:, at].T) - denominator)
         usual = (places.scores.usual if label is None else unit) / unit**2
         ratios, deviation = self._ratios(
             places, w.T @ back, usual * np.diag(gram) * unit**2, n, rng
@@ -439,11 +464,11 @@ class InferenceRelease:
         return NoisyEstimate(
             step[at],
             numerator - mean,
-            np.vecdot(w.T, rough.matrix[:, at].T),
+            denominator,
             sampling,
             privacy,
-            np.square(own).mean(axis=0),
-            (own * second).mean(axis=0),
+            kept_share * spread,
+            kept_share * (own * second).mean(axis=0),
             excess / np.diag(privacy) ** 2,
             2 / max(deviation, 1e-9) ** 2,
         )

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,8 @@ ROUNDING = 1e-13
 # Draws of the noise, from which the law of the second-order term is computed, and the share of
 # their mean norm that is the ridge.
 DRAWS, RIDGE = 1000, 0.25
+# A factor of the variance of the noise.
+THIRD_ORDER = 1.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +50,9 @@ class NoisyCurvatures:
     ridge: float  # a share of the usual norm of the noise, in units of the metric
 
     @classmethod
-    def of(cls, matrix: FloatArray, noise: FloatArray, back: FloatArray) -> NoisyCurvatures:
-        """Return the matrix of rows ``back @ u``, from that of rows u."""
+    def of(cls, matrix: FloatArray, deviation: FloatArray, back: FloatArray) -> NoisyCurvatures:
+        """Return the matrix of rows ``back @ u``, from that of rows u and its deviations."""
+        noise = normal_draws(deviation, DRAWS)
         ridge = RIDGE * usual_norm(noise[:20])
         return cls(back @ matrix @ back.T, back @ noise @ back.T, back @ back.T, ridge)
 
@@ -76,19 +79,53 @@ class NoisyCurvatures:
         """Return the columns ``at`` of the inverse over their diagonal entries, (k, m)."""
         return np.asarray(self.inverse[:, at] / self.inverse[at, at])
 
-    def second_order(
-        self, w: FloatArray, at: NDArray[np.intp], rest: FloatArray, noise: FloatArray
-    ) -> FloatArray:
-        """Return draws of the second-order terms T of directions ``w``, (draws, m).
+    def law(
+        self,
+        w: FloatArray,
+        at: NDArray[np.intp],
+        rest: FloatArray,
+        noise: FloatArray,
+        errors: FloatArray,
+    ) -> Law:
+        """Return the law of the errors of the quotients of directions ``w``.
 
-        H (theta - theta~) is ``rest`` plus ``noise``, (draws, k).
+        H (theta - theta~) is ``rest`` plus ``noise``, (draws, k), and the numerators have
+        ``errors``, (draws, m), beside those that are independent of the noise.
         """
         step = np.linalg.solve(self.raised, (rest + noise).T).T
         # The inverse of H, to first order in N.
         step += np.linalg.solve(self.raised, np.vecdot(self.noise, step[:, None]).T).T
         others = (w.T @ self.matrix)[None] - np.swapaxes(self.noise @ w, 1, 2)
         others[:, np.arange(len(at)), at] = 0.0
-        return np.asarray(np.einsum("dmk,dk->dm", others, step))
+        second = np.einsum("dmk,dk->dm", others, step)
+        mean = second.mean(axis=0)
+        second += errors - mean
+        own = np.einsum("jm,djm->dm", w, self.noise[:, :, at])
+        variance = np.square(second).mean(axis=0)
+        return Law(
+            mean,
+            # Terms of third order are left out.
+            second.T @ second / len(second) * THIRD_ORDER,
+            np.square(own).mean(axis=0),
+            (own * second).mean(axis=0),
+            np.maximum((second**4).mean(axis=0) - 3 * variance**2, 0.0),
+        )
+
+
+class Law(NamedTuple):
+    """The mean and the variances of the second-order terms, (m,) or (m, m)."""
+
+    mean: FloatArray
+    privacy: FloatArray
+    spread: FloatArray  # of the denominators
+    shared: FloatArray  # the covariances of both
+    fourth: FloatArray  # the excess of the fourth moments
+
+
+def normal_draws(deviation: FloatArray, size: int) -> FloatArray:
+    """Return symmetric matrices of normal entries with given deviations, (size, k, k)."""
+    draws = np.triu(np.random.default_rng(0).normal(size=(size, *deviation.shape)))
+    return np.asarray((draws + np.swapaxes(np.triu(draws, 1), 1, 2)) * deviation)
 
 
 def usual_norm(matrices: FloatArray) -> float:
@@ -182,8 +219,8 @@ class NoisyEstimate:
         whole = self.sampling[j, j] + self.privacy[j, j]
         lead, middle = b**2 - square * self.spread[j], a * b - square * self.shared[j]
         half = math.sqrt(max(middle**2 - lead * (a**2 - square * whole), 0.0))
-        low, high = np.sort(row[j] * (self.start[j] + (middle + np.array([-half, half])) / lead))
-        return float(low), float(high)
+        ends = np.array([middle - half, middle + half]) / lead + self.start[j]
+        return float((row[j] * ends).min()), float((row[j] * ends).max())
 
     def test(self, rows: FloatArray, values: FloatArray) -> tuple[float, float]:
         """Return the statistic and the p-value of the test of rows @ theta = values.
@@ -231,6 +268,52 @@ class NoisyEstimate:
         root = vectors / np.sqrt(values.clip(min=ROUNDING * max(values[-1], 1e-300)))
         share = float(np.linalg.eigvalsh(root.T @ rows @ sampling @ rows.T @ root)[-1].clip(0, 1))
         return min(self.freedom / max(share, 1e-9) ** 2, MOST_FREEDOM)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyEquations:
+    """The released sums of a whole table, from which those of fewer coefficients follow."""
+
+    curvatures: FloatArray  # of rows u, (q, q)
+    deviation: FloatArray  # of the noise in them
+    back: FloatArray  # from u to z, (k, q)
+    start: FloatArray  # (k,)
+    numerator: FloatArray  # in the directions of the curvatures
+    direct: FloatArray  # the variances of their noise
+
+    def restricted(
+        self, matrix: FloatArray, constant: FloatArray, whole: NoisyEstimate
+    ) -> NoisyEstimate:
+        """Return the estimate of gamma for coefficients ``matrix @ gamma + constant``.
+
+        Its equations are those of ``whole`` times the transpose of the matrix.
+        """
+        own = NoisyCurvatures.of(self.curvatures, self.deviation, self.back)
+        w = own.directions(np.arange(len(self.start)))
+        H, noise, metric = (
+            matrix.T @ part @ matrix for part in (own.matrix, own.noise, own.metric)
+        )
+        less = NoisyCurvatures(H, noise, metric, own.ridge)
+        first = less.inverse @ matrix.T @ own.matrix @ (self.start - constant)
+        left = self.start - constant - matrix @ first
+        rest = matrix.T @ (np.linalg.solve(w.T, self.numerator) + own.matrix @ left)
+        draws = np.random.default_rng(1).normal(size=(DRAWS, len(w))) * np.sqrt(self.direct)
+        errors = (np.linalg.solve(w.T, draws.T).T + own.noise @ left) @ matrix
+        at = np.arange(len(first))
+        v = less.directions(at)
+        law = less.law(v, at, rest, -errors, errors @ v)
+        into = v.T @ matrix.T @ np.linalg.inv(w.T)
+        return NoisyEstimate(
+            first,
+            v.T @ rest - law.mean,
+            np.vecdot(v.T, less.matrix),
+            into @ whole.sampling @ into.T,
+            law.privacy,
+            law.spread,
+            law.shared,
+            law.fourth / np.diag(law.privacy) ** 2,
+            whole.freedom,
+        )
 
 
 def widening(root: Any, excess: Any) -> Any:

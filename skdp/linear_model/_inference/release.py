@@ -37,8 +37,11 @@ from skdp.domain import Domain
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._inference.estimate import (
     DRAWS,
+    THIRD_ORDER,
     NoisyCurvatures,
+    NoisyEquations,
     NoisyEstimate,
+    normal_draws,
     user_units,
     usual_norm,
 )
@@ -256,11 +259,9 @@ def deviations_of(counts: FloatArray, noise: float) -> FloatArray:
 
 # Greatest product of v and a number's column, in deviations, over that of v.
 LEVER = 2.0
-# A factor of the variance of the noise.
-THIRD_ORDER = 1.1
 # Directions in which rows are hidden have a ridge of this multiple of the noise's norm in the
 # curvatures that choose the coordinates.
-COARSE = 0.5
+COARSE, TRUST = 0.5, 1.0
 # Cells of residuals with counts below so
 # many standard deviations of the noise are left out.
 SEEN = 3.0
@@ -358,7 +359,7 @@ class InferenceRelease:
         n, mass, places = self._coordinates(
             ScoreRows(scores, scaler, np.diag(self.plan.factor)), n, rng
         )
-        found = self._quotients(places, n, mass, rng)
+        found, equations = self._quotients(places, n, mass, rng)
         # The map of changes of coefficients of scaled columns to the user's units.
         step = np.diag(np.append(1.0, 1 / scaler.scale[:-1]))
         step[0, 1:] = -scaler.centre[:-1] / scaler.scale[:-1]
@@ -367,7 +368,8 @@ class InferenceRelease:
         rows, constants = user_units(domain, self.intercept, scores.label is None)
         model = np.append(scores.constant, scores.slopes)[skipped:]
         units = rows @ step[skipped:, skipped:]
-        return Inference.of(found, self._at, units, constants + rows @ model, domain, notes)
+        whole = Inference.of(found, self._at, units, constants + rows @ model, domain, notes)
+        return replace(whole, equations=equations)
 
     @cached_property
     def _at(self) -> NDArray[np.intp]:
@@ -388,9 +390,14 @@ class InferenceRelease:
             n = max(1.0, float(found[0]) / first)
         noise = math.sqrt(float(variances(self.plan.coordinates)[0]))
         mass = min(max(float(found[0]), noise) / first, n)
-        ridge = COARSE * usual_norm(normal_draws(self.plan.coordinates, 20))
+        size = usual_norm(normal_draws(deviations(self.plan.coordinates), 20))
         values, vectors = np.linalg.eigh(layout.gram(found))
-        root = (vectors / np.sqrt(values.clip(min=0) + ridge)) @ vectors.T
+        # Scaled columns without correlations have eigenvalues of about this size. Where the noise is
+        # larger, nothing is learned from others.
+        plain = mass * float(np.square(self.plan.factor).mean())
+        learned = 1 / (1 + (size / plain / TRUST) ** 2)
+        values = plain + learned * (values.clip(min=0) - plain) + min(COARSE * size, plain)
+        root = (vectors / np.sqrt(values)) @ vectors.T
         bound = self.plan.reach * len(root)
         return n, mass, replace(places, matrix=math.sqrt(mass / bound) * root @ places.matrix)
 
@@ -405,9 +412,9 @@ class InferenceRelease:
         crossed = release_exact(self._releases["scores"], exact, rng)
         curved = release_exact(self._releases["curvatures"], statistic, rng)
         # From u to z.
-        back = np.linalg.inv(places.matrix)[kept]
-        noises = normal_draws(plan.curvatures, DRAWS)
-        rough = NoisyCurvatures.of(layout.gram(curved), noises, back)
+        back = np.asarray(np.linalg.inv(places.matrix)[kept], dtype=np.float64)
+        released = layout.gram(curved), deviations(plan.curvatures), back
+        rough = NoisyCurvatures.of(*released)
         crossed = back @ crossed / unit
         step = rough.inverse @ crossed
         places = places.moved(np.append(np.zeros(layout.n_rows - len(step)), step))
@@ -437,22 +444,14 @@ class InferenceRelease:
         rest = crossed - rough.matrix @ step
         draws = np.random.default_rng(1).normal(size=(DRAWS, layout.n_rows))
         noise = rough.noise @ step - draws * np.sqrt(variances(plan.scores)) @ back.T / unit
-        second = rough.second_order(w, at, rest, noise)
-        mean = second.mean(axis=0)
-        second -= mean
-        own = np.einsum("jm,djm->dm", w, rough.noise[:, :, at])
+        law = rough.law(w, at, rest, noise, np.zeros((DRAWS, m)))
         direct = variances(plan.numerators) * scale**2
-        # Terms of third order are left out.
-        privacy = (second.T @ second / DRAWS + np.diag(direct)) * THIRD_ORDER
         # A coordinate of K-norm noise on the ball in m dimensions has the excess 6 / (m + 1).
-        fourth = np.square(np.square(second).mean(axis=0))
-        excess = np.maximum((second**4).mean(axis=0) - 3 * fourth, 0.0)
-        if isinstance(plan.numerators, KNormNoise):
-            excess += 6 / (m + 1) * direct**2
+        heavy = 6 / (m + 1) if isinstance(plan.numerators, KNormNoise) else 0.0
         # Two estimates of the denominators, weighted by their variances.
-        spread, apart = np.square(own).mean(axis=0), variances(plan.denominators) * entries**2
-        kept_share = apart / (apart + spread)
-        denominator += kept_share * (np.vecdot(w.T, rough.matrix[:, at].T) - denominator)
+        apart = variances(plan.denominators) * entries**2
+        share = apart / (apart + law.spread)
+        denominator += share * (np.vecdot(w.T, rough.matrix[:, at].T) - denominator)
         usual = (places.scores.usual if label is None else unit) / unit**2
         ratios, deviation = self._ratios(
             places, w.T @ back, usual * np.diag(gram) * unit**2, n, rng
@@ -461,17 +460,20 @@ class InferenceRelease:
         sampling = usual * gram * np.outer(root, root)
         if label is not None:
             sampling = sampling + gram * bending(rough, step, rest + noise, mass, n)
-        return NoisyEstimate(
+        found = NoisyEstimate(
             step[at],
-            numerator - mean,
+            numerator - law.mean,
             denominator,
             sampling,
-            privacy,
-            kept_share * spread,
-            kept_share * (own * second).mean(axis=0),
-            excess / np.diag(privacy) ** 2,
+            law.privacy + np.diag(direct) * THIRD_ORDER,
+            share * law.spread,
+            share * law.shared,
+            (law.fourth + heavy * direct**2) / np.diag(law.privacy + np.diag(direct)) ** 2,
             2 / max(deviation, 1e-9) ** 2,
         )
+        if m < len(step):
+            return found, None
+        return found, NoisyEquations(*released, step, numerator, direct)
 
     def _product(self, n: float) -> float:
         """Return the bound of products of v and a residual, in deviations of both.
@@ -523,11 +525,9 @@ class InferenceRelease:
         return shrunk_ratios(ratios, noise * longest)
 
 
-def normal_draws(noise: MatrixNoise, size: int) -> FloatArray:
-    """Return symmetric matrices of normal entries with the variances of a noise, (size, k, k)."""
-    deviation = noise.layout.gram(np.sqrt(variances(noise)))
-    draws = np.triu(np.random.default_rng(0).normal(size=(size, *deviation.shape)))
-    return np.asarray((draws + np.swapaxes(np.triu(draws, 1), 1, 2)) * deviation)
+def deviations(noise: MatrixNoise) -> FloatArray:
+    """Return the standard deviations of the entries of a noisy matrix."""
+    return noise.layout.gram(np.sqrt(variances(noise)))
 
 
 def bending(

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp._codec import to_text
 from skdp.domain import Domain
 from skdp.domain.splines import Interaction
-from skdp.linear_model._inference.estimate import NoisyEstimate
+from skdp.linear_model._inference.estimate import NoisyEquations, NoisyEstimate
 from skdp.linear_model.export import InferenceFile, entries_of
 from skdp.privacy import Guarantee
 from skdp.trusted.arrays import FloatArray
@@ -121,6 +121,7 @@ class Inference:
     constants: FloatArray
     notes: tuple[str, ...]
     domain: Domain
+    equations: NoisyEquations | None = None
     guarantee: Guarantee | None = None
     fit: Guarantee | None = None
     releases: tuple[Listed, ...] = ()

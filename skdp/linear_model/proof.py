@@ -368,7 +368,7 @@ def _expected(release: NoisySum, design: Design, public: Public) -> Sequence[obj
             return [Change(own, neighbors=relation) for own in balls]
         case "limits":
             return [Change(LpBall(k, p=math.inf), 1.0, relation) for k in (1, 2)]
-        case "sizes":
+        case "sizes" | "other sizes":
             most = domain.n_numbers + (domain.target_bounds is not None)
             return [size_counts(m, relation) for m in range(1, most + 1)]
         case "coordinates":

@@ -16,9 +16,10 @@ often are 0, and are not changed by this bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -29,7 +30,6 @@ from skdp.domain.layout import number_units
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._inference.theorem import (
-    CELLS,
     bounded_sums,
     changes,
     curvature_layout,
@@ -112,8 +112,10 @@ def at_bounds(ends: Ends, block: Block) -> NDArray[np.int64]:
 SCALES, LIMITS, SIZES = 0.05, 0.03, 0.08
 MATRICES = "coordinates", "curvatures"
 PARTS = "coordinates", "scores", "curvatures", "numerators", "denominators", "squares"
-ONE = dict(zip(PARTS, (0.18, 0.24, 0.32, 0.15, 0.05, 0.06), strict=True))
-ALL = dict(zip(PARTS, (0.15, 0.12, 0.26, 0.36, 0.05, 0.06), strict=True))
+ONE = dict(zip(PARTS, (0.18, 0.24, 0.35, 0.0, 0.05, 0.06), strict=True))
+ALL = dict(zip(PARTS, (0.12, 0.12, 0.22, 0.0, 0.05, 0.06), strict=True))
+# The share of the numerators grows with n epsilon / columns^(3/2).
+LEAST_SHARE, MOST_SHARE, FEW, MANY = 0.15, 0.42, 500.0, 3000.0
 # The assumed n epsilon / columns^(3/2) if no number of records is public.
 UNKNOWN = 300.0
 # The same for the first curvatures, whose rows are shrunk where the sum of the squares of p scaled
@@ -126,13 +128,21 @@ REACH, LEAST_REACH, MOST_REACH = 1 / 400, 0.5, 10.0
 VectorNoise = KNormNoise | GaussianNoise
 
 
+class Sizes(NamedTuple):
+    """The release of the numbers of deviations by size of some of (x, residual)."""
+
+    name: str
+    columns: tuple[int, ...]
+    noise: KNormNoise
+
+
 @dataclass(frozen=True, eq=False)
 class InferencePlan:
     """The calibrated releases; public information only."""
 
     scales: ScalingStage | None  # None if no column is scaled
     limits: Limits | None
-    sizes: KNormNoise | None  # of the deviations of numbers from their means, and of residuals
+    sizes: tuple[Sizes, ...]
     coordinates: MatrixNoise
     scores: VectorNoise
     curvatures: MatrixNoise
@@ -155,9 +165,10 @@ class InferencePlan:
             # A replaced record changes each count by at most 1, too.
             counts = Sensitivity(LpBall(len(self.limits.ends), p=math.inf), 1.0, neighbors)
             found.append(NoisySum("limits", counts, self.limits.noise, page))
-        if self.sizes is not None:
-            counts = size_counts(self.sizes.dim // CELLS, neighbors)
-            found.append(NoisySum("sizes", counts, self.sizes, page))
+        for own in self.sizes:
+            found.append(
+                NoisySum(own.name, size_counts(len(own.columns), neighbors), own.noise, page)
+            )
         m = len(self.targets)
         scores, rows, squares = changes(self.curvatures.layout, m, neighbors)
         first = changes(self.coordinates.layout, m, neighbors)[1]
@@ -193,12 +204,9 @@ def plan_inference(
     def planned(epsilon: float, noises_of: Callable[..., Noises]) -> InferencePlan:
         scales = _scales(task, SCALES * epsilon)
         limits = Limits.plan(task, with_residuals, LIMITS * epsilon)
-        sizes = None
-        if measured := len(task.design.domain.number_index) + with_residuals:
-            counts = size_counts(measured, task.neighbors)
-            sizes = KNorm().calibrate(counts, epsilon=SIZES * epsilon)
+        sizes = _sizes(task, with_residuals, targets, SIZES * epsilon)
         spent = SCALES * (scales is not None) + LIMITS * (limits is not None)
-        spent += SIZES * (sizes is not None)
+        spent += SIZES * bool(sizes)
         noises = noises_of(task, layouts, len(targets), epsilon * (1 - spent) * (1 - 1e-15))
         return InferencePlan(
             scales, limits, sizes, *noises, targets, weights, reach, task.neighbors
@@ -230,13 +238,18 @@ def factors(layout: MomentLayout, task: Task, is_ols: bool) -> tuple[FloatArray,
     for columns in layout.block_columns:
         weights[columns] = math.sqrt(len(columns))
     blocks = sum(math.sqrt(len(columns)) for columns in layout.block_columns)
-    size = 1.0 + len(layout.number_index) + len(layout.block_columns)
-    assumed = task.n_assumed or UNKNOWN * size**1.5 / task.epsilon
-    per = assumed * task.epsilon / size**1.5
+    per = per_column(task)
     near = min(max(NEAR_REACH * (per / NEAR_AT) ** (1 / 3), LEAST_NEAR), MOST_NEAR)
     bound = near * (1 + len(layout.number_index) + blocks)
     reach = min(max(per * REACH, LEAST_REACH), MOST_REACH if is_ols else LEAST_REACH)
     return np.asarray(np.sqrt(weights / bound)), reach
+
+
+def per_column(task: Task) -> float:
+    """Return n epsilon / columns^(3/2), or what is assumed of it."""
+    domain = task.design.domain
+    size = 1.0 + domain.n_numbers + len(domain.blocks)
+    return UNKNOWN if task.n_assumed is None else task.n_assumed * task.epsilon / size**1.5
 
 
 def _scales(task: Task, epsilon: float) -> ScalingStage | None:
@@ -248,17 +261,41 @@ def _scales(task: Task, epsilon: float) -> ScalingStage | None:
     return ScalingStage(sums, noise)
 
 
+def _sizes(
+    task: Task, with_residuals: bool, targets: Sequence[int], epsilon: float
+) -> tuple[Sizes, ...]:
+    """Return releases of the sizes of what few estimates need, and of other numbers."""
+    numbers = [*map(int, task.design.domain.number_index)]
+    near = [j for j in numbers if j + 1 in targets]
+    near += [task.design.domain.n_encoded] * with_residuals
+    parts = {"sizes": near, "other sizes": [j for j in numbers if j not in near]}
+    shared = epsilon / max(sum(map(bool, parts.values())), 1)
+    return tuple(
+        Sizes(
+            name, (*own,), KNorm().calibrate(size_counts(len(own), task.neighbors), epsilon=shared)
+        )
+        for name, own in parts.items()
+        if own
+    )
+
+
 Layouts = tuple[MomentLayout, MomentLayout]
 Noises = tuple[MatrixNoise, VectorNoise, MatrixNoise, VectorNoise, VectorNoise, VectorNoise]
 
 
-def _shares(m: int) -> dict[str, float]:
-    return ONE if m == 1 else ALL
+def _shares(task: Task, m: int) -> dict[str, float]:
+    """Return the shares of the releases; those of few coefficients are between both."""
+    grown = math.log(per_column(task) / FEW) / math.log(MANY / FEW)
+    least = MOST_SHARE + (LEAST_SHARE - MOST_SHARE) / m
+    own = least + (MOST_SHARE - least) * min(max(grown, 0.0), 1.0)
+    part = {name: ALL[name] + (ONE[name] - ALL[name]) / m for name in PARTS}
+    left = (1 - own) / sum(part.values())
+    return {name: share * left for name, share in part.items()} | {"numerators": own}
 
 
 def _pure(task: Task, layouts: Layouts, m: int, epsilon: float) -> Noises:
     """Return noises whose epsilons add up to at most ``epsilon``."""
-    part, layout = {name: share * epsilon for name, share in _shares(m).items()}, layouts[1]
+    part, layout = {name: share * epsilon for name, share in _shares(task, m).items()}, layouts[1]
     scores, rows, squares = changes(layout, m, task.neighbors)
     sums = bounded_sums(m, task.neighbors)
     # The quotient and the product of a proof round.
@@ -280,7 +317,7 @@ def _gaussian(task: Task, layouts: Layouts, m: int, epsilon: float) -> Noises:
     k, moved, longest = layout.n_rows, task.records_changed, longest_row(layout.n_rows)
     mu = 1 / gaussian_scale(epsilon, task.delta)
     # With a share s of epsilon a part would have the share s^(1/2) of the shift.
-    part = {name: mu * math.sqrt(share) for name, share in _shares(m).items()}
+    part = {name: mu * math.sqrt(share) for name, share in _shares(task, m).items()}
     # |zz' - z'z'| of two rows, and the distance of two vectors of squares, are at most sqrt(2).
     distance = math.sqrt(moved) * longest**2 * ROUND_UP
     sums = bounded_sums(m, task.neighbors).radius * ROUND_UP

@@ -22,7 +22,7 @@ released sums of squared influences, and a privacy part, from the known laws of 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -31,7 +31,7 @@ import numpy as np
 from numpy.linalg import norm
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
+from scipy.special import erf, expit
 
 from skdp.domain import Domain
 from skdp.geometry.moments import MomentLayout
@@ -226,18 +226,19 @@ class Products:
 
 
 def counts_of_sizes(
-    scores: Scores, columns: NDArray[np.intp], centre: FloatArray, block: Block
+    scores: Scores, columns: Sequence[int], centre: FloatArray, block: Block
 ) -> NDArray[np.int64]:
-    """Return the numbers of deviations of columns, and of residuals, by size, in units of 2^-40.
+    """Return the numbers of deviations of columns by size, in units of 2^-40.
 
-    Cell j has those of half sizes from 2^(-(j + 1) / 2) to 2^(-j / 2); the ends have all others.
+    The last of (x, y) stands for the residuals. Cell j has deviations of half sizes from
+    2^(-(j + 1) / 2) to 2^(-j / 2); the ends have all others.
     """
-    m = len(columns) + (scores.label is None)
+    m, chosen = len(columns), np.array(columns)
     found = np.zeros(m * CELLS, dtype=np.int64)
     for rows in whole_rows(scores.domain, block, None):
-        values = rows[:, 1 + columns] - centre
         if scores.label is None:
-            values = np.column_stack([values, scores.residuals(rows)])
+            rows[:, -1] = scores.residuals(rows)
+        values = rows[:, 1 + chosen] - centre[chosen]
         share, exponent = np.frexp(np.abs(values) / 2)
         cell = np.where(share == 0, CELLS, -2 * exponent + (share < math.sqrt(0.5)))
         cell = cell.clip(0, CELLS - 1) + CELLS * np.arange(m)
@@ -246,25 +247,32 @@ def counts_of_sizes(
 
 
 def deviations_of(counts: FloatArray, noise: float) -> FloatArray:
-    """Return the root mean squares of values from noisy counts by size, (m, CELLS) to (m,).
+    """Return the standard deviations of values from noisy counts by size, (m, CELLS) to (m,).
 
-    Cells with fewer records than the noise could add are left out, and so are far values. It is 2
-    where no cell is left.
+    That of normal values whose expected counts agree best, or the root mean square of the values
+    up to 8 times this, if it is greater. It is 2 where the noise could be the best agreement.
     """
-    seen = np.where(counts > SEEN * noise, counts, 0.0)
+    ends = 2.0 ** (1 - np.arange(CELLS + 1) / 2)
+    scales = ends[:-1]
+    shares = -np.diff(erf(ends / scales[:, None] / math.sqrt(2)), axis=1)
+    shares /= np.linalg.norm(shares, axis=1)[:, None]
+    agreement = counts @ shares.T
+    best = scales[np.argmax(agreement, axis=1)]
+    seen = np.where((counts > SEEN * noise) & (scales <= 8 * best[:, None]), counts, 0.0)
     total = seen.sum(axis=1)
-    squares = 4 * 2.0 ** -(np.arange(CELLS) + 0.5)
-    return np.sqrt(np.where(total > 0, seen @ squares, 4.0) / np.where(total > 0, total, 1.0))
+    square = seen @ np.square(scales) / math.sqrt(2) / np.where(total > 0, total, 1.0)
+    found = np.maximum(best, np.sqrt(square))
+    return np.where(agreement.max(axis=1) > CERTAIN * noise, found, 2.0)
 
 
-# Greatest product of v and a number's column, in deviations, over that of v.
+# Directions of the curvatures have a ridge of this multiple of the noise's norm, and are believed
+# up to this norm over the usual eigenvalue.
+COARSE, TRUST = 0.5, 4.0
+# Greatest product of v and a column of z, in deviations, over that of v.
 LEVER = 2.0
-# Directions in which rows are hidden have a ridge of this multiple of the noise's norm in the
-# curvatures that choose the coordinates.
-COARSE, TRUST = 0.5, 1.0
 # Cells of residuals with counts below so
 # many standard deviations of the noise are left out.
-SEEN = 3.0
+SEEN, CERTAIN = 3.0, 6.0
 # The greatest sum of squared influences of a record is such that the noise in a ratio is
 # RATIO_NOISE, but at least a multiple of the number of coefficients over n.
 RATIO_NOISE, LEAST_LONGEST = 0.2, 8.0
@@ -392,7 +400,7 @@ class InferenceRelease:
         mass = min(max(float(found[0]), noise) / first, n)
         size = usual_norm(normal_draws(deviations(self.plan.coordinates), 20))
         values, vectors = np.linalg.eigh(layout.gram(found))
-        # Scaled columns without correlations have eigenvalues of about this size. Where the noise is
+        # Scaled columns without correlations have eigenvalues of about this size. Where noise is
         # larger, nothing is learned from others.
         plain = mass * float(np.square(self.plan.factor).mean())
         learned = 1 / (1 + (size / plain / TRUST) ** 2)
@@ -401,7 +409,9 @@ class InferenceRelease:
         bound = self.plan.reach * len(root)
         return n, mass, replace(places, matrix=math.sqrt(mass / bound) * root @ places.matrix)
 
-    def _quotients(self, places: ScoreRows, n: float, mass: float, rng: Generator) -> NoisyEstimate:
+    def _quotients(
+        self, places: ScoreRows, n: float, mass: float, rng: Generator
+    ) -> tuple[NoisyEstimate, NoisyEquations | None]:
         """Release scores, curvatures, numerators, denominators and squares; return the estimate.
 
         Coefficients are those of z.
@@ -486,27 +496,30 @@ class InferenceRelease:
     def _scaled(self, exact: Any, rng: Generator) -> tuple[float | None, Scaler, Scores]:
         """Release scales; return the number of records, the scaler, and the bounded scores."""
         stage, q, scores = self.plan.scales, self.layout.n_encoded, self.scores
-        n, scaler = self.size, Scaler.of(q, [], np.empty(0), np.empty(0))
+        n = self.size
         columns, mean, spread = np.empty(0, dtype=np.intp), np.empty(0), np.empty(0)
         if stage is not None:
             seen = stage.release(self._releases["scales"], exact, rng)
             n, columns = seen.n, np.array(stage.sums.columns)
-            noise = stage.deviations(n)[-len(seen.square) :] / stage.sums.factor
+            off, noise = np.split(stage.deviations(n)[-2 * len(columns) :], 2)
+            noise = noise / stage.sums.factor
             mean = seen.mean.clip(-1, 1) if self.intercept else np.zeros(len(columns))
-            # Too great a scale loses little.
-            spread = np.sqrt(np.clip(seen.square - mean**2, noise, 1.0) + noise)
-        if self.plan.sizes is not None:
-            counts = exact_sum(self.rows, partial(counts_of_sizes, scores, columns, mean))
-            found = release_exact(self._releases["sizes"], counts, rng)
-            deviation = math.sqrt(float(variances(self.plan.sizes)[0]))
-            sizes = deviations_of(found.reshape(-1, CELLS), deviation)
-            spread = np.minimum(spread, sizes[: len(columns)])
-            if scores.label is None:
-                if n is None:
-                    n = max(1.0, float(found[-CELLS:].sum()))
-                most = min(self._product(n), MOST_RESIDUAL)
-                scores = replace(scores, bound=most * min(float(sizes[-1]), 2.0), usual=1 / most**2)
-            scaler = Scaler.of(q, columns, mean, spread)
+            # Too great a scale loses little. The centre may be far from the mean.
+            spread = np.sqrt(np.clip(seen.square - mean**2, noise, 1.0) + noise + off**2)
+        centre, scale = np.zeros(q + 1), np.full(q + 1, 2.0)
+        centre[columns], scale[columns] = mean, spread
+        for own in self.plan.sizes:
+            counts = exact_sum(self.rows, partial(counts_of_sizes, scores, own.columns, centre))
+            found = release_exact(self._releases[own.name], counts, rng).reshape(-1, CELLS)
+            chosen, deviation = np.array(own.columns), math.sqrt(float(variances(own.noise)[0]))
+            scale[chosen] = np.minimum(scale[chosen], deviations_of(found, deviation))
+            if n is None:
+                n = max(1.0, float(found[-1].sum()))
+        if scores.label is None:
+            most = min(self._product(n or 1.0), MOST_RESIDUAL)
+            bound = min(most * float(scale[-1]), 2.0)
+            scores = replace(scores, bound=bound, usual=1 / most**2)
+        scaler = Scaler.of(q, columns, mean, scale[columns])
         return n, scaler, scores
 
     def _ratios(

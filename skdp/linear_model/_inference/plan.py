@@ -115,7 +115,7 @@ PARTS = "coordinates", "scores", "curvatures", "numerators", "denominators", "sq
 ONE = dict(zip(PARTS, (0.18, 0.24, 0.35, 0.0, 0.05, 0.06), strict=True))
 ALL = dict(zip(PARTS, (0.12, 0.12, 0.22, 0.0, 0.05, 0.06), strict=True))
 # The share of the numerators grows with n epsilon / columns^(3/2).
-LEAST_SHARE, MOST_SHARE, FEW, MANY = 0.15, 0.42, 500.0, 3000.0
+LEAST_SHARE, MOST_SHARE, FEW, MANY = 0.15, 0.36, 500.0, 3000.0
 # The assumed n epsilon / columns^(3/2) if no number of records is public.
 UNKNOWN = 300.0
 # The same for the first curvatures, whose rows are shrunk where the sum of the squares of p scaled

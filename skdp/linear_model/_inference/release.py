@@ -488,10 +488,11 @@ class InferenceRelease:
     def _product(self, n: float) -> float:
         """Return the bound of products of v and a residual, in deviations of both.
 
-        The noise in a numerator is then NOISE of the sampling error, within limits.
+        The noise in one numerator is then NOISE of the sampling error, within limits.
         """
-        noise = math.sqrt(float(variances(self.plan.numerators).sum()) / n)
-        return float(np.clip(NOISE / noise, LEAST_PRODUCT, MOST_PRODUCT))
+        noise = self.plan.numerators
+        deviation = math.sqrt(float(variances(noise)[0]) / n) * noise.dim**0.25
+        return float(np.clip(NOISE / deviation, LEAST_PRODUCT, MOST_PRODUCT))
 
     def _scaled(self, exact: Any, rng: Generator) -> tuple[float | None, Scaler, Scores]:
         """Release scales; return the number of records, the scaler, and the bounded scores."""

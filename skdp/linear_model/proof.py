@@ -371,16 +371,21 @@ def _expected(release: NoisySum, design: Design, public: Public) -> Sequence[obj
         case "sizes" | "other sizes":
             most = domain.n_numbers + (domain.target_bounds is not None)
             return [size_counts(m, relation) for m in range(1, most + 1)]
+    return _of_tables(release, domain, relation)
+
+
+def _of_tables(release: NoisySum, domain: Domain, relation: str) -> Sequence[object] | None:
+    """Return the changes that a release of a regression table can have."""
+    layout, ball = whole_layout(domain), getattr(release.change, "ball", None)
+    match release.name:
         case "coordinates":
             return [changes(curvature_layout(domain), 1, relation)[1]]
         case "scores" | "curvatures":
-            layout = whole_layout(domain)
             return [changes(layout, 1, relation)[release.name == "curvatures"]]
         case "numerators" | "denominators" | "squares" if ball is not None:
             m = min(ball.dim, domain.n_encoded + 1)
-            squares = changes(whole_layout(domain), m, relation)[2]
-            both = [squares, squares_of_gaussian(m, relation)]
-            return both if release.name == "squares" else [bounded_sums(m, relation)]
+            squares = [changes(layout, m, relation)[2], squares_of_gaussian(m, relation)]
+            return squares if release.name == "squares" else [bounded_sums(m, relation)]
     return None
 
 

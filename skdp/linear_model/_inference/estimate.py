@@ -18,10 +18,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 from scipy.stats import chi2, f, t
 
@@ -173,17 +173,20 @@ class NoisyEstimate:
         return np.asarray(own / np.outer(size, size))
 
     def is_hidden(self, tail: float) -> NDArray[np.bool_]:
-        """Return whether the noise can hide a denominator, (k,), at the two tails of a normal."""
-        root = self._quantiles(tail)
-        return np.asarray(~(self.denominator > root * np.sqrt(self.spread)))
+        """Return whether the noise can hide a denominator, (k,), at the two tails."""
+        freedom, excess = self._law
+        return np.asarray(
+            ~(self.denominator > quantile(tail, freedom, excess) * np.sqrt(self.spread))
+        )
 
-    def _quantiles(self, tail: float) -> FloatArray:
-        """Return quantiles of the quotients, with the degrees of freedom of Satterthwaite."""
+    @cached_property
+    def _law(self) -> tuple[FloatArray, FloatArray]:
+        """Degrees of freedom (Satterthwaite) and excess kurtosis of each numerator."""
         sampling = np.diag(self.sampling)
         whole = sampling + np.diag(self.privacy)
         share = np.divide(sampling, whole, out=np.zeros(len(whole)), where=whole > 0)
-        root = t.isf(tail, np.minimum(self.freedom / share.clip(1e-9) ** 2, MOST_FREEDOM))
-        return np.asarray(root * widening(root, self.excess * (1 - share) ** 2))
+        freedom = np.minimum(self.freedom / share.clip(1e-9) ** 2, MOST_FREEDOM)
+        return np.asarray(freedom), self.excess * (1 - share) ** 2
 
     def standard_errors(self, rows: FloatArray, part: FloatArray | None = None) -> FloatArray:
         """Return the standard errors of rows @ theta, to first order; infinite where one is hidden.
@@ -208,14 +211,14 @@ class NoisyEstimate:
         value, at = float(row @ self.theta), np.flatnonzero(row)
         if self.is_hidden(tail)[at].any():
             return -math.inf, math.inf
+        freedom, excess = self._law_of(row[None])
+        root = float(quantile(tail, freedom, excess))
         if len(at) != 1:
-            root = float(t.isf(tail, self._freedom(row[None])))
-            root *= widening(root, float(self.excess[at].max()))
             half = root * float(self.standard_errors(row[None])[0])
             return value - half, value + half
         # Fieller: the x with (numerator - x denominator)^2 <= quantile^2 times its variance at x.
-        j = int(at[0])
-        square, a, b = self._quantiles(tail)[j] ** 2, self.numerator[j], self.denominator[j]
+        j, square = int(at[0]), root**2
+        a, b = self.numerator[j], self.denominator[j]
         whole = self.sampling[j, j] + self.privacy[j, j]
         lead, middle = b**2 - square * self.spread[j], a * b - square * self.shared[j]
         half = math.sqrt(max(middle**2 - lead * (a**2 - square * whole), 0.0))
@@ -232,42 +235,33 @@ class NoisyEstimate:
         rows, size = _of_size_one(rows)
         values = values / size
         used = np.flatnonzero(rows.any(axis=0))
-        if len(rows) == 1:
-            return self._test_one(rows[0], float(values[0]), used)
-        if self.is_hidden(0.025)[used].any():
-            return 0.0, 1.0
-        square = _square_in(rows @ self.covariance @ rows.T, values - rows @ self.theta)
-        return square, _tail(square, len(rows), self._freedom(rows))
-
-    def _test_one(
-        self, row: FloatArray, value: float, used: NDArray[np.intp]
-    ) -> tuple[float, float]:
-        if len(used) == 1:
+        if len(rows) * len(used) == 1:
             j = int(used[0])
-            x = value / row[j] - self.start[j]
+            x = float(values[0] / rows[0, j] - self.start[j])
             whole = self.sampling[j, j] + self.privacy[j, j]
             variance = whole - 2 * x * self.shared[j] + x**2 * self.spread[j]
-            square = float(
-                (self.numerator[j] - x * self.denominator[j]) ** 2 / max(variance, 1e-300)
-            )
+            square = (self.numerator[j] - x * self.denominator[j]) ** 2 / max(variance, 1e-300)
             # The limit for values far away, if the noise explains the denominator.
             if self.spread[j] > 0:
-                square = min(square, float(self.denominator[j] ** 2 / self.spread[j]))
+                square = min(square, self.denominator[j] ** 2 / self.spread[j])
         elif self.is_hidden(0.025)[used].any():
             return 0.0, 1.0
         else:
-            square = float(
-                (value - row @ self.theta) ** 2 / max(row @ self.covariance @ row, 1e-300)
-            )
-        return square, _tail(square, 1, self._freedom(row[None]))
+            square = _square_in(rows @ self.covariance @ rows.T, values - rows @ self.theta)
+        freedom, excess = self._law_of(rows)
+        return float(square), _tail(narrowed(float(square), excess), len(rows), freedom)
 
-    def _freedom(self, rows: FloatArray) -> float:
-        """Return the degrees of freedom of the worst combination of the rows."""
+    def _law_of(self, rows: FloatArray) -> tuple[float, float]:
+        """Return degrees of freedom and excess kurtosis of the worst combination of the rows."""
+        used = np.flatnonzero(rows.any(axis=0))
+        if len(used) == 1:
+            return float(self._law[0][used[0]]), float(self._law[1][used[0]])
         whole, sampling = rows @ self.covariance @ rows.T, self._of_quotients(self.sampling)
         values, vectors = np.linalg.eigh(whole)
         root = vectors / np.sqrt(values.clip(min=ROUNDING * max(values[-1], 1e-300)))
         share = float(np.linalg.eigvalsh(root.T @ rows @ sampling @ rows.T @ root)[-1].clip(0, 1))
-        return min(self.freedom / max(share, 1e-9) ** 2, MOST_FREEDOM)
+        freedom = min(self.freedom / max(share, 1e-9) ** 2, MOST_FREEDOM)
+        return freedom, float(self._law[1][used].max(initial=0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,12 +310,20 @@ class NoisyEquations:
         )
 
 
-def widening(root: Any, excess: Any) -> Any:
-    """Return the ratio of a normal quantile ``root`` with this excess kurtosis to that without it.
+def quantile(tail: float, freedom: ArrayLike, excess: ArrayLike) -> FloatArray:
+    """Return quantiles of t whose noise has an excess kurtosis (Cornish and Fisher)."""
+    root = t.isf(tail, freedom)
+    return np.asarray(root + np.maximum(root**3 - 3 * root, 0.0) * np.asarray(excess) / 24)
 
-    It is the expansion of Cornish and Fisher, and at least 1.
-    """
-    return 1 + np.maximum(root**2 - 3, 0.0) * excess / 24
+
+def narrowed(square: float, excess: float) -> float:
+    """Return the square of the quantile of t that `quantile` maps to the root of ``square``."""
+    # The real root x of x^3 + p x = r.
+    if square <= 3 or excess < 1e-12:
+        return square
+    p, r = 24 / excess - 3, 24 / excess * math.sqrt(square)
+    found = np.roots([1.0, 0.0, p, -r])
+    return float(found[np.abs(found.imag).argmin()].real ** 2)
 
 
 def _of_size_one(rows: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 import math
 import textwrap
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp._codec import to_text
 from skdp.domain import Domain
+from skdp.domain.columns import Levels
 from skdp.domain.splines import Interaction
 from skdp.linear_model._inference.estimate import NoisyEquations, NoisyEstimate
 from skdp.linear_model.export import InferenceFile, entries_of
@@ -251,6 +252,94 @@ class Inference:
         ends = self._intervals(weights @ self.rows, weights @ self.constants, level)
         return weights @ self.coef, ends
 
+    def without(self, *names: str) -> Inference:
+        """Return the table of the model without some coefficients, at no cost.
+
+        It follows from the released sums. Where the noise hides a coefficient, those of correlated
+        columns can have shorter intervals without it. For labels, the likelihood is approximated at
+        the estimate.
+
+        Parameters
+        ----------
+        *names : str
+            Coefficients or columns to leave out.
+
+        Returns
+        -------
+        Inference
+
+        Raises
+        ------
+        ValueError
+            If a name is not one of the table's, if none is left, or if the table has the estimates
+            of some ``effects`` only.
+
+        Examples
+        --------
+        >>> from skdp import Domain, DPLinearRegression
+        >>> domain = Domain({"age": (17, 90), "job": ["clerk", "craft", "sales"]}, target=(0, 100))
+        >>> X, y = domain.sample(5000, random_state=0, with_target=True)  # artificial rows
+        >>> table = DPLinearRegression(domain=domain).fit(X, y).infer(X, y, epsilon=4.0)
+        >>> table.without("age").names
+        ('intercept', 'job_craft', 'job_sales')
+        >>> table.merge("job", ["craft", "sales"]).names
+        ('intercept', 'age', 'job_craft | job_sales')
+        """
+        dropped = {j for name in names for j in self._named(name)}
+        kept = [j for j in range(len(self.names)) if j not in dropped]
+        if not kept:
+            raise fail("names", "leave a coefficient in the table")
+        return self._restricted(np.eye(len(self.names))[:, kept], [self.names[j] for j in kept])
+
+    def merge(self, column: str, levels: Sequence[str]) -> Inference:
+        """Return the table of the model in which some levels are one, at no cost.
+
+        Parameters
+        ----------
+        column : str
+            A column of levels.
+        levels : list of str
+            At least two of its levels. With the reference level, the others are left out.
+
+        Returns
+        -------
+        Inference
+            See :meth:`without`.
+        """
+        places = dict(zip(self.names, range(len(self.names)), strict=True))
+        kinds = dict(zip(self.domain.names or (), self.domain._columns, strict=False))
+        if not isinstance(kind := kinds.get(column), Levels) or column not in self.columns:
+            raise fail("column", "be a column of levels in the table", column)
+        every = dict(zip(kind.levels, kind.corners(column), strict=False))
+        if isinstance(levels, str) or len(set(levels)) < 2 or not {*levels} <= {*every}:
+            raise fail("levels", f"be two or more of {[*every]}", levels)
+        chosen = [every[own] for own in every if own in levels]
+        if chosen[0] not in places:  # the first level, whose coefficient is 0
+            return self.without(*chosen[1:])
+        matrix, names = np.eye(len(self.names)), [*self.names]
+        first, *others = (places[name] for name in chosen)
+        matrix[:, first] += matrix[:, others].sum(axis=1)
+        names[first] = " | ".join(chosen)
+        kept = [j for j in range(len(names)) if j not in others]
+        return self._restricted(matrix[:, kept], [names[j] for j in kept])
+
+    def _restricted(self, matrix: FloatArray, names: Sequence[str]) -> Inference:
+        """Return the inference of gamma, where the coefficients are ``matrix @ gamma``."""
+        if self.equations is None or len(self.rows) != self.rows.shape[1]:
+            remedy = "Call infer(X, y, ...) without `effects`."
+            raise fail("the table", "have all coefficients and an intercept", remedy=remedy)
+        back = np.linalg.inv(self.rows)
+        found = self.equations.restricted(back @ matrix, -back @ self.constants, self.estimate)
+        unit = np.eye(len(names))
+        return replace(
+            self,
+            names=(*names,),
+            estimate=found,
+            equations=None,
+            rows=unit,
+            constants=np.zeros(len(names)),
+        )
+
     def wald_test(self, columns: Any, value: ArrayLike = 0.0) -> WaldTest:
         """Return the test that several coefficients, or combinations of them, have given values.
 
@@ -265,9 +354,10 @@ class Inference:
 
         Parameters
         ----------
-        columns : str, sequence of str or array-like of shape (m, n_names)
+        columns : str, sequence of str, dict or array-like of shape (m, n_names)
             Names of coefficients or of declared columns, which stand for all their coefficients;
-            or the matrix R, whose rows are linearly independent.
+            or a dict of names in the order of the table and values; or the matrix R, whose rows
+            are linearly independent.
         value : float or array-like of shape (m,), default=0
             The values r under the null.
 
@@ -275,6 +365,8 @@ class Inference:
         -------
         WaldTest
         """
+        if isinstance(columns, Mapping):
+            columns, value = [*columns], [*columns.values()]
         weights = self._restrictions(columns)
         values = np.asarray(value, dtype=np.float64)
         if values.shape not in ((), (len(weights),)) or not np.isfinite(values).all():
@@ -320,18 +412,22 @@ class Inference:
         """Return the inference as JSON text; see :meth:`to_dict`."""
         return to_text(self.to_dict()) + "\n"
 
+    def _named(self, name: str) -> list[int]:
+        """Return the positions of a coefficient, or of those of a column."""
+        pairs = enumerate(zip(self.names, self.columns, strict=True))
+        if name and (found := [j for j, own in pairs if name in own]):
+            return found
+        known = [*dict.fromkeys([*self.names, *self.columns])]
+        raise fail(
+            "columns", f"be names of coefficients or columns, {sorted({*known} - {''})}", name
+        )
+
     def _restrictions(self, columns: Any) -> FloatArray:
         """Return the matrix of the combinations that names or a matrix stand for."""
         given = [columns] if isinstance(columns, str) else columns
         if not isinstance(given, Sequence) or not any(isinstance(name, str) for name in given):
             return self._weights(given)
-        known = [*dict.fromkeys([*self.names, *self.columns]).keys() - {""}]
-        if strangers := [name for name in given if name not in known]:
-            raise fail(
-                "columns", f"be names of coefficients or columns, {sorted(known)}", strangers
-            )
-        pairs = zip(self.names, self.columns, strict=True)
-        chosen = [j for j, own in enumerate(pairs) if not {*own}.isdisjoint(given)]
+        chosen = sorted({j for name in given for j in self._named(name)})
         return np.asarray(np.eye(len(self.names))[chosen])
 
     def _weights(self, weights: Any) -> FloatArray:

@@ -21,7 +21,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.stats import chi2, f, t
 
@@ -174,19 +174,23 @@ class NoisyEstimate:
 
     def is_hidden(self, tail: float) -> NDArray[np.bool_]:
         """Return whether the noise can hide a denominator, (k,), at the two tails."""
-        freedom, excess = self._law
-        return np.asarray(
-            ~(self.denominator > quantile(tail, freedom, excess) * np.sqrt(self.spread))
-        )
+        freedom, factor = self._law
+        root = factor * t.isf(tail, freedom)
+        return np.asarray(~(self.denominator > root * np.sqrt(self.spread)))
 
     @cached_property
     def _law(self) -> tuple[FloatArray, FloatArray]:
-        """Degrees of freedom (Satterthwaite) and excess kurtosis of each numerator."""
+        """The errors of the numerators are t times a factor: its degrees of freedom, and the factor.
+
+        The degrees are those of Satterthwaite for the estimate of the sampling part, and those that
+        have the excess kurtosis of the noise. A Laplace law has the quantile .975 exactly.
+        """
         sampling = np.diag(self.sampling)
         whole = sampling + np.diag(self.privacy)
         share = np.divide(sampling, whole, out=np.zeros(len(whole)), where=whole > 0)
-        freedom = np.minimum(self.freedom / share.clip(1e-9) ** 2, MOST_FREEDOM)
-        return np.asarray(freedom), self.excess * (1 - share) ** 2
+        heavy = 4 + 6 / (self.excess * (1 - share) ** 2).clip(min=1e-9)
+        freedom = 1 / (1 / heavy + share**2 / self.freedom)
+        return np.minimum(freedom, MOST_FREEDOM), np.sqrt(1 - 1.5 / heavy)
 
     def standard_errors(self, rows: FloatArray, part: FloatArray | None = None) -> FloatArray:
         """Return the standard errors of rows @ theta, to first order; infinite where one is hidden.
@@ -211,8 +215,8 @@ class NoisyEstimate:
         value, at = float(row @ self.theta), np.flatnonzero(row)
         if self.is_hidden(tail)[at].any():
             return -math.inf, math.inf
-        freedom, excess = self._law_of(row[None])
-        root = float(quantile(tail, freedom, excess))
+        freedom, factor = self._law_of(row[None])
+        root = factor * float(t.isf(tail, freedom))
         if len(at) != 1:
             half = root * float(self.standard_errors(row[None])[0])
             return value - half, value + half
@@ -248,20 +252,14 @@ class NoisyEstimate:
             return 0.0, 1.0
         else:
             square = _square_in(rows @ self.covariance @ rows.T, values - rows @ self.theta)
-        freedom, excess = self._law_of(rows)
-        return float(square), _tail(narrowed(float(square), excess), len(rows), freedom)
+        freedom, factor = self._law_of(rows)
+        return float(square), _tail(float(square) / factor**2, len(rows), freedom)
 
     def _law_of(self, rows: FloatArray) -> tuple[float, float]:
-        """Return degrees of freedom and excess kurtosis of the worst combination of the rows."""
-        used = np.flatnonzero(rows.any(axis=0))
-        if len(used) == 1:
-            return float(self._law[0][used[0]]), float(self._law[1][used[0]])
-        whole, sampling = rows @ self.covariance @ rows.T, self._of_quotients(self.sampling)
-        values, vectors = np.linalg.eigh(whole)
-        root = vectors / np.sqrt(values.clip(min=ROUNDING * max(values[-1], 1e-300)))
-        share = float(np.linalg.eigvalsh(root.T @ rows @ sampling @ rows.T @ root)[-1].clip(0, 1))
-        freedom = min(self.freedom / max(share, 1e-9) ** 2, MOST_FREEDOM)
-        return freedom, float(self._law[1][used].max(initial=0.0))
+        """Return the degrees of freedom and the factor of the worst coefficient in the rows."""
+        used = rows.any(axis=0)
+        freedom, factor = self._law
+        return float(freedom[used].min(initial=MOST_FREEDOM)), float(factor[used].max(initial=0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,22 +306,6 @@ class NoisyEquations:
             law.fourth / np.diag(law.privacy) ** 2,
             whole.freedom,
         )
-
-
-def quantile(tail: float, freedom: ArrayLike, excess: ArrayLike) -> FloatArray:
-    """Return quantiles of t whose noise has an excess kurtosis (Cornish and Fisher)."""
-    root = t.isf(tail, freedom)
-    return np.asarray(root + np.maximum(root**3 - 3 * root, 0.0) * np.asarray(excess) / 24)
-
-
-def narrowed(square: float, excess: float) -> float:
-    """Return the square of the quantile of t that `quantile` maps to the root of ``square``."""
-    # The real root x of x^3 + p x = r.
-    if square <= 3 or excess < 1e-12:
-        return square
-    p, r = 24 / excess - 3, 24 / excess * math.sqrt(square)
-    found = np.roots([1.0, 0.0, p, -r])
-    return float(found[np.abs(found.imag).argmin()].real ** 2)
 
 
 def _of_size_one(rows: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -180,7 +180,7 @@ class NoisyEstimate:
 
     @cached_property
     def _law(self) -> tuple[FloatArray, FloatArray]:
-        """The errors of the numerators are t times a factor: its degrees of freedom, and the factor.
+        """Degrees of freedom and factors: the errors of the numerators are t times the factor.
 
         The degrees are those of Satterthwaite for the estimate of the sampling part, and those that
         have the excess kurtosis of the noise. A Laplace law has the quantile .975 exactly.

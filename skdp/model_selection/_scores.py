@@ -370,6 +370,7 @@ _POWERS = {"neg_mean_squared_error": 2, "neg_mean_absolute_error": 1, "r2": 2}
 _NEEDS: dict[str, tuple[str, ...]] = {
     "accuracy": ("predict",),
     "neg_log_loss": ("predict_proba",),
+    "neg_brier_score": ("predict_proba",),
     "roc_auc": ("decision_function", "predict_proba"),
     "balanced_accuracy": ("predict",),
 }
@@ -405,6 +406,8 @@ def as_score(
     if name == "neg_log_loss":
         loss = NegativeLogLoss(len(labels))
         return RecordScore(loss, math.log(loss.least), math.log(1 - loss.least))
+    if name == "neg_brier_score":
+        return RecordScore(NegativeBrier(len(labels)), -1.0 if len(labels) == 2 else -2.0, 0.0)
     if name == "balanced_accuracy":
         return RecallScore(tuple(labels))
     if len(labels) != 2:

@@ -42,10 +42,9 @@ from skdp.mechanisms.knorm import gaussian_scale
 from skdp.model_selection._candidates import private_step
 from skdp.model_selection._score_sums import Units, change
 from skdp.model_selection._scores import (
-    NegativeBrier,
-    NegativeError,
-    NegativeLogLoss,
+    RecordScore,
     accuracy,
+    as_score,
     numbers_of,
     predicted_place,
     probability,
@@ -72,7 +71,7 @@ CELLS = len(EDGES) + 1
 # Quantiles of a normal variable and, in standard deviations, of a Laplace variable.
 NORMAL, LAPLACE = 1.96, 2.12
 # A quotient is nan if its denominator is below so many standard deviations of its noise.
-HIDDEN = 4.0
+HIDDEN = 5.0
 # Added to the count of each cell for its sampling variance (Agresti & Coull 1998).
 ADDED = 1.0
 # The share of the budget of sums of numbers for their sampling variance. For R^2 a record's
@@ -86,8 +85,8 @@ _SEEDED = "the noise came from random_state and not from the operating system"
 class PrivateScore:
     """Private estimates of scores, in rows: one for a number, several for a matrix or a curve.
 
-    Made by `private_score`. It prints as a table. ``float(score)`` is the value of a single row,
-    and ``score["roc_auc"]`` has the rows of one metric.
+    Made by `private_score`. It prints as a table. ``score["roc_auc"]`` has the rows of one
+    metric.
 
     Attributes
     ----------
@@ -140,11 +139,6 @@ class PrivateScore:
         cells = tuple(self.cell[k] for k in kept)
         return replace(self, metric=(metric,) * len(kept), cell=cells, **facts)
 
-    def __float__(self) -> float:
-        if len(self.value) != 1:
-            raise fail("score", "have one row", len(self.value), 'Write score["accuracy"], say.')
-        return float(self.value[0])
-
     def __repr__(self) -> str:
         names = [f"{m} {c}".strip() for m, c in zip(self.metric, self.cell, strict=True)]
         width = max(map(len, names))
@@ -196,15 +190,15 @@ def _rates(s: Array, sd: float) -> Array:
     return _ratio(b, a + b, sd * math.sqrt(2))
 
 
-def _mean(s: Array, sd: float, low: float, high: float) -> Array:
-    return low + (high - low) / 2 * (1 + _ratio(s[1:], s[0], sd))
+def _mean_loss(s: Array, sd: float, score: RecordScore) -> Array:
+    return -score.lower - (score.upper - score.lower) / 2 * (1 + _ratio(s[1:], s[0], sd))
 
 
 def _r2(s: Array, sd: float) -> Array:
-    """Return R^2 from sums of 1, 2 q - 1, u and 2 u^2 - 1: targets u, squared errors 4 q."""
+    """Return R^2 from sums of 1, 1 - 2 q, u and 2 u^2 - 1: targets u, squared errors 4 q."""
     n, error, first, second = s
     variance = (n + second) / 2 - first * _ratio(first, n, sd)
-    return 1 - _ratio(np.array([2 * (n + error)]), variance, sd)
+    return 1 - _ratio(np.array([2 * (n - error)]), variance, sd)
 
 
 @dataclass(frozen=True)
@@ -216,34 +210,28 @@ class _Metric:
     of: Callable[[Array, float], Array]
     ends: tuple[float, float] = (0.0, 1.0)
     cells: tuple[str, ...] = ("",)
-    # Of a record, for sums of numbers.
-    function: Any = None
+    score: RecordScore | None = None  # of sums of numbers
 
 
-def _loss(name: str, function: Any, low: float, high: float) -> _Metric:
-    return _Metric(name, 1, partial(_mean, low=low, high=high), (low, high), function=function)
-
-
-def _of_labels(labels: Sequence[Any]) -> dict[str, _Metric]:
-    k, loss = len(labels), NegativeLogLoss(len(labels))
+def _known(labels: Array | None, bounds: tuple[float, float] | None) -> dict[str, _Metric]:
+    """Return the metrics of a classifier or, without labels, of a regressor."""
+    scorings = ("log_loss", "brier_score") if labels is not None else ("mean_absolute_error", "r2")
+    found = {}
+    for name in scorings:
+        score: Any = as_score(name if name == "r2" else f"neg_{name}", labels, bounds)
+        of, ends = partial(_mean_loss, score=score), (0.0 - score.upper, -score.lower)
+        found[name] = _Metric(name, 1, of, ends, score=score)
+    if labels is None:
+        return found | {"r2": replace(found["r2"], size=3, of=_r2, ends=(-math.inf, 1.0))}
+    k = len(labels)
     pairs = tuple(f"{a}, {b}" for a in labels for b in labels)
     curve = tuple(f"{a:.3f} to {b:.3f}" for a, b in pairwise([0.0, *EDGES, 1.0]))
-    return {
+    return found | {
         "accuracy": _Metric("predictions", k * k, _accuracy),
         "balanced_accuracy": _Metric("predictions", k * k, _mean_recall),
         "confusion_matrix": _Metric("predictions", k * k, _shares, cells=pairs),
         "roc_auc": _Metric("probabilities", 2 * CELLS, _area),
         "calibration_curve": _Metric("probabilities", 2 * CELLS, _rates, cells=curve),
-        "log_loss": _loss("log_loss", loss, -math.log(1 - loss.least), -math.log(loss.least)),
-        "brier_score": _loss("brier_score", NegativeBrier(k), 0.0, 1.0 if k == 2 else 2.0),
-    }
-
-
-def _of_bounds(low: float, high: float) -> dict[str, _Metric]:
-    square, absolute = (NegativeError(low, high, power) for power in (2, 1))
-    return {
-        "r2": _Metric("r2", 3, _r2, (-math.inf, 1.0), function=square),
-        "mean_absolute_error": _loss("mean_absolute_error", absolute, 0.0, high - low),
     }
 
 
@@ -252,18 +240,15 @@ def _asked(model: Any, metric: Any, bounds: Any) -> dict[str, _Metric]:
     if not (is_classifier(model) or is_regressor(model)):
         raise fail("model", "be a fitted classifier or regressor", type(model))
     check_is_fitted(model)
-    if is_classifier(model):
-        known = _of_labels(model.classes_)
-    else:
-        inner = private_step(model)
-        if bounds is None:
-            domain = getattr(inner, "domain", None)
-            bounds = getattr(domain, "target_bounds", (-1.0, 1.0) if is_ours(inner) else None)
-        if not isinstance(bounds, tuple | list) or len(bounds) != 2:
-            remedy = "Pass public bounds of the target: bounds=(0, 100), say."
-            raise fail("bounds", "be a pair of numbers, or declared by the model", bounds, remedy)
-        low = check_interval("bounds[0]", bounds[0], -1e100, 1e100)
-        known = _of_bounds(low, check_interval("bounds[1]", bounds[1], low, 1e100, closed="right"))
+    labels, inner = model.classes_ if is_classifier(model) else None, private_step(model)
+    if bounds is None:
+        usual = (-1.0, 1.0) if is_ours(inner) else None
+        bounds = getattr(getattr(inner, "domain", None), "target_bounds", usual)
+    is_pair = isinstance(bounds, tuple | list) and len(bounds) == 2 and bounds[0] < bounds[1]
+    if labels is None and not is_pair:
+        remedy = "Pass public bounds of the target: bounds=(0, 100), say."
+        raise fail("bounds", "be two increasing numbers, or declared by the model", bounds, remedy)
+    known = _known(labels, bounds)
     names = [metric] if isinstance(metric, str) else list(metric)
     if not names or len({*names}) < len(names):
         raise fail("metric", "be a name or a list of different names", names)
@@ -281,36 +266,32 @@ def _asked(model: Any, metric: Any, bounds: Any) -> dict[str, _Metric]:
     return found
 
 
-def _read(model: Any, metric: _Metric, X: Any, y: Array) -> Array:
-    """Return the cell of each row, (n,), or 1 and its numbers in [-1, 1], (n, 1 + size)."""
-    if metric.part == "hits":
-        return numbers_of(accuracy, model, X, y).astype(np.intp)
-    if metric.function is None:
-        places = np.searchsorted(model.classes_, y)
-        if metric.part == "predictions":
-            cells = numbers_of(predicted_place, model, X, y)
-        else:
-            cells = np.searchsorted(EDGES, numbers_of(probability, model, X, y)).astype(float)
-        return places * (metric.size // len(model.classes_)) + cells.astype(np.intp)
-    low, high = metric.ends
-    if metric.part != "r2":
-        loss = -numbers_of(metric.function, model, X, y)
-        return np.array([np.ones(len(y)), 2 * (loss - low) / (high - low) - 1]).T
-    low, high = metric.function.lower, metric.function.upper
-    error = -numbers_of(metric.function, model, X, y) / (high - low) ** 2
-    u = np.clip(2 * (y - low) / (high - low) - 1, -1.0, 1.0)
-    return np.array([np.ones(len(y)), 2 * error - 1, u, 2 * u * u - 1]).T
+def _read(model: Any, parts: dict[str, _Metric], X: Any, y: Array) -> dict[str, Array]:
+    """Return of each part the cells of the rows, (n,), or 1 and numbers in [-1, 1], (n, 1 + size).
 
-
-def _tables(model: Any, parts: dict[str, _Metric], X: Any, y: Array) -> dict[str, Array]:
-    """Return what the records add to each part; errors of foreign models are not shown."""
-
-    def read() -> dict[str, Array]:
-        return {part: _read(model, own, X, y) for part, own in parts.items()}
-
-    if rowwise_steps(model):
-        return read()
-    return converted(read, "X", "have records that the model predicts, with its columns")
+    The labels ``y`` are those of the model, or else numbers.
+    """
+    tables, numbers = {}, partial(numbers_of, estimator=model, X=X, y=y)
+    for part, own in parts.items():
+        if own.score is not None:
+            lower, upper = own.score.lower, own.score.upper
+            scores = numbers(own.score.function)
+            columns = [2 * (scores - lower) / (upper - lower) - 1]
+            if own.of is _r2:
+                bounds: Any = own.score.function
+                u = 2 * (np.clip(y, bounds.lower, bounds.upper) - bounds.lower)
+                u = u / (bounds.upper - bounds.lower) - 1
+                columns += [u, 2 * u * u - 1]
+            tables[part] = np.column_stack([np.ones(len(y)), *columns])
+            continue
+        function = {"hits": accuracy, "predictions": predicted_place}.get(part, probability)
+        cells = numbers(function)
+        if part == "probabilities":
+            cells = np.searchsorted(EDGES, cells).astype(float)
+        if part != "hits":
+            cells += np.searchsorted(model.classes_, y) * (own.size // len(model.classes_))
+        tables[part] = cells.astype(np.intp)
+    return tables
 
 
 def _planned(
@@ -319,7 +300,7 @@ def _planned(
     """Return the releases, with pure or Gaussian noise, whichever is less."""
     shapes, each = [], 1 / len(parts)
     for name, own in parts.items():
-        is_sum = own.function is not None
+        is_sum = own.score is not None
         first = each * (1 - SQUARES) if is_sum else each
         # The number of records is released if it is private.
         shapes.append((name, is_sum, own.size + (is_sum and neighbors == "add_remove"), first))
@@ -452,7 +433,9 @@ def private_score(
         guarantee = guarantee_of([*releases.values()], public)
         for release in releases.values():
             _ = release.publication  # an error if 53-bit floats cannot keep the guarantee
-        tables = _tables(model, parts, X, y)
+        read = partial(_read, model, parts, X, y)
+        rule = "have records that the model predicts"  # other models' errors may quote cells
+        tables = read() if rowwise_steps(model) else converted(read, "X", rule)
         if ledger is not None:
             ledger.spend(guarantee, note="private_score")
         spent.append(guarantee)

@@ -392,10 +392,10 @@ def private_score(
     >>> domain = Domain({"age": (17, 90)}, target=["no", "yes"])
     >>> X, y = domain.sample(4000, random_state=0, with_target=True)
     >>> model = DPLogisticRegression(domain=domain).fit(X[:2000], y[:2000])
-    >>> score = private_score(model, X[2000:], y[2000:], metric=["roc_auc", "r2"], epsilon=1.0)
-    Traceback (most recent call last):
-    ...
-    ValueError: metric must be one of ..., got 'r2'.
+    >>> names = ["accuracy", "brier_score"]
+    >>> score = private_score(model, X[2000:], y[2000:], metric=names, epsilon=1.0)
+    >>> score.metric, score.guarantee.epsilon
+    (('accuracy', 'brier_score'), 1.0)
     """
     with np.errstate(all="ignore"), spent_note() as spent:
         epsilon = check_epsilon(epsilon, "Smaller is more private.")

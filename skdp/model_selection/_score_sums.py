@@ -54,7 +54,7 @@ class Units:
     ) -> FloatArray:
         """Publish the number of records or persons in each of the cells, (dim,)."""
         exact = np.zeros(dim, np.int64)
-        np.add.at(exact, cells, self.shares)
+        np.add.at(exact, np.clip(cells, 0, dim - 1), self.shares)
         return release_integers(release, exact.tolist(), -WHOLE_BITS, rng)
 
     def add(self, release: NoisySum, numbers: FloatArray, rng: Generator) -> FloatArray:

@@ -202,7 +202,7 @@ def _r2(s: Array, sd: float) -> Array:
 
 
 @dataclass(frozen=True)
-class _Metric:
+class _Estimand:
     """A function of the sums of a part: counts in ``size`` cells, or ``size`` sums of numbers."""
 
     part: str
@@ -213,29 +213,29 @@ class _Metric:
     score: RecordScore | None = None  # of sums of numbers
 
 
-def _known(labels: Array | None, bounds: tuple[float, float] | None) -> dict[str, _Metric]:
+def _known(labels: Array | None, bounds: tuple[float, float] | None) -> dict[str, _Estimand]:
     """Return the metrics of a classifier or, without labels, of a regressor."""
     scorings = ("log_loss", "brier_score") if labels is not None else ("mean_absolute_error", "r2")
     found = {}
     for name in scorings:
         score: Any = as_score(name if name == "r2" else f"neg_{name}", labels, bounds)
         of, ends = partial(_mean_loss, score=score), (0.0 - score.upper, -score.lower)
-        found[name] = _Metric(name, 1, of, ends, score=score)
+        found[name] = _Estimand(name, 1, of, ends, score=score)
     if labels is None:
         return found | {"r2": replace(found["r2"], size=3, of=_r2, ends=(-math.inf, 1.0))}
     k = len(labels)
     pairs = tuple(f"{a}, {b}" for a in labels for b in labels)
     curve = tuple(f"{a:.3f} to {b:.3f}" for a, b in pairwise([0.0, *EDGES, 1.0]))
     return found | {
-        "accuracy": _Metric("predictions", k * k, _accuracy),
-        "balanced_accuracy": _Metric("predictions", k * k, _mean_recall),
-        "confusion_matrix": _Metric("predictions", k * k, _shares, cells=pairs),
-        "roc_auc": _Metric("probabilities", 2 * CELLS, _area),
-        "calibration_curve": _Metric("probabilities", 2 * CELLS, _rates, cells=curve),
+        "accuracy": _Estimand("predictions", k * k, _accuracy),
+        "balanced_accuracy": _Estimand("predictions", k * k, _mean_recall),
+        "confusion_matrix": _Estimand("predictions", k * k, _shares, cells=pairs),
+        "roc_auc": _Estimand("probabilities", 2 * CELLS, _area),
+        "calibration_curve": _Estimand("probabilities", 2 * CELLS, _rates, cells=curve),
     }
 
 
-def _asked(model: Any, metric: Any, bounds: Any) -> dict[str, _Metric]:
+def _asked(model: Any, metric: Any, bounds: Any) -> dict[str, _Estimand]:
     """Return the metrics that are asked for, after checks of what is public."""
     if not (is_classifier(model) or is_regressor(model)):
         raise fail("model", "be a fitted classifier or regressor", type(model))
@@ -262,11 +262,11 @@ def _asked(model: Any, metric: Any, bounds: Any) -> dict[str, _Metric]:
             remedy = 'Ask for "accuracy", or calibrate the model with public records.'
             raise fail("model", f"have predict_proba for {name!r}", type(model), remedy)
     if not {"balanced_accuracy", "confusion_matrix"} & {*found} and "accuracy" in found:
-        found["accuracy"] = _Metric("hits", 2, _accuracy)  # two cells have less noise
+        found["accuracy"] = _Estimand("hits", 2, _accuracy)  # two cells have less noise
     return found
 
 
-def _read(model: Any, parts: dict[str, _Metric], X: Any, y: Array) -> dict[str, Array]:
+def _read(model: Any, parts: dict[str, _Estimand], X: Any, y: Array) -> dict[str, Array]:
     """Return of each part the cells of the rows, (n,), or 1 and numbers in [-1, 1], (n, 1 + size).
 
     The labels ``y`` are those of the model, or else numbers.
@@ -295,7 +295,7 @@ def _read(model: Any, parts: dict[str, _Metric], X: Any, y: Array) -> dict[str, 
 
 
 def _planned(
-    parts: dict[str, _Metric], epsilon: float, delta: float, neighbors: str
+    parts: dict[str, _Estimand], epsilon: float, delta: float, neighbors: str
 ) -> dict[str, NoisySum]:
     """Return the releases, with pure or Gaussian noise, whichever is less."""
     shapes, each = [], 1 / len(parts)
@@ -406,6 +406,10 @@ def private_score(
         neighbors = check_choice("neighbors", neighbors or usual, tuple(NEIGHBORS))
         ledger = getattr(inner, "ledger", None) if ledger is None else ledger
         check_ledger("ledger", ledger)
+        fit = getattr(inner, "guarantee_", None)
+        if groups is None and getattr(fit, "unit", "row") == "person":
+            rule = "be given, as in the fit: otherwise only rows would be protected"
+            raise fail("groups", rule, remedy="Pass the identifiers of persons.")
         if target is not None:
             X, y = without_column(X, "target", target, "Pass y.")
         if isinstance(groups, str):
@@ -470,7 +474,7 @@ def _published(
 
 
 def _estimated(
-    metric: _Metric,
+    metric: _Estimand,
     sums: FloatArray,
     table: Array,
     releases: dict[str, NoisySum],

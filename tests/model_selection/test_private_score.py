@@ -325,6 +325,16 @@ def test_errors_name_the_rule_and_spend_nothing(classifier, table, facts, text):
     assert ledger.remaining.epsilon == 1.0
 
 
+def test_a_model_of_persons_is_scored_on_persons(table):
+    X, y, _ = table
+    groups = np.arange(len(y)) // 2
+    model = DPLogisticRegression(domain=Domain.unit_box(3, target=[0, 1]))
+    model.fit(X, y, groups=groups)
+    with pytest.raises(ValueError, match="groups must be given, as in the fit"):
+        private_score(model, X, y, epsilon=1.0)
+    assert private_score(model, X, y, epsilon=1.0, groups=groups).public.unit == "person"
+
+
 def test_errors_of_models_do_not_show_cells(table):
     X, y, t = table
     model = LogisticRegression().fit(X, y)

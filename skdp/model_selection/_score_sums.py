@@ -1,15 +1,10 @@
-"""Trusted. Sums over held-out records of a position among cells, or of numbers in [-1, 1].
+"""Trusted. Sums over held-out records of positions among cells, or of numbers and their squares.
 
-A record adds 1 to one of the cells, or a number to each sum. A person adds the mean of its rows.
-What a record adds depends on this record and the model alone. Statement and proof:
-``docs/proofs/private_score.md``, Theorem 1.
+A person adds the mean of its rows. What a record or person adds depends on its rows and the model
+alone. Statement and proof: ``docs/proofs/private_score.md``, Theorem 1.
 """
 
 from __future__ import annotations
-
-import math
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -22,58 +17,50 @@ from skdp.trusted.certify import NoisySum
 from skdp.trusted.noise import release_integers
 from skdp.trusted.statement import records_changed
 
-# A person or a record is 2^30 parts, and numbers are multiples of 2^-20.
-WHOLE_BITS, NUMBER_BITS = 30, 20
+# A person is 2^30 parts in cells. Numbers are multiples of 2^-16, and their squares of 2^-32.
+WHOLE_BITS, BITS = 30, 16
 
 
-def change(numbers: bool, dim: int, neighbors: str, p: float) -> Sensitivity:
-    """Return the greatest l_p norm of a change of numbers in [-1, 1], or of counts in cells."""
+def change(columns: bool, size: int, neighbors: str, p: float) -> Sensitivity:
+    """Return the greatest l_p norm of a change of ``size`` cells or columns, p < inf for columns.
+
+    The sums of columns are those of `add`: under "add_remove" the number of records is one of them.
+    """
     moved = records_changed(neighbors)
-    if numbers:  # a difference of points of a cube
-        radius = moved * (1.0 if p == math.inf else dim ** (1 / p))
-    else:  # a difference of convex combinations of 0 and unit vectors
-        radius = 1.0 if p == math.inf or dim == 1 else moved ** (1 / p)
-    return Sensitivity(LpBall(dim, p=p), radius * (ROUND_UP if p == 2 else 1.0), neighbors)
+    counted = columns * (2 - moved)
+    radius = (moved**p * size + counted if columns else moved) ** (1 / p)
+    ball = LpBall(2 * size + counted if columns else size, p=p)
+    return Sensitivity(ball, radius * (ROUND_UP if p == 2 else 1.0), neighbors)
 
 
-@dataclass(frozen=True, eq=False)
-class Units:
-    """The records of a table, or its persons: the position and the share of each row, (rows,)."""
-
-    codes: NDArray[np.intp]
-    shares: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, n: int, codes: NDArray[np.intp] | None) -> Units:
-        """Return the units of n rows; the shares of a person add up to at most a whole."""
-        codes = np.arange(n) if codes is None else codes
-        return cls(codes, 2**WHOLE_BITS // np.bincount(codes, minlength=1)[codes])
-
-    def count(
-        self, release: NoisySum, cells: NDArray[np.intp], dim: int, rng: Generator
-    ) -> FloatArray:
-        """Publish the number of records or persons in each of the cells, (dim,)."""
-        exact = np.zeros(dim, np.int64)
-        np.add.at(exact, np.clip(cells, 0, dim - 1), self.shares)
-        return release_integers(release, exact.tolist(), -WHOLE_BITS, rng)
-
-    def add(self, release: NoisySum, numbers: FloatArray, rng: Generator) -> FloatArray:
-        """Publish the sums of numbers, (rows, dim), which are clipped to [-1, 1], (dim,)."""
-        # Python's integers do not overflow.
-        exact: Any = _on_grid(numbers).astype(object).T @ self.shares.astype(object)
-        unit = -WHOLE_BITS - NUMBER_BITS
-        return release_integers(release, [int(own) for own in exact], unit, rng)
-
-    def add_squares(self, release: NoisySum, numbers: FloatArray, rng: Generator) -> FloatArray:
-        """Publish the sum of the squared means of numbers in [-1, 1], (rows,), as (1,)."""
-        means = np.zeros(int(self.codes.max(initial=-1)) + 1, np.int64)
-        np.add.at(means, self.codes, _on_grid(numbers) * self.shares)
-        share = means * 2.0 ** -(WHOLE_BITS + NUMBER_BITS)
-        exact = [int(_on_grid(share * share).sum())]
-        return release_integers(release, exact, -NUMBER_BITS, rng)
+def means(numbers: FloatArray, persons: NDArray[np.intp]) -> FloatArray:
+    """Return the means of numbers in [-1, 1], (rows, k), of each person; NaN counts as -1."""
+    inside = np.clip(np.nan_to_num(numbers, nan=-1.0), -1.0, 1.0)
+    # Sums of a person are in the order of its rows, whatever other rows there are.
+    sums = [np.bincount(persons, column) for column in inside.T]
+    return np.column_stack(sums) / np.bincount(persons)[:, None]
 
 
-def _on_grid(numbers: FloatArray) -> NDArray[np.int64]:
-    """Return numbers, clipped to [-1, 1], in units of 2^-20; NaN is the greatest."""
-    inside = np.clip(np.nan_to_num(numbers, nan=1.0), -1.0, 1.0)
-    return np.rint(np.ldexp(inside, NUMBER_BITS)).astype(np.int64)
+def count(
+    release: NoisySum, cells: NDArray[np.intp], persons: NDArray[np.intp], rng: Generator
+) -> FloatArray:
+    """Publish the number of persons in each cell, to which a row adds an equal part, (size,)."""
+    exact = np.zeros(release.noise.dim, np.int64)
+    shares = 2**WHOLE_BITS // np.bincount(persons, minlength=1)[persons]
+    np.add.at(exact, np.clip(cells, 0, len(exact) - 1), shares)
+    return release_integers(release, exact.tolist(), -WHOLE_BITS, rng)
+
+
+def add(release: NoisySum, numbers: FloatArray, squares: FloatArray, rng: Generator) -> FloatArray:
+    """Publish the sums of x and of (s - 1) / 2 over persons, (2 size,), first n if it is private.
+
+    The numbers x, (persons, size), are in [-1, 1], and the squares s, or means of squares, are in
+    [x^2, 1]. Others are clipped.
+    """
+    x = np.clip(np.rint(numbers * 2.0**BITS).astype(np.int64), -(2**BITS), 2**BITS)
+    s = np.clip(np.rint(squares * 4.0**BITS).astype(np.int64), x * x, 4**BITS)
+    exact = [own << BITS + 1 for own in x.sum(axis=0).tolist()]
+    exact += (s - 4**BITS).sum(axis=0).tolist()
+    if release.change.neighbors == "add_remove":
+        exact.insert(0, len(x) << 2 * BITS + 1)
+    return release_integers(release, exact, -2 * BITS - 1, rng)

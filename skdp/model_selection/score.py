@@ -1,10 +1,9 @@
 """Private estimates of the scores of a model on held-out records, with 95 % intervals.
 
-A score is a smooth function f of sums S over the records: of counts in public cells, or of bounded
-numbers. The sums are published with noise, and f is evaluated at the result. With the gradient g of
-f the sampling variance is about the sum of (g'T)^2 over the records, T what a record adds, because
-f does not change if all sums are multiplied by one number. For counts it is a function of the
-counts; for numbers it is published too. The variance of the noise is g' Cov g.
+A score is a quotient N / D of polynomials of sums over the records: of counts in public cells, or
+of bounded numbers and their squares. The sums are published with noise, in one release for scores
+that share them. An interval has the values t that the test of N = t D does not reject (Fieller).
+Its variance is that of N - t D: from the noise, and from the draw of the records.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.random import Generator
+from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
@@ -35,12 +34,11 @@ from skdp.linear_model.validation import (
     refuse_empty,
     spent_note,
     units_of,
-    without_column,
 )
 from skdp.mechanisms import GaussianNoise, KNorm
 from skdp.mechanisms.knorm import gaussian_scale
 from skdp.model_selection._candidates import private_step
-from skdp.model_selection._score_sums import Units, change
+from skdp.model_selection._score_sums import add, change, count, means
 from skdp.model_selection._scores import (
     RecordScore,
     accuracy,
@@ -70,13 +68,8 @@ EDGES = expit([-5.0, -4.0, *np.arange(-3.0, 3.5, 0.5), 4.0, 5.0])
 CELLS = len(EDGES) + 1
 # Quantiles of a normal variable and, in standard deviations, of a Laplace variable.
 NORMAL, LAPLACE = 1.96, 2.12
-# A quotient is nan if its denominator is below so many standard deviations of its noise.
-HIDDEN = 5.0
-# Added to the count of each cell for its sampling variance (Agresti & Coull 1998).
-ADDED = 1.0
-# The share of the budget of sums of numbers for their sampling variance. For R^2 a record's
-# influence is clipped at so many times (1 - R^2) / n: squared errors are far below their bound.
-SQUARES, LONGEST = 0.2, 30.0
+# The kurtosis of targets for which the interval of R^2 has its level (the page, R^2).
+KURTOSIS = 4.0
 _FOREIGN = "the model treats records separately and stores nothing of them"
 _SEEDED = "the noise came from random_state and not from the operating system"
 
@@ -85,37 +78,27 @@ _SEEDED = "the noise came from random_state and not from the operating system"
 class PrivateScore:
     """Private estimates of scores, in rows: one for a number, several for a matrix or a curve.
 
-    Made by `private_score`. It prints as a table. ``score["roc_auc"]`` has the rows of one
+    `private_score` returns it. It prints as a table. ``score["roc_auc"]`` has the rows of one
     metric.
 
     Attributes
     ----------
-    metric, cell : tuple of str
+    metric, cell : ndarray of str, shape (rows,)
         The metric of each row, and the cell of a matrix or a curve.
     value : ndarray of shape (rows,)
-        NaN if the noise hides a denominator, such as the number of records of a label.
+        NaN if the noise hides the denominator, such as the number of records in a cell.
     interval : ndarray of shape (rows, 2)
-        95 % intervals, each for its row alone.
+        95 % intervals, each for its row alone; the whole range if the value is NaN.
     sampling, privacy : ndarray of shape (rows,)
         Standard errors from the draw of the records and from the noise.
     guarantee : Guarantee
         Of all rows together.
     releases, public : tuple of NoisySum, Public
         ``certify(releases, public)`` proves the guarantee.
-
-    Examples
-    --------
-    >>> from skdp import Domain, DPLogisticRegression
-    >>> from skdp.model_selection import private_score
-    >>> domain = Domain({"age": (17, 90)}, target=["no", "yes"])
-    >>> X, y = domain.sample(1000, random_state=0, with_target=True)
-    >>> score = private_score(DPLogisticRegression(domain=domain).fit(X, y), X, y, epsilon=1.0)
-    >>> score.metric, score.interval.shape
-    (('accuracy',), (1, 2))
     """
 
-    metric: tuple[str, ...]
-    cell: tuple[str, ...]
+    metric: NDArray[np.str_]
+    cell: NDArray[np.str_]
     value: FloatArray
     interval: FloatArray
     sampling: FloatArray
@@ -124,119 +107,129 @@ class PrivateScore:
     releases: tuple[NoisySum, ...]
     public: Public
 
-    @property
-    def std_error(self) -> FloatArray:
-        """The standard error of each row."""
-        return np.hypot(self.sampling, self.privacy)
-
     def __getitem__(self, metric: str) -> PrivateScore:
         """Return the rows of one metric; the guarantee is that of all."""
-        check_choice("metric", metric, self.metric)
-        kept = [k for k, own in enumerate(self.metric) if own == metric]
-        facts: dict[str, Any] = {
-            name: getattr(self, name)[kept] for name in ("value", "interval", "sampling", "privacy")
-        }
-        cells = tuple(self.cell[k] for k in kept)
-        return replace(self, metric=(metric,) * len(kept), cell=cells, **facts)
+        kept = self.metric == check_choice("metric", metric, dict.fromkeys(self.metric.tolist()))
+        rows = "metric", "cell", "value", "interval", "sampling", "privacy"
+        facts: dict[str, Any] = {name: getattr(self, name)[kept] for name in rows}
+        return replace(self, **facts)
 
     def __repr__(self) -> str:
         names = [f"{m} {c}".strip() for m, c in zip(self.metric, self.cell, strict=True)]
         width = max(map(len, names))
         rows = zip(names, self.value, self.interval, self.sampling, self.privacy, strict=True)
+        head = f"{'':{width}}    value  95 % interval       sampling  privacy"
         lines = [
             f"{name:{width}}  {v:7.4f}  {low:7.4f} to {high:7.4f}  {s:8.4f}  {p:7.4f}"
             for name, v, (low, high), s, p in rows
         ]
-        head = f"{'':{width}}    value  95 % interval       sampling  privacy"
         spent = f"epsilon = {self.guarantee.epsilon:g}, delta = {self.guarantee.delta:g} in all"
         return "\n".join([head, *lines, spent])
 
 
-# Functions of noisy sums, given the standard deviation of their noise.
+# Numerators and denominators, functions of the sums. Of counts in cells:
 
 
-def _ratio(x: Array, y: Array, least: float) -> Array:
-    """Return x / y, or nan where y is below ``least`` times HIDDEN."""
-    seen = np.real(y) > HIDDEN * least
-    return np.where(seen, x / np.where(seen, y, 1.0), np.nan)
+def _hits(s: Array) -> tuple[Array, Array]:
+    """Of (wrong, right), or of labels and predicted labels."""
+    return s[1:] if len(s) == 2 else s[:: math.isqrt(len(s)) + 1].sum(keepdims=True), s.sum()
 
 
-def _accuracy(s: Array, sd: float) -> Array:
-    hits = s[1:] if len(s) == 2 else s[:: math.isqrt(len(s)) + 1].sum(keepdims=True)
-    return _ratio(hits, s.sum(), sd * math.sqrt(len(s)))
-
-
-def _mean_recall(s: Array, sd: float) -> Array:
+def _mean_recall(s: Array) -> tuple[Array, Array]:
     table = s.reshape(math.isqrt(len(s)), -1)
-    recalls = _ratio(table.diagonal(), table.sum(axis=1), sd * math.sqrt(len(table)))
-    return np.asarray(recalls.mean(keepdims=True))
+    n = table.sum(axis=1)
+    whole = (n * len(n) / np.abs(s.real).sum()).prod()  # a public unit, so that none is too great
+    return whole * (table.diagonal() / n).mean(keepdims=True), whole
 
 
-def _shares(s: Array, sd: float) -> Array:
-    return _ratio(s, s.sum(), sd * math.sqrt(len(s)))
+def _shares(s: Array) -> tuple[Array, Array]:
+    return s, s.sum()
 
 
-def _area(s: Array, sd: float) -> Array:
-    """Return the area under the ROC curve, and half of what it may differ within cells."""
-    (a, b), least = s.reshape(2, -1), sd * math.sqrt(CELLS)
-    # Pairs in one cell count 1/2. If densities are linear in the cells, they count more (page).
-    pairs = (a.cumsum() - a / 2) @ b
-    within = (a[:-1] @ b[1:] - a[1:] @ b[:-1]) / 24
-    return _ratio(_ratio(np.array([pairs + within, within]), a.sum(), least), b.sum(), least)
+def _rates(s: Array) -> tuple[Array, Array]:
+    negative, positive = s.reshape(2, -1)
+    return positive, negative + positive
 
 
-def _rates(s: Array, sd: float) -> Array:
+def _area(s: Array) -> tuple[Array, Array]:
+    """Of pairs; those in one cell count 1/2, or more if densities are linear in the cells."""
     a, b = s.reshape(2, -1)
-    return _ratio(b, a + b, sd * math.sqrt(2))
+    pairs = (a.cumsum() - a / 2) @ b + _within(s)
+    return np.array([pairs]), a.sum() * b.sum()
 
 
-def _mean_loss(s: Array, sd: float, score: RecordScore) -> Array:
-    return -score.lower - (score.upper - score.lower) / 2 * (1 + _ratio(s[1:], s[0], sd))
+def _within(s: Array) -> Any:
+    """Return half of what linear densities add to the pairs (the page, AUC)."""
+    a, b = s.reshape(2, -1)
+    return (a[:-1] @ b[1:] - a[1:] @ b[:-1]) / 24
 
 
-def _r2(s: Array, sd: float) -> Array:
-    """Return R^2 from sums of 1, 1 - 2 q, u and 2 u^2 - 1: targets u, squared errors 4 q."""
-    n, error, first, second = s
-    variance = (n + second) / 2 - first * _ratio(first, n, sd)
-    return 1 - _ratio(np.array([2 * (n - error)]), variance, sd)
+# Of numbers: n, sums of numbers v in [-1, 1], sums of (v^2 - 1) / 2.
+
+
+def _mean_loss(low: float, high: float, s: Array) -> tuple[Array, Array]:
+    return -s[:1] * low - (high - low) / 2 * (s[:1] + s[1:2]), s[0]
+
+
+def _loss_variance(low: float, high: float, s: Array) -> float:
+    """Return the sampling variance of the mean loss."""
+    n, v, half = s
+    return float(((high - low) / 2) ** 2 * (1 + 2 * half / n - (v / n) ** 2) / n)
+
+
+def _r2(s: Array) -> tuple[Array, Array]:
+    """Of squared errors (1 - v) / 2 and targets u, which are squared differences 4 of u."""
+    n, v, u, _, half = s
+    whole = n * (2 * half + n) - u * u
+    return np.array([whole - 2 * n * (n - v)]), whole
+
+
+def _r2_variance(s: Array) -> float:
+    n, v, _, half, _ = s
+    error, square = 2 * (n - v), 4 * (2 * n - 2 * v + 2 * half)
+    return float((square + (KURTOSIS - 2) * error**2 / n) * (n / _r2(s)[1]) ** 2)
 
 
 @dataclass(frozen=True)
-class _Estimand:
-    """A function of the sums of a part: counts in ``size`` cells, or ``size`` sums of numbers."""
+class _Metric:
+    """A quotient of sums of a part: of counts in ``size`` cells, or of ``size`` columns."""
 
     part: str
     size: int
-    of: Callable[[Array, float], Array]
+    ratio: Callable[[Array], tuple[Array, Array]]
     ends: tuple[float, float] = (0.0, 1.0)
     cells: tuple[str, ...] = ("",)
-    score: RecordScore | None = None  # of sums of numbers
+    score: RecordScore | None = None  # of columns
+    variance: Callable[[Array], float] | None = None
 
 
-def _known(labels: Array | None, bounds: tuple[float, float] | None) -> dict[str, _Estimand]:
+def _metrics(labels: Array | None, bounds: tuple[float, float] | None) -> dict[str, _Metric]:
     """Return the metrics of a classifier or, without labels, of a regressor."""
-    scorings = ("log_loss", "brier_score") if labels is not None else ("mean_absolute_error", "r2")
+    names = ("mean_absolute_error",) if labels is None else ("log_loss", "brier_score")
     found = {}
-    for name in scorings:
-        score: Any = as_score(name if name == "r2" else f"neg_{name}", labels, bounds)
-        of, ends = partial(_mean_loss, score=score), (0.0 - score.upper, -score.lower)
-        found[name] = _Estimand(name, 1, of, ends, score=score)
+    for name in names:
+        score: Any = as_score(f"neg_{name}", labels, bounds)
+        low, high = score.lower, score.upper
+        own = partial(_mean_loss, low, high), (0.0 - high, -low), ("",), score
+        found[name] = _Metric(name, 1, *own, partial(_loss_variance, low, high))
     if labels is None:
-        return found | {"r2": replace(found["r2"], size=3, of=_r2, ends=(-math.inf, 1.0))}
-    k = len(labels)
+        score = as_score("r2", None, bounds)
+        found["r2"] = _Metric("r2", 2, _r2, (-math.inf, 1.0), ("",), score, _r2_variance)
+        return found
+    k, unit = len(labels) ** 2, (0.0, 1.0)
     pairs = tuple(f"{a}, {b}" for a in labels for b in labels)
     curve = tuple(f"{a:.3f} to {b:.3f}" for a, b in pairwise([0.0, *EDGES, 1.0]))
     return found | {
-        "accuracy": _Estimand("predictions", k * k, _accuracy),
-        "balanced_accuracy": _Estimand("predictions", k * k, _mean_recall),
-        "confusion_matrix": _Estimand("predictions", k * k, _shares, cells=pairs),
-        "roc_auc": _Estimand("probabilities", 2 * CELLS, _area),
-        "calibration_curve": _Estimand("probabilities", 2 * CELLS, _rates, cells=curve),
+        "accuracy": _Metric("predictions", k, _hits),
+        "balanced_accuracy": _Metric("predictions", k, _mean_recall),
+        "confusion_matrix": _Metric("predictions", k, _shares, unit, pairs),
+        "roc_auc": _Metric("probabilities", 2 * CELLS, _area),
+        "calibration_curve": _Metric("probabilities", 2 * CELLS, _rates, unit, curve),
     }
 
 
-def _asked(model: Any, metric: Any, bounds: Any) -> dict[str, _Estimand]:
-    """Return the metrics that are asked for, after checks of what is public."""
+def _chosen(model: Any, metric: Any, bounds: Any) -> dict[str, _Metric]:
+    """Return the metrics of these names, after checks of what is public."""
     if not (is_classifier(model) or is_regressor(model)):
         raise fail("model", "be a fitted classifier or regressor", type(model))
     check_is_fitted(model)
@@ -248,11 +241,11 @@ def _asked(model: Any, metric: Any, bounds: Any) -> dict[str, _Estimand]:
     if labels is None and not is_pair:
         remedy = "Pass public bounds of the target: bounds=(0, 100), say."
         raise fail("bounds", "be two increasing numbers, or declared by the model", bounds, remedy)
-    known = _known(labels, bounds)
+    every = _metrics(labels, bounds)
     names = [metric] if isinstance(metric, str) else list(metric)
     if not names or len({*names}) < len(names):
         raise fail("metric", "be a name or a list of different names", names)
-    found = {check_choice("metric", name, [*known]): known[name] for name in names}
+    found = {check_choice("metric", name, [*every]): every[name] for name in names}
     for name, own in found.items():
         if own.part == "probabilities" and len(model.classes_) != 2:
             remedy = 'Ask for "balanced_accuracy" or "log_loss".'
@@ -262,79 +255,114 @@ def _asked(model: Any, metric: Any, bounds: Any) -> dict[str, _Estimand]:
             remedy = 'Ask for "accuracy", or calibrate the model with public records.'
             raise fail("model", f"have predict_proba for {name!r}", type(model), remedy)
     if not {"balanced_accuracy", "confusion_matrix"} & {*found} and "accuracy" in found:
-        found["accuracy"] = _Estimand("hits", 2, _accuracy)  # two cells have less noise
+        found["accuracy"] = _Metric("hits", 2, _hits)  # two cells have less noise
     return found
 
 
-def _read(model: Any, parts: dict[str, _Estimand], X: Any, y: Array) -> dict[str, Array]:
-    """Return of each part the cells of the rows, (n,), or 1 and numbers in [-1, 1], (n, 1 + size).
+def _planned(
+    parts: dict[str, _Metric], epsilon: float, delta: float, neighbors: str
+) -> dict[str, NoisySum]:
+    """Return the release of each part, with pure or Gaussian noise, whichever is less."""
+
+    def made(name: str, own: _Metric, gaussian: bool) -> NoisySum:
+        norms = (2.0,) if gaussian else (1.0, math.inf)[: 1 + (own.score is None)]
+        found = []
+        for body in (change(own.score is not None, own.size, neighbors, p) for p in norms):
+            noise: Any
+            if gaussian:
+                scale = body.radius * gaussian_scale(epsilon, delta) * math.sqrt(len(parts))
+                noise = GaussianNoise(body.ball.dim, scale * ROUND_UP)
+            else:
+                noise = KNorm().calibrate(body, epsilon=epsilon / len(parts) * (1 - 1e-15))
+            found.append(NoisySum(name, body, noise, "private_score.md, Theorem 1"))
+        return min(found, key=lambda release: release.deviation)
+
+    plans = [[made(*own, law) for own in parts.items()] for law in (False, True)[: 1 + (delta > 0)]]
+    best = min(plans, key=lambda plan: math.fsum(math.log(own.deviation) for own in plan))
+    return {release.name: release for release in best}
+
+
+def _read(model: Any, parts: dict[str, _Metric], X: Any, y: Array) -> dict[str, Array]:
+    """Return of each part the cells of the rows, (n,), or v, u and u^2, (n, 2 size - 1).
 
     The labels ``y`` are those of the model, or else numbers.
     """
-    tables, numbers = {}, partial(numbers_of, estimator=model, X=X, y=y)
+    tables: dict[str, Array] = {}
     for part, own in parts.items():
         if own.score is not None:
-            lower, upper = own.score.lower, own.score.upper
-            scores = numbers(own.score.function)
-            columns = [2 * (scores - lower) / (upper - lower) - 1]
-            if own.of is _r2:
-                bounds: Any = own.score.function
-                u = 2 * (np.clip(y, bounds.lower, bounds.upper) - bounds.lower)
-                u = u / (bounds.upper - bounds.lower) - 1
-                columns += [u, 2 * u * u - 1]
-            tables[part] = np.column_stack([np.ones(len(y)), *columns])
+            low, high = own.score.lower, own.score.upper
+            columns = [2 * (numbers_of(own.score.function, model, X, y) - low) / (high - low) - 1]
+            if part == "r2":
+                ends: Any = own.score.function
+                u = 2 * (np.clip(y, ends.lower, ends.upper) - ends.lower)
+                columns.append(u / (ends.upper - ends.lower) - 1)
+                columns.append(columns[1] * columns[1])
+            tables[part] = np.column_stack(columns)
             continue
         function = {"hits": accuracy, "predictions": predicted_place}.get(part, probability)
-        cells = numbers(function)
+        cells = numbers_of(function, model, X, y)
         if part == "probabilities":
             cells = np.searchsorted(EDGES, cells).astype(float)
         if part != "hits":
-            cells += np.searchsorted(model.classes_, y) * (own.size // len(model.classes_))
+            cells = cells + np.searchsorted(model.classes_, y) * (own.size // len(model.classes_))
         tables[part] = cells.astype(np.intp)
     return tables
 
 
-def _planned(
-    parts: dict[str, _Estimand], epsilon: float, delta: float, neighbors: str
-) -> dict[str, NoisySum]:
-    """Return the releases, with pure or Gaussian noise, whichever is less."""
-    shapes, each = [], 1 / len(parts)
-    for name, own in parts.items():
-        is_sum = own.score is not None
-        first = each * (1 - SQUARES) if is_sum else each
-        # The number of records is released if it is private.
-        shapes.append((name, is_sum, own.size + (is_sum and neighbors == "add_remove"), first))
-        if is_sum:
-            shapes.append((f"squares of {name}", False, 1, each - first))
+def _estimated(metric: _Metric, s: FloatArray, release: NoisySum, is_public: bool) -> FloatArray:
+    """Return values, both parts of the errors, and the ends of the intervals, (5, rows)."""
+    top, bottom = np.broadcast_arrays(*metric.ratio(s))
+    steps = (s + 1e-100j * (np.arange(len(s)) == k) for k in range(len(s)))
+    # Derivatives along an imaginary step, to the last bits: (sums, 2, rows).
+    slopes = np.array([np.broadcast_arrays(*metric.ratio(own)) for own in steps]).imag * 1e100
+    noise = release.deviation * slopes
+    if is_public and metric.score is None:  # counts with a public sum lie in a plane
+        noise -= noise.mean(axis=0)
+    elif is_public:
+        noise[0] = 0.0
+    # Variances of N - t D as (a, b, c) for a - 2 b t + c t^2.
+    privacy = _forms(noise)
+    if metric.variance is not None:
+        sampling = np.array([bottom**2 * max(metric.variance(s), 0.0), 0 * top, 0 * top])
+    elif metric.ratio in (_hits, _shares, _rates):
+        sampling = np.array([0 * top, -bottom / 2, -bottom])  # D t (1 - t), that of hits
+    else:
+        sampling = _forms(slopes * np.sqrt(np.maximum(s, 0.0))[:, None, None])
+    quantile = NORMAL if isinstance(release.noise, GaussianNoise) else LAPLACE
+    low, high = metric.ends
+    top = np.clip(top, low * bottom, high * bottom)
+    a, b, c = np.array([top**2, top * bottom, bottom**2]) - (
+        NORMAL**2 * sampling + quantile**2 * privacy
+    )
+    is_seen = (bottom > 0) & (c > 0)
+    value = np.where(is_seen, top / bottom, np.nan)
+    half = np.sqrt(np.maximum(b * b - a * c, 0.0)) / c
+    if metric.ratio is _area:  # what the cells may hide
+        half += abs(_within(s) / bottom)
+    powers = np.array([1 + 0 * value, -2 * value, value**2])
+    errors = [
+        np.sqrt(np.maximum((own * powers).sum(axis=0), 0.0)) / bottom for own in (sampling, privacy)
+    ]
+    ends = np.where(is_seen, np.clip([b / c - half, b / c + half], low, high), [[low], [high]])
+    return np.array([value, *errors, *ends])
 
-    def made(gaussian: bool, name: str, is_sum: bool, dim: int, share: float) -> NoisySum:
-        changes = [change(is_sum, dim, neighbors, p) for p in (1.0, math.inf, 2.0)]
-        if gaussian:
-            sd = changes[2].radius * gaussian_scale(epsilon, delta) / math.sqrt(share)
-            pairs: list[Any] = [(changes[2], GaussianNoise(dim, sd * ROUND_UP))]
-        else:
-            budget = epsilon * share * (1 - 1e-15)
-            pairs = [(own, KNorm().calibrate(own, epsilon=budget)) for own in changes[:2]]
-        page = "private_score.md, Theorem 1"
-        found = [NoisySum(name, own, noise, page) for own, noise in pairs]
-        return min(found, key=lambda release: release.deviation)
 
-    plans = [[made(law, *own) for own in shapes] for law in (False, True)[: 1 + (delta > 0)]]
-    best = min(plans, key=lambda plan: math.fsum(math.log(own.deviation) for own in plan))
-    return {release.name: release for release in best}
+def _forms(slopes: Array) -> Array:
+    """Return the squares and the product of two columns of slopes, (3, rows)."""
+    n, d = slopes.swapaxes(0, 1)
+    return np.array([(n * n).sum(axis=0), (n * d).sum(axis=0), (d * d).sum(axis=0)])
 
 
 def private_score(
     model: Any,
     X: Any,
-    y: Any = None,
+    y: Any,
     *,
     metric: str | Sequence[str] = "accuracy",
     epsilon: float,
     delta: float = 0.0,
     bounds: tuple[float, float] | None = None,
     neighbors: str | None = None,
-    target: str | None = None,
     groups: Any = None,
     ledger: Ledger | None = None,
     random_state: RandomStateLike = None,
@@ -342,17 +370,16 @@ def private_score(
     """Return private estimates of the scores of a model on held-out records, with 95 % intervals.
 
     The model is public, or its fit has a guarantee of its own, to which this one adds. On the
-    records of the fit the score is private too, but it is the score of these records: it may be
-    too good for new ones. Statement and proof: ``docs/proofs/private_score.md``.
+    records of the fit the score is private too, but it may be too good for new records. Statement
+    and proof: ``docs/proofs/private_score.md``.
 
     Parameters
     ----------
     model : fitted classifier or regressor
         Of this package or of scikit-learn, or a fitted pipeline or private search. Models of other
         packages predict one record at a time, which takes up to a second per 1,000 records.
-    X, y, target, groups
-        A table in memory with its targets, as in ``fit`` of the estimators. A person counts as a
-        record, with the mean over its rows.
+    X, y
+        A table in memory and its targets, as in ``fit`` of the estimators.
     metric : str or list of str, default="accuracy"
         Of classifiers "accuracy", "balanced_accuracy", "confusion_matrix" (shares of all records),
         "roc_auc" and "calibration_curve" (of two labels, in 18 cells of predicted probabilities),
@@ -368,6 +395,8 @@ def private_score(
         Public bounds of the target of a regressor. None takes those of the model's domain.
     neighbors : {"replace_one", "add_remove"}, default=None
         None is the relation of the model, and "replace_one" for other models.
+    groups : array-like of shape (n,), default=None
+        Identifiers of persons. A person counts as a record, with the mean over its rows.
     ledger : Ledger, default=None
         It is charged before any noise is drawn. None is the ledger of the model, if it has one.
     random_state : None, int, Generator or RandomState, default=None
@@ -380,7 +409,7 @@ def private_score(
     Raises
     ------
     BudgetExceeded
-        If the budget does not fit the ledger. Then no noise was drawn and nothing was spent.
+        If the budget does not fit the ledger. Then nothing was spent.
     ValueError
         If a parameter, the model or the records break a rule. A note of each error states whether
         the budget was spent.
@@ -394,43 +423,38 @@ def private_score(
     >>> model = DPLogisticRegression(domain=domain).fit(X[:2000], y[:2000])
     >>> names = ["accuracy", "brier_score"]
     >>> score = private_score(model, X[2000:], y[2000:], metric=names, epsilon=1.0)
-    >>> score.metric, score.guarantee.epsilon
-    (('accuracy', 'brier_score'), 1.0)
+    >>> score.metric.tolist(), score.interval.shape
+    (['accuracy', 'brier_score'], (2, 2))
     """
     with np.errstate(all="ignore"), spent_note() as spent:
         epsilon = check_epsilon(epsilon, "Smaller is more private.")
         delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
         model = getattr(model, "best_estimator_", model)
-        metrics, inner = _asked(model, metric, bounds), private_step(model)
+        metrics, inner = _chosen(model, metric, bounds), private_step(model)
         usual = getattr(inner, "neighbors", "replace_one")
-        neighbors = check_choice("neighbors", neighbors or usual, tuple(NEIGHBORS))
+        neighbors = check_choice("neighbors", usual if neighbors is None else neighbors, NEIGHBORS)
         ledger = getattr(inner, "ledger", None) if ledger is None else ledger
         check_ledger("ledger", ledger)
-        fit = getattr(inner, "guarantee_", None)
-        if groups is None and getattr(fit, "unit", "row") == "person":
+        if groups is None and getattr(getattr(inner, "guarantee_", None), "unit", "") == "person":
             rule = "be given, as in the fit: otherwise only rows would be protected"
             raise fail("groups", rule, remedy="Pass the identifiers of persons.")
-        if target is not None:
-            X, y = without_column(X, "target", target, "Pass y.")
-        if isinstance(groups, str):
-            X, groups = without_column(X, "groups", groups, "Pass an array of identifiers.")
         X = in_memory(X)
         refuse_empty(len(X), neighbors)
         y, (n, persons) = check_target(model, y, len(X)), units_of(groups, len(X))
+        unit = "row" if persons is None else "person"
+        persons = np.arange(n) if persons is None else persons
         if is_classifier(model):
-            declared = list(model.classes_)
-            labels, places = check_labels(y, declared)
-            y, positions = np.asarray(model.classes_)[places], numbered(declared, labels)
+            labels, places = check_labels(y, list(model.classes_))
+            y, positions = model.classes_[places], numbered(list(model.classes_), labels)
         else:
             y, positions = read_target(y, "the target"), ()
-        unit, rng = "row" if persons is None else "person", as_generator(random_state)
-        chosen = "the metrics, the labels and all parameters"
         sentences = (
-            chosen_publicly(getattr(inner, "domain", None), chosen),
+            chosen_publicly(getattr(inner, "domain", None), "the metrics, labels and parameters"),
             *(RECORDS[unit], PUBLIC_MODEL, UNSEEN, *positions),
             *(() if rowwise_steps(model) else (_FOREIGN,)),
         )
-        void = () if is_cryptographic(random_state) else (_SEEDED,)
+        rng, is_void = as_generator(random_state), not is_cryptographic(random_state)
+        void = (_SEEDED,) * is_void
         public = Public(epsilon, delta, neighbors, unit, False, sentences, void)
         parts = {own.part: own for own in metrics.values()}
         releases = _planned(parts, epsilon, delta, neighbors)
@@ -443,73 +467,30 @@ def private_score(
         if ledger is not None:
             ledger.spend(guarantee, note="private_score")
         spent.append(guarantee)
-        known = n if neighbors == "replace_one" else None
-        units = Units.of(len(X), persons)
-        sums = {
-            part: _published(units, releases[part], table, parts[part].size, known, rng)
-            for part, table in tables.items()
-        }
-        rows = []
-        for own in metrics.values():
-            facts = sums[own.part], tables[own.part], releases, known is not None
-            rows.append(_estimated(own, *facts, units, rng))
-        value, sampling, privacy, low, high = np.concatenate(rows, axis=1)
-    names = tuple(name for name, own in metrics.items() for _ in own.cells)
-    cells = tuple(cell for own in metrics.values() for cell in own.cells)
-    interval, public = np.column_stack([low, high]), replace(public, delta=guarantee.delta)
-    numbers = value, interval, sampling, privacy
-    return PrivateScore(names, cells, *numbers, guarantee, tuple(releases.values()), public)
-
-
-def _published(
-    units: Units, release: NoisySum, table: Array, size: int, known: int | None, rng: Generator
-) -> FloatArray:
-    """Return the noisy sums of a part; those of numbers begin with the number of records."""
-    if table.ndim == 2:
-        found = units.add(release, table if known is None else table[:, 1:], rng)
-        return found if known is None else np.append(known, found)
-    found = units.count(release, table, size, rng)
-    # Counts with a public sum lie in a plane.
-    return found if known is None else found + (known - found.sum()) / size
-
-
-def _estimated(
-    metric: _Estimand,
-    sums: FloatArray,
-    table: Array,
-    releases: dict[str, NoisySum],
-    is_public: bool,
-    units: Units,
-    rng: Generator,
-) -> FloatArray:
-    """Return values, both parts of the errors, and the ends of the intervals, (5, rows)."""
-    release, sd = releases[metric.part], releases[metric.part].deviation
-    value = np.real(metric.of(sums + 0j, sd))
-    # Derivatives along an imaginary step, to the last bits.
-    steps = np.eye(len(sums)) * 1e-100j
-    slopes = np.imag([metric.of(sums + step, sd) for step in steps]).T * 1e100
-    # A public number of records fixes the sum of the counts, or the first sum of numbers.
-    fixed = slopes.sum(axis=1) / math.sqrt(len(sums)) if table.ndim == 1 else slopes[:, 0]
-    variance = np.square(slopes).sum(axis=1) - np.square(fixed) * is_public
-    privacy = sd * np.sqrt(np.maximum(variance, 0.0))
-    if table.ndim == 1:
-        sampling = np.sqrt(np.square(slopes) @ (np.maximum(sums, 0.0) + ADDED))
-    else:
-        bound = float(np.abs(slopes[0]).sum())
-        if metric.of is _r2:
-            bound = min(bound, LONGEST * (abs(1 - value[0]) + privacy[0]) / sums[0])
-        # Entry by entry, so that no record's influence depends on other records.
-        influences: Any = sum(slope * own for slope, own in zip(slopes[0], table.T, strict=True))
-        squares = releases[f"squares of {metric.part}"]
-        found = units.add_squares(squares, influences / bound, rng)
-        # Where noise may hide the squares they are raised by its size.
-        sampling = bound * np.sqrt(np.maximum(found, 0.0) + squares.deviation)
-    quantile = NORMAL if isinstance(release.noise, GaussianNoise) else LAPLACE
-    half = np.hypot(NORMAL * sampling, quantile * privacy)
-    if metric.of is _area:  # the second row is what the cells may hide
-        half = half + abs(value[1])
-    lower, upper = metric.ends
-    found = np.array([value, sampling, privacy, value - half, value + half])
-    found[0], found[3:] = np.clip(found[0], lower, upper), np.clip(found[3:], lower, upper)
-    found[:, np.isnan(value)] = np.array([[math.nan, math.nan, math.nan, lower, upper]]).T
-    return found[:, : len(metric.cells)]
+        is_public, sums = neighbors == "replace_one", {}
+        for part, table in tables.items():
+            size = parts[part].size
+            if table.ndim == 1:
+                own = count(releases[part], table, persons, rng)
+                sums[part] = own + (n - own.sum()) / size * is_public
+            else:
+                each = means(table, persons)
+                squares = np.column_stack([each[:, 0] * each[:, 0], each[:, size:]])
+                own = add(releases[part], each[:, :size], squares, rng)
+                sums[part] = np.append(n, own) if is_public else own
+        rows = [
+            _estimated(own, sums[own.part], releases[own.part], is_public)
+            for own in metrics.values()
+        ]
+    value, sampling, privacy, low, high = np.concatenate(rows, axis=1)
+    return PrivateScore(
+        np.array([name for name, own in metrics.items() for _ in own.cells]),
+        np.array([cell for own in metrics.values() for cell in own.cells]),
+        value,
+        np.column_stack([low, high]),
+        sampling,
+        privacy,
+        guarantee,
+        tuple(releases.values()),
+        replace(public, delta=guarantee.delta),
+    )

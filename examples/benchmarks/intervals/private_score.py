@@ -103,7 +103,7 @@ def held(design: str, settings: list[dict[str, Any]], seed: int, repetition: int
         low, high = own.interval.T
         inside = ((low <= truth[name]) & (truth[name] <= high)).astype(float)
         inside[np.isnan(own.value)] = np.nan
-        parts = inside, (high - low) / 2, own.privacy**2 / own.std_error**2
+        parts = inside, (high - low) / 2, own.privacy**2 / (own.sampling**2 + own.privacy**2)
         found[name] = np.array(parts)
     return found
 

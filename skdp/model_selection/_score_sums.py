@@ -17,8 +17,8 @@ from skdp.trusted.certify import NoisySum
 from skdp.trusted.noise import release_integers
 from skdp.trusted.statement import records_changed
 
-# A person is 2^30 parts in cells. Numbers are multiples of 2^-16, and their squares of 2^-32.
-WHOLE_BITS, BITS = 30, 16
+# A person is 2^30 parts in cells. Numbers are multiples of 2^-20, and their squares of 2^-40.
+WHOLE_BITS, BITS = 30, 20
 
 
 def change(columns: bool, size: int, neighbors: str, p: float) -> Sensitivity:
@@ -58,9 +58,9 @@ def add(release: NoisySum, numbers: FloatArray, squares: FloatArray, rng: Genera
     [x^2, 1]. Others are clipped.
     """
     x = np.clip(np.rint(numbers * 2.0**BITS).astype(np.int64), -(2**BITS), 2**BITS)
-    s = np.clip(np.rint(squares * 4.0**BITS).astype(np.int64), x * x, 4**BITS)
-    exact = [own << BITS + 1 for own in x.sum(axis=0).tolist()]
-    exact += (s - 4**BITS).sum(axis=0).tolist()
-    if release.change.neighbors == "add_remove":
-        exact.insert(0, len(x) << 2 * BITS + 1)
+    s = np.clip(np.rint(squares * 4.0**BITS).astype(np.int64), x * x, 4**BITS) - 4**BITS
+    exact = [len(x) << 2 * BITS + 1] if release.change.neighbors == "add_remove" else []
+    # As Python integers, which do not overflow.
+    exact += [own << BITS + 1 for own in x.astype(object).sum(axis=0).tolist()]
+    exact += s.astype(object).sum(axis=0).tolist()
     return release_integers(release, exact, -2 * BITS - 1, rng)

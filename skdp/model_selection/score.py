@@ -252,8 +252,9 @@ def _estimated(metric: _Metric, s: FloatArray, release: NoisySum, is_public: boo
         spread = max(n + 2 * square - v * v / n, 0.0) + release.deviation
         sampling = slopes[1, 0] ** 2 * spread * np.array([[1.0], [0.0], [0.0]])
         sampling[0] += (metric.ratio is _r2) * (KURTOSIS - 1) * (bottom - top) ** 2 / n
-    elif not metric.is_share:
-        sampling = _variance(slopes * np.sqrt(np.maximum(s, 0.0))[:, None, None])
+    elif not metric.is_share:  # two more records, where few are
+        counts = np.maximum(s, 0.0) + 2 / len(s)
+        sampling = _variance(slopes * np.sqrt(counts)[:, None, None])
     quantile = NORMAL if isinstance(release.noise, GaussianNoise) else LAPLACE
     top = np.clip(top, *(end * bottom for end in metric.ends))
     moments = np.array([top * top, top * bottom, bottom * bottom])

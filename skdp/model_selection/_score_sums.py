@@ -6,13 +6,15 @@ alone. Statement and proof: ``docs/proofs/private_score.md``, Theorem 1.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp.geometry import LpBall
 from skdp.mechanisms import Sensitivity
-from skdp.trusted.arrays import ROUND_UP, FloatArray
+from skdp.trusted.arrays import FloatArray
 from skdp.trusted.certify import NoisySum
 from skdp.trusted.noise import release_integers
 from skdp.trusted.statement import records_changed
@@ -21,16 +23,18 @@ from skdp.trusted.statement import records_changed
 WHOLE_BITS, BITS = 30, 20
 
 
-def change(columns: bool, size: int, neighbors: str, p: float) -> Sensitivity:
-    """Return the greatest l_p norm of a change of ``size`` cells or columns, p < inf for columns.
+def change(columns: bool, size: int, neighbors: str) -> Sensitivity:
+    """Return the greatest change of ``size`` cells, or of the sums of ``size`` columns, in a norm.
 
     The sums of columns are those of `add`: under "add_remove" the number of records is one of them.
     """
     moved = records_changed(neighbors)
-    counted = columns * (2 - moved)
-    radius = (moved**p * size + counted if columns else moved) ** (1 / p)
-    ball = LpBall(2 * size + counted if columns else size, p=p)
-    return Sensitivity(ball, radius * (ROUND_UP if p == 2 else 1.0), neighbors)
+    if columns:
+        ball = LpBall(2 * size + 2 - moved, p=1)
+        return Sensitivity(ball, moved * size + 2.0 - moved, neighbors)
+    if (size, moved) == (2, 2):  # one cell gets what the other one loses
+        return Sensitivity(LpBall(2, p=math.inf), 1.0, neighbors)
+    return Sensitivity(LpBall(size, p=1), float(moved), neighbors)
 
 
 def means(numbers: FloatArray, persons: NDArray[np.intp]) -> FloatArray:

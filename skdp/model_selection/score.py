@@ -24,8 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.domain.tables import in_memory, read_target
 from skdp.linear_model import validation
 from skdp.linear_model.proof import PUBLIC_MODEL
-from skdp.mechanisms import GaussianNoise, KNorm
-from skdp.mechanisms.knorm import gaussian_scale
+from skdp.mechanisms import KNorm
 from skdp.model_selection import _scores as scores
 from skdp.model_selection._candidates import private_step
 from skdp.model_selection._score_sums import add, change, count, means
@@ -33,7 +32,7 @@ from skdp.model_selection._selection import SEEDED
 from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.guarantee import guarantee_of
 from skdp.trusted import checks
-from skdp.trusted.arrays import ROUND_UP, Array, FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.certify import NoisySum
 from skdp.trusted.randomness import RandomStateLike, as_generator, is_cryptographic
 from skdp.trusted.statement import NEIGHBORS, Public
@@ -91,8 +90,7 @@ class PrivateScore:
         for m, c, v, (low, high), s, p in zip(*(getattr(self, k) for k in _ROWS), strict=True):
             ends = f"{low:7.4f} to {high:7.4f}"
             lines.append(f"{f'{m} {c}':{width}} {v:7.4f}  {ends}  {s:8.4f}  {p:7.4f}")
-        spent = f"epsilon = {self.guarantee.epsilon:g}, delta = {self.guarantee.delta:g} in all"
-        return "\n".join([*lines, spent])
+        return "\n".join([*lines, f"epsilon = {self.guarantee.epsilon:g} in all"])
 
 
 # Numerators and denominators, functions of counts in cells, in the order of the labels.
@@ -180,28 +178,6 @@ def _metrics(model: Any, bounds: Any) -> dict[str, _Metric]:
     return found
 
 
-def _planned(
-    parts: dict[str, _Metric], epsilon: float, delta: float, neighbors: str
-) -> dict[str, NoisySum]:
-    """Return the release of each part, with pure or Gaussian noise, whichever is less."""
-
-    def made(part: str, p: float) -> NoisySum:
-        body = change(parts[part].score is not None, parts[part].size, neighbors, p)
-        noise: Any = None
-        if p == 2:
-            scale = body.radius * gaussian_scale(epsilon, delta) * math.sqrt(len(parts))
-            noise = GaussianNoise(body.ball.dim, scale * ROUND_UP)
-        noise = noise or KNorm().calibrate(body, epsilon=epsilon / len(parts) * (1 - 1e-15))
-        return NoisySum(part, body, noise, "private_score.md, Theorem 1")
-
-    # If a record is replaced, two cells change by 1 each.
-    norms = {"hits": math.inf} if neighbors == "replace_one" else {}
-    plans = [[made(part, norms.get(part, 1.0)) for part in parts]]
-    plans += [[made(part, 2.0) for part in parts]] if delta else []
-    best = min(plans, key=lambda plan: math.fsum(math.log(own.deviation) for own in plan))
-    return {release.name: release for release in best}
-
-
 def _read(
     model: Any, parts: dict[str, _Metric], X: Any, y: Array, persons: NDArray[np.intp]
 ) -> dict[str, Callable[..., FloatArray]]:
@@ -255,10 +231,9 @@ def _estimated(metric: _Metric, s: FloatArray, release: NoisySum, is_public: boo
     elif not metric.is_share:  # two more records, where few are
         counts = np.maximum(s, 0.0) + 2 / len(s)
         sampling = _variance(slopes * np.sqrt(counts)[:, None, None])
-    quantile = NORMAL if isinstance(release.noise, GaussianNoise) else LAPLACE
     top = np.clip(top, *(end * bottom for end in metric.ends))
     moments = np.array([top * top, top * bottom, bottom * bottom])
-    a, b, c = moments - NORMAL**2 * sampling - quantile**2 * privacy
+    a, b, c = moments - NORMAL**2 * sampling - LAPLACE**2 * privacy
     half = np.sqrt(np.maximum(b * b - a * c, 0.0)) / c
     half += np.abs(_within(s) / bottom) if metric.ratio is _area else 0.0  # the cells hide it
     t = top / bottom
@@ -283,7 +258,6 @@ def private_score(
     *,
     metric: str | Sequence[str] = "accuracy",
     epsilon: float,
-    delta: float = 0.0,
     bounds: tuple[float, float] | None = None,
     neighbors: str | None = None,
     groups: Any = None,
@@ -311,8 +285,8 @@ def private_score(
         clipped to the bounds. The budget is divided equally among the releases: one for accuracy,
         balanced accuracy and confusion matrix, one for AUC and calibration curve, one for each
         other metric.
-    epsilon, delta : float
-        The budget of all metrics. With delta > 0 Gaussian noise is used if its variance is less.
+    epsilon : float > 0
+        Of all metrics together; delta is 0.
     bounds : tuple of float, default=None
         Public bounds of the target of a regressor. None takes those of the model's domain.
     neighbors : {"replace_one", "add_remove"}, default=None
@@ -347,7 +321,6 @@ def private_score(
     """
     with np.errstate(all="ignore"), validation.spent_note() as spent:
         epsilon = checks.check_epsilon(epsilon, "Smaller is more private.")
-        delta = checks.check_interval("delta", delta, 0.0, 1.0, closed="left")
         model = getattr(model, "best_estimator_", model)
         if not (is_classifier(model) or is_regressor(model)):
             raise checks.fail("model", "be a fitted classifier or regressor", type(model))
@@ -389,12 +362,15 @@ def private_score(
             *(() if scores.rowwise_steps(model) else (_FOREIGN,)),
         )
         void = () if is_cryptographic(random_state) else (SEEDED,)
-        public = Public(epsilon, delta, neighbors, unit, False, sentences, void)
+        public = Public(epsilon, 0.0, neighbors, unit, False, sentences, void)
         parts = {own.part: own for own in metrics.values()}
-        releases = _planned(parts, epsilon, delta, neighbors)
+        releases, share = {}, epsilon / len(parts) * (1 - 1e-15)
+        for part, own in parts.items():
+            body = change(own.score is not None, own.size, neighbors)
+            noise = KNorm().calibrate(body, epsilon=share)
+            releases[part] = NoisySum(part, body, noise, "private_score.md, Theorem 1")
+            _ = releases[part].publication  # an error if 53-bit floats cannot keep the guarantee
         guarantee = guarantee_of([*releases.values()], public)
-        for release in releases.values():
-            _ = release.publication  # an error if 53-bit floats cannot keep the guarantee
         read = partial(_read, model, parts, X, y, persons)
         rule = "have records that the model predicts"  # other models' errors may quote cells
         publish = read() if scores.rowwise_steps(model) else checks.converted(read, "X", rule)
@@ -416,5 +392,4 @@ def private_score(
     names = np.array([name for name, own in metrics.items() for _ in own.cells])
     cells = np.array([cell for own in metrics.values() for cell in own.cells])
     table = names, cells, value, np.column_stack([low, high]), sampling, privacy
-    public = replace(public, delta=guarantee.delta)
     return PrivateScore(*table, guarantee, tuple(releases.values()), public)

@@ -93,7 +93,7 @@ def held(design: str, settings: list[dict[str, Any]], seed: int, repetition: int
     model, truth = population(design, seed)
     rng = np.random.default_rng([seed, repetition, asked["n"], 2])
     X, y, persons = draw(design, asked["n"], rng)
-    budget = {name: asked[name] for name in ("epsilon", "delta", "neighbors")}
+    budget = {name: asked[name] for name in ("epsilon", "neighbors")}
     names, noise = [*truth], report.noise_seed(seed, repetition)
     facts = {"metric": names, "groups": persons, "random_state": noise}
     score = private_score(model, X, y, **budget, **facts)
@@ -113,8 +113,7 @@ def rows_of(design: str, arguments: Any) -> list[report.Row]:
     for n in arguments.sizes:
         for epsilon in arguments.epsilons:
             for neighbors in ("replace_one", "add_remove"):
-                asked = {"n": n, "epsilon": epsilon, "delta": arguments.delta}
-                asked["neighbors"] = neighbors
+                asked = {"n": n, "epsilon": epsilon, "neighbors": neighbors}
                 found = report.measure(held, design, [asked], arguments)
                 for name, own in found.items():
                     inside, half, share = np.moveaxis(own, 1, 0)
@@ -134,7 +133,6 @@ def main() -> None:
     parser.add_argument("--designs", nargs="+", default=list(DESIGNS), choices=DESIGNS)
     parser.add_argument("--sizes", nargs="+", type=int, default=[500, 2000, 10_000])
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 2.0])
-    parser.add_argument("--delta", type=float, default=0.0)
     arguments = parser.parse_args()
     rows = [row for design in arguments.designs for row in rows_of(design, arguments)]
     report.publish("private_score", rows, arguments)

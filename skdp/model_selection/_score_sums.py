@@ -65,6 +65,6 @@ def add(release: NoisySum, numbers: FloatArray, squares: FloatArray, rng: Genera
     s = np.clip(np.rint(squares * 4.0**BITS).astype(np.int64), x * x, 4**BITS) - 4**BITS
     exact = [len(x) << 2 * BITS + 1] if release.change.neighbors == "add_remove" else []
     # As Python integers, which do not overflow.
-    exact += [own << BITS + 1 for own in x.astype(object).sum(axis=0).tolist()]
+    exact += [number << BITS + 1 for number in x.astype(object).sum(axis=0).tolist()]
     exact += s.astype(object).sum(axis=0).tolist()
     return release_integers(release, exact, -2 * BITS - 1, rng)

@@ -103,6 +103,10 @@ def _mean_recall(s: Array) -> tuple[Array, Array]:
     return whole * (table.diagonal() / n).mean(keepdims=True), whole
 
 
+def _rates(s: Array) -> tuple[Array, Array]:
+    return s[CELLS:], s[:CELLS] + s[CELLS:]
+
+
 def _area(s: Array) -> tuple[Array, Array]:
     a, b = s.reshape(2, -1)
     return (a.cumsum() - a / 2) @ b + _within(s), a.sum() * b.sum()
@@ -144,9 +148,9 @@ class _Metric:
 def _metrics(model: Any, bounds: Any) -> dict[str, _Metric]:
     """Return the metrics that a fitted model has; errors are about public facts."""
     labels, has_chances = getattr(model, "classes_", None), hasattr(model, "predict_proba")
-    names, found = ["log_loss", "brier_score"] if has_chances else [], {}
+    losses, metrics = ["log_loss", "brier_score"] if has_chances else [], {}
     if is_regressor(model):
-        names, labels, inner = ["mean_absolute_error"], None, private_step(model)
+        losses, labels, inner = ["mean_absolute_error"], None, private_step(model)
         if bounds is None:
             usual = (-1.0, 1.0) if checks.is_ours(inner) else None
             bounds = getattr(getattr(inner, "domain", None), "target_bounds", usual)
@@ -155,27 +159,25 @@ def _metrics(model: Any, bounds: Any) -> dict[str, _Metric]:
             raise checks.fail("bounds", rule, bounds, "Pass public bounds: (0, 100), say.")
         bounds = bounds[0], bounds[1]
         score: Any = scores.as_score("r2", None, bounds)
-        found["r2"] = _Metric("r2", 2, _r2, score=score, ends=(-math.inf, 1.0))
-    for name in names:
+        metrics["r2"] = _Metric("r2", 2, _r2, score=score, ends=(-math.inf, 1.0))
+    for name in losses:
         score = scores.as_score(f"neg_{name}", labels, bounds)
         low, high = 0.0 - score.upper, 0.0 - score.lower
         ratio = partial(_mean, (low + high) / 2, (low - high) / 2)
-        found[name] = _Metric(name, 1, ratio, score=score, ends=(low, high))
+        metrics[name] = _Metric(name, 1, ratio, score=score, ends=(low, high))
     if labels is None:
-        return found
+        return metrics
     k, pairs = len(labels), [f"{a}, {b}" for a in labels for b in labels]
     table = partial(_Metric, "predictions", k * k)
-    found["accuracy"] = table(lambda s: (s[:: k + 1].sum(keepdims=True), s.sum()), is_share=True)
-    found["balanced_accuracy"] = table(_mean_recall)
-    found["confusion_matrix"] = table(lambda s: (s, s.sum()), pairs, is_share=True)
+    metrics["accuracy"] = table(lambda s: (s[:: k + 1].sum(keepdims=True), s.sum()), is_share=True)
+    metrics["balanced_accuracy"] = table(_mean_recall)
+    metrics["confusion_matrix"] = table(lambda s: (s, s.sum()), pairs, is_share=True)
     if has_chances and k == 2:
-        curve = [f"{a:.3f} to {b:.3f}" for a, b in pairwise([0.0, *EDGES, 1.0])]
+        ends = [f"{a:.3f} to {b:.3f}" for a, b in pairwise([0.0, *EDGES, 1.0])]
         table = partial(_Metric, "probabilities", 2 * CELLS)
-        found["roc_auc"] = table(_area)
-        found["calibration_curve"] = table(
-            lambda s: (s[CELLS:], s[:CELLS] + s[CELLS:]), curve, is_share=True
-        )
-    return found
+        metrics["roc_auc"] = table(_area)
+        metrics["calibration_curve"] = table(_rates, ends, is_share=True)
+    return metrics
 
 
 def _read(
@@ -185,36 +187,36 @@ def _read(
 
     The labels ``y`` are those of the model, or else numbers.
     """
-    found: dict[str, Callable[..., FloatArray]] = {}
-    for part, own in parts.items():
-        if own.score is not None:
-            low, high = own.score.lower, own.score.upper
-            losses = scores.numbers_of(own.score.function, model, X, y)
+    publish: dict[str, Callable[..., FloatArray]] = {}
+    for part, metric in parts.items():
+        if metric.score is not None:
+            low, high = metric.score.lower, metric.score.upper
+            losses = scores.numbers_of(metric.score.function, model, X, y)
             columns = [2 * (losses - low) / (high - low) - 1]
             if part == "r2":
-                low, high = own.score.function.lower, own.score.function.upper
+                low, high = metric.score.function.lower, metric.score.function.upper
                 u = 2 * (np.clip(y, low, high) - low) / (high - low) - 1
                 columns += [u, u * u]
-            each = means(np.column_stack(columns), persons)
-            squares = np.column_stack([each[:, 0] * each[:, 0], each[:, own.size :]])
-            found[part] = partial(add, numbers=each[:, : own.size], squares=squares)
+            mean, size = means(np.column_stack(columns), persons), metric.size
+            squares = np.column_stack([mean[:, 0] * mean[:, 0], mean[:, size:]])
+            publish[part] = partial(add, numbers=mean[:, :size], squares=squares)
             continue
         kinds = {"hits": scores.accuracy, "predictions": scores.predicted_place}
         numbers = scores.numbers_of(kinds.get(part, scores.probability), model, X, y)
         places = np.searchsorted(EDGES, numbers) if part == "probabilities" else numbers
         cells = places.astype(np.intp)
         if part != "hits":
-            cells = cells + np.searchsorted(model.classes_, y) * (own.size // len(model.classes_))
-        found[part] = partial(count, cells=cells, persons=persons)
-    return found
+            cells += np.searchsorted(model.classes_, y) * (metric.size // len(model.classes_))
+        publish[part] = partial(count, cells=cells, persons=persons)
+    return publish
 
 
 def _estimated(metric: _Metric, s: FloatArray, release: NoisySum, is_public: bool) -> FloatArray:
     """Return values, both parts of the errors, and the ends of the intervals, (5, rows)."""
     top, bottom = np.broadcast_arrays(*metric.ratio(s))
-    steps = (s + 1e-100j * (np.arange(len(s)) == k) for k in range(len(s)))
     # Derivatives along an imaginary step, to the last bits: (sums, 2, rows).
-    slopes = np.array([np.broadcast_arrays(*metric.ratio(own)) for own in steps]).imag * 1e100
+    steps = (s + 1e-100j * (np.arange(len(s)) == k) for k in range(len(s)))
+    slopes = np.array([np.broadcast_arrays(*metric.ratio(step)) for step in steps]).imag * 1e100
     noise = release.deviation * slopes
     if is_public and metric.score is None:
         noise -= noise.mean(axis=0)  # the counts have the sum n
@@ -236,13 +238,11 @@ def _estimated(metric: _Metric, s: FloatArray, release: NoisySum, is_public: boo
     a, b, c = moments - NORMAL**2 * sampling - LAPLACE**2 * privacy
     half = np.sqrt(np.maximum(b * b - a * c, 0.0)) / c
     half += np.abs(_within(s) / bottom) if metric.ratio is _area else 0.0  # the cells hide it
+    ends = np.clip([b / c - half, b / c + half], *metric.ends)
     t = top / bottom
-    errors = [
-        np.sqrt(own[0] - 2 * own[1] * t + own[2] * t * t) / bottom for own in (sampling, privacy)
-    ]
-    found = np.array([t, *errors, *np.clip([b / c - half, b / c + half], *metric.ends)])
+    errors = [np.sqrt(v[0] - 2 * v[1] * t + v[2] * t * t) / bottom for v in (sampling, privacy)]
     hidden = np.array([[math.nan] * 3 + [*metric.ends]]).T
-    return np.where((bottom > 0) & (c > 0), found, hidden)
+    return np.where((bottom > 0) & (c > 0), np.array([t, *errors, *ends]), hidden)
 
 
 def _variance(slopes: Array) -> Array:
@@ -326,12 +326,11 @@ def private_score(
             raise checks.fail("model", "be a fitted classifier or regressor", type(model))
         check_is_fitted(model)
         every, inner = _metrics(model, bounds), private_step(model)
-        asked: list[Any] = list(metric) if isinstance(metric, list | tuple) else [metric]
+        names: list[Any] = list(metric) if isinstance(metric, list | tuple) else [metric]
         remedy = "Others need another kind of model: predict_proba, or two labels."
-        asked = [checks.check_choice("metric", own, every, remedy) for own in asked]
-        metrics = {own: every[own] for own in asked}
-        if len(metrics) < max(len(asked), 1):
-            raise checks.fail("metric", "be a name or a list of different names", asked)
+        metrics = {checks.check_choice("metric", m, every, remedy): every[m] for m in names}
+        if len(metrics) < max(len(names), 1):
+            raise checks.fail("metric", "be a name or a list of different names", names)
         if "accuracy" in metrics and not {"balanced_accuracy", "confusion_matrix"} & {*metrics}:
             hits = _Metric("hits", 2, lambda s: (s[1:], s.sum()), is_share=True)
             metrics["accuracy"] = hits  # with less noise
@@ -363,10 +362,10 @@ def private_score(
         )
         void = () if is_cryptographic(random_state) else (SEEDED,)
         public = Public(epsilon, 0.0, neighbors, unit, False, sentences, void)
-        parts = {own.part: own for own in metrics.values()}
+        parts = {one.part: one for one in metrics.values()}
         releases, share = {}, epsilon / len(parts) * (1 - 1e-15)
-        for part, own in parts.items():
-            body = change(own.score is not None, own.size, neighbors)
+        for part, one in parts.items():
+            body = change(one.score is not None, one.size, neighbors)
             noise = KNorm().calibrate(body, epsilon=share)
             releases[part] = NoisySum(part, body, noise, "private_score.md, Theorem 1")
             _ = releases[part].publication  # an error if 53-bit floats cannot keep the guarantee
@@ -379,17 +378,17 @@ def private_score(
             ledger.spend(guarantee, note="private_score")
         spent.append(guarantee)
         sums, is_public = {}, neighbors == "replace_one"
-        for part, own in parts.items():
+        for part, one in parts.items():
             s = publish[part](releases[part], rng=rng)
             if is_public:
-                s = np.append(n, s) if own.score is not None else s + (n - s.sum()) / own.size
+                s = np.append(n, s) if one.score is not None else s + (n - s.sum()) / one.size
             sums[part] = s
-        rows = [
-            _estimated(own, sums[own.part], releases[own.part], is_public)
-            for own in metrics.values()
-        ]
-    value, sampling, privacy, low, high = np.concatenate(rows, axis=1)
-    names = np.array([name for name, own in metrics.items() for _ in own.cells])
-    cells = np.array([cell for own in metrics.values() for cell in own.cells])
-    table = names, cells, value, np.column_stack([low, high]), sampling, privacy
+        rows = np.concatenate(
+            [_estimated(m, sums[m.part], releases[m.part], is_public) for m in metrics.values()],
+            axis=1,
+        )
+    value, sampling, privacy, low, high = rows
+    labelled = [(name, cell) for name, one in metrics.items() for cell in one.cells]
+    title, cell = np.array(labelled).T
+    table = title, cell, value, np.column_stack([low, high]), sampling, privacy
     return PrivateScore(*table, guarantee, tuple(releases.values()), public)

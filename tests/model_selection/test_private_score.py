@@ -67,6 +67,10 @@ def test_without_noise_values_and_errors_are_the_usual_ones(neighbors):
     area, (low, high) = sk.roc_auc_score(Y, p[:, 1]), score["roc_auc"].interval[0]
     assert low < area < high
     assert score["roc_auc"].value == pytest.approx(area, abs=0.01)
+    coarse = sk.roc_auc_score(Y, np.searchsorted(score_module.EDGES, p[:, 1]))
+    many = certain(X=np.repeat(X, 1000, axis=0), y=np.repeat(Y, 1000), metric="roc_auc")
+    half = 1.96 * many.sampling + abs(many.value - coarse)  # with what the cells may hide
+    assert np.diff(many.interval)[0] == pytest.approx(2 * half, rel=0.05)
     hits = binomtest((CLASSIFIER.predict(X) == Y).sum(), 400).proportion_ci(method="wilson")
     for own in (score["accuracy"], certain()):  # the second with cells of its own
         assert own.interval[0] == pytest.approx(hits, abs=1e-4)
@@ -120,6 +124,20 @@ def test_what_noise_hides_is_not_a_number_and_its_interval_is_everything():
     for model, y, names in BOTH:
         empty = {"metric": names, "neighbors": "add_remove", "random_state": 0}
         assert np.isnan(score_of(model, X[:0], y[:0], **empty).value).mean() > 0.9
+
+
+@both_relations
+@pytest.mark.parametrize(("model", "y", "names"), BOTH)
+def test_privacy_is_the_standard_deviation_over_draws_of_the_noise(model, y, names, neighbors):
+    facts = {"metric": names, "epsilon": 20.0, "neighbors": neighbors}
+    draws = [score_of(model, y=y, random_state=k, **facts) for k in range(200)]
+    values, errors = (
+        np.array([own.value for own in draws]),
+        np.array([own.privacy for own in draws]),
+    )
+    rows = values.min(axis=0) > 0  # no value is hidden, or clipped
+    assert rows.sum() >= 2
+    assert values.std(axis=0)[rows] == pytest.approx(errors.mean(axis=0)[rows], rel=0.25)
 
 
 def test_a_score_prints_as_a_table():
@@ -191,12 +209,12 @@ def test_replay(model, y, names, k, neighbors):
 
 @both_relations
 @pytest.mark.parametrize("metric", [*LABELS, LABELS, *NUMBERS, NUMBERS], ids=str)
-def test_noise_of_5_percent_less_is_refused(metric, neighbors):
+def test_half_a_percent_less_noise_is_refused(metric, neighbors):
     model, y = (REGRESSOR, T) if {*NUMBERS} & {*np.ravel(metric)} else (CLASSIFIER, Y)
     score = score_of(model, y=y, metric=metric, neighbors=neighbors)
     assert certify(score.releases, score.public).epsilon == score.guarantee.epsilon == 1.0
     first, *others = score.releases
-    weaker = replace(first, noise=replace(first.noise, scale=0.95 * first.noise.scale))
+    weaker = replace(first, noise=replace(first.noise, scale=0.995 * first.noise.scale))
     with pytest.raises(NotPrivate):
         certify([weaker, *others], score.public)
 

@@ -67,6 +67,15 @@ class PrivateScore:
     guarantee : Guarantee
         Of all rows together; ``certify(releases, public)`` proves it.
     releases, public : tuple of NoisySum, Public
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skdp.model_selection import private_score
+    >>> X, y = [[-1.0], [1.0]] * 50, [0, 1] * 50
+    >>> score = private_score(LogisticRegression().fit(X, y), X, y, epsilon=1.0)
+    >>> score["accuracy"].interval.shape
+    (1, 2)
     """
 
     metric: NDArray[np.str_]
@@ -133,7 +142,7 @@ def _r2(s: Array) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True)
-class _Metric:
+class _Quotient:
     """A quotient of sums of a part: of counts in ``size`` cells, or of ``size`` columns."""
 
     part: str
@@ -145,7 +154,7 @@ class _Metric:
     is_share: bool = False  # of records, or of those of a cell
 
 
-def _metrics(model: Any, bounds: Any) -> dict[str, _Metric]:
+def _metrics(model: Any, bounds: Any) -> dict[str, _Quotient]:
     """Return the metrics that a fitted model has; errors are about public facts."""
     labels, has_chances = getattr(model, "classes_", None), hasattr(model, "predict_proba")
     losses, metrics = ["log_loss", "brier_score"] if has_chances else [], {}
@@ -159,29 +168,29 @@ def _metrics(model: Any, bounds: Any) -> dict[str, _Metric]:
             raise checks.fail("bounds", rule, bounds, "Pass public bounds: (0, 100), say.")
         bounds = bounds[0], bounds[1]
         score: Any = scores.as_score("r2", None, bounds)
-        metrics["r2"] = _Metric("r2", 2, _r2, score=score, ends=(-math.inf, 1.0))
+        metrics["r2"] = _Quotient("r2", 2, _r2, score=score, ends=(-math.inf, 1.0))
     for name in losses:
         score = scores.as_score(f"neg_{name}", labels, bounds)
         low, high = 0.0 - score.upper, 0.0 - score.lower
         ratio = partial(_mean, (low + high) / 2, (low - high) / 2)
-        metrics[name] = _Metric(name, 1, ratio, score=score, ends=(low, high))
+        metrics[name] = _Quotient(name, 1, ratio, score=score, ends=(low, high))
     if labels is None:
         return metrics
     k, pairs = len(labels), [f"{a}, {b}" for a in labels for b in labels]
-    table = partial(_Metric, "predictions", k * k)
+    table = partial(_Quotient, "predictions", k * k)
     metrics["accuracy"] = table(lambda s: (s[:: k + 1].sum(keepdims=True), s.sum()), is_share=True)
     metrics["balanced_accuracy"] = table(_mean_recall)
     metrics["confusion_matrix"] = table(lambda s: (s, s.sum()), pairs, is_share=True)
     if has_chances and k == 2:
         ends = [f"{a:.3f} to {b:.3f}" for a, b in pairwise([0.0, *EDGES, 1.0])]
-        table = partial(_Metric, "probabilities", 2 * CELLS)
+        table = partial(_Quotient, "probabilities", 2 * CELLS)
         metrics["roc_auc"] = table(_area)
         metrics["calibration_curve"] = table(_rates, ends, is_share=True)
     return metrics
 
 
 def _read(
-    model: Any, parts: dict[str, _Metric], X: Any, y: Array, persons: NDArray[np.intp]
+    model: Any, parts: dict[str, _Quotient], X: Any, y: Array, persons: NDArray[np.intp]
 ) -> dict[str, Callable[..., FloatArray]]:
     """Return a function of each part that publishes its sums, given a release and a generator.
 
@@ -211,7 +220,7 @@ def _read(
     return publish
 
 
-def _estimated(metric: _Metric, s: FloatArray, release: NoisySum, is_public: bool) -> FloatArray:
+def _estimated(metric: _Quotient, s: FloatArray, release: NoisySum, is_public: bool) -> FloatArray:
     """Return values, both parts of the errors, and the ends of the intervals, (5, rows)."""
     top, bottom = np.broadcast_arrays(*metric.ratio(s))
     # Derivatives along an imaginary step, to the last bits: (sums, 2, rows).
@@ -326,14 +335,13 @@ def private_score(
             raise checks.fail("model", "be a fitted classifier or regressor", type(model))
         check_is_fitted(model)
         every, inner = _metrics(model, bounds), private_step(model)
-        names: list[Any] = list(metric) if isinstance(metric, list | tuple) else [metric]
+        names = metric if isinstance(metric, list | tuple) and metric else [metric]
         remedy = "Others need another kind of model: predict_proba, or two labels."
-        metrics = {checks.check_choice("metric", m, every, remedy): every[m] for m in names}
-        if len(metrics) < max(len(names), 1):
-            raise checks.fail("metric", "be a name or a list of different names", names)
+        keys = [checks.check_choice("metric", name, every, remedy) for name in names]
+        metrics = {key: every[key] for key in keys}
         if "accuracy" in metrics and not {"balanced_accuracy", "confusion_matrix"} & {*metrics}:
-            hits = _Metric("hits", 2, lambda s: (s[1:], s.sum()), is_share=True)
-            metrics["accuracy"] = hits  # with less noise
+            # With less noise.
+            metrics["accuracy"] = _Quotient("hits", 2, lambda s: (s[1:], s.sum()), is_share=True)
         usual = getattr(inner, "neighbors", "replace_one")
         neighbors = usual if neighbors is None else neighbors
         neighbors = checks.check_choice("neighbors", neighbors, NEIGHBORS)

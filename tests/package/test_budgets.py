@@ -14,12 +14,13 @@ from examples.benchmarks.upkeep import size
 
 # Replay (800 lines) and proofs in files of models (900) are in it, and the imports and first lines
 # of the checker's files, which import nothing else, and of theorems.
+# Private scores, nine of them with intervals, are 510 lines in two files.
 SIZES = {
-    "lines of skdp": 44_470,
-    "files of skdp": 139,
-    "lines of tests": 45_755,
-    "lines with Any": 477,
-    "lines of imports": 2_641,
+    "lines of skdp": 44_980,
+    "files of skdp": 141,
+    "lines of tests": 46_050,
+    "lines with Any": 487,
+    "lines of imports": 2_680,
     "class names that occur twice": 0,
 }
 FITS = {

@@ -82,14 +82,38 @@ def log_odds(estimator: BaseEstimator, X: Frame, y: ArrayLike) -> FloatArray:
     return np.asarray(estimator.predict_proba(X), dtype=float)[:, 1]
 
 
+def probability(estimator: BaseEstimator, X: Frame, y: ArrayLike) -> FloatArray:
+    """Return probabilities of the greater of two labels."""
+    return np.asarray(estimator.predict_proba(X), dtype=float)[:, 1]
+
+
+def predicted_place(estimator: BaseEstimator, X: Frame, y: ArrayLike) -> FloatArray:
+    """Return the positions of the predicted labels."""
+    return np.asarray(np.searchsorted(estimator.classes_, estimator.predict(X)), dtype=float)
+
+
+@dataclass(frozen=True)
+class NegativeBrier:
+    """Minus the squared distance of probabilities from the label, halved for two labels."""
+
+    n_labels: int
+
+    def __call__(self, estimator: BaseEstimator, X: Frame, y: ArrayLike) -> FloatArray:
+        """Return one number per record, at least -2, or -1 for two labels."""
+        hits = np.asarray(y)[:, None] == np.asarray(estimator.classes_)
+        square = np.square(np.asarray(estimator.predict_proba(X), dtype=float) - hits)
+        return np.asarray(-(square[:, 1] if self.n_labels == 2 else square.sum(axis=1)))
+
+
 def is_built_in(function: Function) -> bool:
     """Return whether a function treats many rows as it treats each one alone, to the last bit.
 
     Probabilities of two labels are computed entry by entry, those of more labels by sums.
     """
-    if type(function) is NegativeLogLoss:
+    if isinstance(function, NegativeLogLoss | NegativeBrier):
         return function.n_labels == 2
-    return type(function) is NegativeError or function is accuracy or function is log_odds
+    plain = (accuracy, log_odds, probability, predicted_place)
+    return type(function) is NegativeError or function in plain
 
 
 # Numbers of records that depend on the record and the model only, to the last bit: the proof
@@ -101,6 +125,8 @@ def is_built_in(function: Function) -> bool:
 
 def numbers_of(function: Function, estimator: BaseEstimator, X: Frame, y: Array) -> FloatArray:
     """Return the number of each record, which does not depend on the other records."""
+    if not len(y):
+        return np.empty(0)
     if is_built_in(function) and rowwise_steps(estimator):
         return np.asarray(function(estimator, X, y))
     numbers = np.empty(len(y))
@@ -344,6 +370,7 @@ _POWERS = {"neg_mean_squared_error": 2, "neg_mean_absolute_error": 1, "r2": 2}
 _NEEDS: dict[str, tuple[str, ...]] = {
     "accuracy": ("predict",),
     "neg_log_loss": ("predict_proba",),
+    "neg_brier_score": ("predict_proba",),
     "roc_auc": ("decision_function", "predict_proba"),
     "balanced_accuracy": ("predict",),
 }
@@ -379,6 +406,8 @@ def as_score(
     if name == "neg_log_loss":
         loss = NegativeLogLoss(len(labels))
         return RecordScore(loss, math.log(loss.least), math.log(1 - loss.least))
+    if name == "neg_brier_score":
+        return RecordScore(NegativeBrier(len(labels)), -1.0 if len(labels) == 2 else -2.0, 0.0)
     if name == "balanced_accuracy":
         return RecallScore(tuple(labels))
     if len(labels) != 2:

@@ -49,7 +49,7 @@ _STEPS = (
     " may depend, are declared and not inferred from cells"
 )
 _LABELS = "which labels occur in y is public: it was read from y, because no labels were declared"
-_SEEDED = "the noise came from random_state and not from the operating system"
+SEEDED = "the noise came from random_state and not from the operating system"
 
 
 # The choice
@@ -204,7 +204,7 @@ def guarantee_of_search(
     releases = [PrivateFits("fits and choice", task.fits[0].budget, *about, mus[0], choice)]
     if last is not None:
         releases.append(PrivateFits("last fit", last, *about, mus[1]))
-    void = (_SEEDED,) if task.is_seeded else ()
+    void = (SEEDED,) if task.is_seeded else ()
     public = Public(
         whole.epsilon, whole.delta, *about, assumptions=tuple(assumptions), void_because=void
     )

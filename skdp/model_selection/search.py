@@ -101,7 +101,7 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
           ROC curve of two labels. Their order of the candidates is used, and not their values,
           whose denominators are private.
         - "neg_log_loss", with probabilities clipped to [p, 1 - p]; p is 0.04 divided by the
-          number of labels.
+          number of labels, and "neg_brier_score".
         - "neg_mean_squared_error" and "neg_mean_absolute_error", with targets and predictions
           clipped to the domain's bounds.
         - "r2" chooses as "neg_mean_squared_error" does, because all candidates have the same

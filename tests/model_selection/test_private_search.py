@@ -166,7 +166,10 @@ def test_a_chosen_pipeline_charges_the_ledger_of_its_search(people, domain, answ
     assert steps[-1].ledger is None
 
 
-@pytest.mark.parametrize("scoring", ["accuracy", "roc_auc", "balanced_accuracy", "neg_log_loss"])
+SCORINGS = ["accuracy", "roc_auc", "balanced_accuracy", "neg_log_loss", "neg_brier_score"]
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
 def test_no_held_out_record_is_a_score_of_zero(scoring, monkeypatch):
     """Whether a part is empty depends on private draws: the search goes on after its charge."""
 
@@ -273,7 +276,7 @@ def test_labels_that_nobody_declared_are_told_to_all_parts(people, answers):
         ({"delta": 1.0}, "delta must be"),
         (
             {"scoring": "r2"},
-            "scoring must be one of .*'balanced_accuracy', 'neg_log_loss', 'roc_auc'",
+            "scoring must be one of .*'neg_brier_score', 'neg_log_loss', 'roc_auc'",
         ),
         ({"held_out": 1.0}, "held_out must be"),
         ({"refit_share": 1.0}, "refit_share must be"),

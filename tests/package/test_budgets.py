@@ -15,12 +15,13 @@ from examples.benchmarks.upkeep import size
 # Groups of a ledger and lines of levels are the last 129 lines of skdp and 345 of tests.
 # Replay (800 lines) and proofs in files of models (900) are in it, and the imports and first lines
 # of the checker's files, which import nothing else, and of theorems.
+# Private scores, nine of them with intervals, are 510 lines in two files.
 SIZES = {
-    "lines of skdp": 44_599,
-    "files of skdp": 139,
-    "lines of tests": 46_100,
-    "lines with Any": 477,
-    "lines of imports": 2_642,
+    "lines of skdp": 45_620,
+    "files of skdp": 141,
+    "lines of tests": 46_500,
+    "lines with Any": 487,
+    "lines of imports": 2_690,
     "class names that occur twice": 0,
 }
 # With the check that a table has not the column of a ledger's groups.

@@ -11,6 +11,7 @@ from skdp._search import last_passing, passing_below_root
 from skdp._sklearn import DOCUMENTATION
 from skdp.bounds._counts import OCTAVES, SHARES, CountNoise, LevelCounts, Magnitudes, Steps, counts
 from skdp.datasets import declaration
+from skdp.model_selection import _score_sums as score_sums
 from skdp.model_selection import _selection as selection_module
 from skdp.model_selection import _theorem as theorem_module
 from skdp.model_selection._candidates import parts, private_step, sizes

@@ -86,7 +86,7 @@ class NoisyCurvatures:
         rest: FloatArray,
         noise: FloatArray,
         errors: FloatArray,
-    ) -> Law:
+    ) -> QuotientLaw:
         """Return the law of the errors of the quotients of directions ``w``.
 
         H (theta - theta~) is ``rest`` plus ``noise``, (draws, k), and the numerators have
@@ -102,7 +102,7 @@ class NoisyCurvatures:
         second += errors - mean
         own = np.einsum("jm,djm->dm", w, self.noise[:, :, at])
         variance = np.square(second).mean(axis=0)
-        return Law(
+        return QuotientLaw(
             mean,
             # Terms of third order are left out.
             second.T @ second / len(second) * THIRD_ORDER,
@@ -112,7 +112,7 @@ class NoisyCurvatures:
         )
 
 
-class Law(NamedTuple):
+class QuotientLaw(NamedTuple):
     """The mean and the variances of the second-order terms, (m,) or (m, m)."""
 
     mean: FloatArray

@@ -399,7 +399,9 @@ class InferenceRelease:
         noise = math.sqrt(float(variances(self.plan.coordinates)[0]))
         mass = min(max(float(found[0]), noise) / first, n)
         size = usual_norm(normal_draws(deviations(self.plan.coordinates), 20))
-        values, vectors = np.linalg.eigh(layout.gram(found))
+        curved, own, f = layout.gram(found), layout.indicators, self.plan.factor
+        curved[own, own] *= f[own] / f[0]  # an indicator is its own square
+        values, vectors = np.linalg.eigh(curved)
         # Scaled columns without correlations have eigenvalues of about this size. Where noise is
         # larger, nothing is learned from others.
         plain = mass * float(np.square(self.plan.factor).mean())

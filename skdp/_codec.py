@@ -38,7 +38,7 @@ TYPES = {
         "skdp.geometry.encoded_rows": "EncodedRowsBall SimplexBall",
         "skdp.geometry.moment_layout": "MomentLayout",
         "skdp.geometry.moments": "MomentBall NumbersBall RadialMomentBall SquaresBall",
-        "skdp.linear_model._inference.estimate": "NoisyEstimate",
+        "skdp.linear_model._inference.estimate": "NoisyEquations NoisyEstimate",
         "skdp.linear_model._moments.theorem": "FirstChange",
         "skdp.linear_model._objective.theorem": "NoisyMinimiser",
         "skdp.linear_model._shared.gram": "ColumnSums",

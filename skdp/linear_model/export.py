@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._codec import VERSION, encode, package_version, to_text
 from skdp.domain import Domain
-from skdp.linear_model._inference.estimate import NoisyEstimate
+from skdp.linear_model._inference.estimate import NoisyEquations, NoisyEstimate
 from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model.proof import Claim, written
 from skdp.privacy import Guarantee
@@ -140,6 +140,9 @@ class InferenceFile:
     domain: Domain
     records: Domain | None  # of the releases, if it is another one
     estimate: NoisyEstimate
+    equations: NoisyEquations | None
+    r_squared: float | None
+    slope: float
     rows: FloatArray
     constants: FloatArray
     names: tuple[str, ...]
@@ -152,6 +155,7 @@ class InferenceFile:
         own = found.estimate
         values = [found.rows, found.constants, own.start, own.numerator, own.denominator]
         values += [own.sampling, own.privacy, own.spread, own.shared, own.excess]
+        values += [] if found.equations is None else vars(found.equations).values()
         check_finite("the inference", values)
         return cls(
             package_version(),
@@ -163,6 +167,9 @@ class InferenceFile:
             found.domain,
             None if found.records == found.domain else found.records,
             own,
+            found.equations,
+            found.r_squared,
+            found.slope,
             found.rows,
             found.constants,
             found.names,

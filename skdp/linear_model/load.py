@@ -350,13 +350,20 @@ def _inference(content: object) -> Inference:
             raise fail(f"estimate: {name}", "be a covariance")
     _check_shape("rows", sums.rows, (count, m))
     _check_shape("constants", sums.constants, (count,))
+    if (sums_of := sums.equations) is not None:
+        q = len(sums_of.curvatures)
+        shapes = {"curvatures": (q, q), "deviation": (q, q), "back": (m, q), "start": (m,)}
+        for name, shape in (shapes | {"numerator": (m,), "direct": (m,)}).items():
+            _check_shape(f"equations: {name}", getattr(sums_of, name), shape)
     every = {INTERCEPT, *domain.encoded_names()}
     for name, holds, rule in (
         ("estimate: spread", (own.spread >= 0).all(), "be at least 0"),
         ("estimate: excess", (own.excess >= 0).all(), "be at least 0"),
         ("estimate: freedom", own.freedom > 0, "be above 0"),
         ("n_records", (sums.n_records or 1) >= 1, "be an integer >= 1"),
-        ("names", len(every.intersection(sums.names)) == count, "be those of the coefficients"),
+        ("names", len({*sums.names}) == count, "be different"),
+        ("names", all({*name.split(" | ")} <= every for name in sums.names), "be coefficients"),
+        ("slope", 0 < sums.slope <= 1, "be in (0, 1]"),
         ("rows", sums.rows.any(axis=1).all(), "have no constants"),
     ):
         if not holds:
@@ -365,6 +372,9 @@ def _inference(content: object) -> Inference:
     guarantee, public, releases = _proof_of(sums, Design(records, True))
     return replace(
         Inference(sums.names, own, sums.rows, sums.constants, sums.notes, domain),
+        equations=sums.equations,
+        r_squared=sums.r_squared,
+        slope=sums.slope,
         guarantee=guarantee,
         fit=sums.fit,
         public=public,

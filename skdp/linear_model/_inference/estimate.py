@@ -308,6 +308,20 @@ class NoisyEquations:
         )
 
 
+def explained(
+    matrix: FloatArray, slopes: FloatArray, covariance: FloatArray, error: float
+) -> float:
+    """Return the share of the variance of the target that rows z explain.
+
+    ``matrix`` has the sums of products of (1, z), ``covariance`` is that of the slopes, whose
+    errors add to the variance, and ``error`` is the variance of the errors.
+    """
+    mean = matrix[0, 1:] / matrix[0, 0]
+    own = matrix[1:, 1:] / matrix[0, 0] - np.outer(mean, mean)
+    found = max(float(slopes @ own @ slopes - np.sum(own * covariance)), 0.0)
+    return found / (found + error) if error > 0 else 1.0
+
+
 def _of_size_one(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return rows over their greatest entry, and these entries.
 

@@ -1,10 +1,10 @@
 """The releases of the inference stage, calibrated from public information only.
 
 Releases follow the fitted model, each with a share of the stage's budget: *scales* (sums and
-squares of the numbers and of the residuals), *limits* (how many values are at bounds), *scores*
-(sums w psi f z) and *curvatures* (sums w h f z z' f) at the fitted model. At the public model that
-follows, and in public directions: *numerators* (sums w psi v), *denominators* (sums w h v z_j)
-and *squares* (sums of squared influences). Statement and proof: ``docs/proofs/inference.md``.
+squares of the numbers), *sizes* (how many deviations and residuals have which size), *limits* (how
+many values are at bounds), *coordinates* (curvatures of scaled columns), *scores* and *curvatures*
+in these coordinates, and in the directions that follow *numerators*, *denominators* and *squares*.
+Statement and proof: ``docs/proofs/inference.md``.
 
 A value beyond a bound is clipped to it. Then coefficients are those of clipped values, and no
 interval contains the difference. So *limits* counts the records with a number, and with a target,

@@ -1,4 +1,4 @@
-"""Scores and curvatures at a public model, and the estimate that follows from them.
+"""The sums of a regression table at a public model, and the estimate that follows from them.
 
 The model predicts eta = a + c'x from encoded columns. The score of a row is psi(y, eta), with
 values in [-1, 1], and its curvature is h(y, eta) = -d psi / d eta. For labels psi = y - p and
@@ -6,17 +6,14 @@ h = p (1 - p), with the probability p = 1 / (1 + exp(-eta)). For numbers psi is 
 by a public bound and clipped to [-1, 1], and h is the indicator that it is not clipped, divided by
 the bound.
 
-A row z = (1, scaled columns) has the weight w = min(1, 1 / |f z|^2) for public factors f. Then
-w psi f z and sqrt(w h) f z are bounded, and the weight depends on the columns only. So the
-equations sum w psi z = 0 have the solution that those without weights have in expectation. Every
-result depends on one row only, bit for bit: products of matrices are exact, as all entries are
-multiples of powers of two with few bits.
-
-With the released sums of scores g and of curvatures S, in the coordinates z of scaled rows, the
-difference d of the population's coefficients and the public model satisfies to first order
-g - unit S d = (sum of w psi z at the population's coefficients) + noise. The solution S^-1 g / unit
-is one step of Newton's method; it is not shrunk. Its covariance has a sampling part, from the
-released sums of squared influences, and a privacy part, from the known laws of the noise.
+A row z = (1, scaled columns) has coordinates u, which are linear in z, and the weight
+w = min(1, 1 / |u|^2). Then w psi u and sqrt(w h) u are bounded, and the weight depends on the
+columns only. A first matrix of curvatures chooses coordinates in which |u|^2 is the leverage of a
+row. Scores and curvatures in them give a step to the model theta~, and directions. There the sums
+of products with psi and h in these directions are released: the numerators and denominators of the
+estimates, as `estimate.py` says. Every result depends on one row only, bit for bit: products of
+matrices are exact, as all entries are multiples of powers of two with few bits. Statement and
+proof: ``docs/proofs/inference.md``.
 """
 
 from __future__ import annotations
@@ -41,6 +38,7 @@ from skdp.linear_model._inference.estimate import (
     NoisyCurvatures,
     NoisyEquations,
     NoisyEstimate,
+    explained,
     normal_draws,
     user_units,
     usual_norm,
@@ -199,14 +197,14 @@ class Products:
 
     def of(self, block: Block) -> Iterator[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]:
         """Yield w v, the products w v psi, rows (1, x, y) and curvatures of parts of a block."""
-        matrix = few_bits(self.matrix, self.matrix.shape[1])
+        matrix, gain = few_bits(self.matrix, self.matrix.shape[1]), float(finite(self.gain))
         for rows in whole_rows(self.rows.scores.domain, block, None):
             psi, curvature = self.rows.scores.of(rows)
             u, root = self.rows.weighted(rows)
             u *= np.square(root)[:, None]
             on_grid(u)
             own = bounded(u @ matrix.T)
-            yield own, bounded(own * (self.gain * psi)[:, None]), rows, curvature
+            yield own, bounded(own * (gain * psi)[:, None]), rows, curvature
 
     def sums(
         self, columns: NDArray[np.intp], units: FloatArray, block: Block
@@ -217,7 +215,8 @@ class Products:
         """
         found = np.zeros((2, len(self.matrix)), dtype=np.int64)
         centre = np.append(0.0, self.rows.scaler.centre)[columns]
-        scale = np.append(1.0, self.rows.scaler.scale)[columns] * units
+        scale = finite(np.append(1.0, self.rows.scaler.scale)[columns] * units)
+        scale[scale == 0] = 1.0
         for own, products, rows, curvature in self.of(block):
             found[0] += in_units(np.ones(len(own)) @ products)
             column = (rows[:, columns] - centre) / scale
@@ -360,14 +359,15 @@ class InferenceRelease:
     def release(self, first: Any, rng: Generator) -> Inference:
         """Return the estimate of the coefficients; it is not shrunk."""
         n, scaler, scores = self._scaled(first, rng)
-        limits, notes = self.plan.limits, [*_NOTES]
-        notes.append(_OF_NUMBERS if scores.label is None else _OF_LABELS)
+        limits, clipped = self.plan.limits, 1 / math.sqrt(scores.usual)
+        what = _OF_LABELS if scores.label is not None else _OF_NUMBERS.format(clipped)
+        notes = [*_NOTES, what, _WEIGHTS.format(self.plan.reach)]
         if limits is not None and n is not None:
             notes.append(limits.release(self._releases["limits"], self.rows, n, rng))
         n, mass, places = self._coordinates(
             ScoreRows(scores, scaler, np.diag(self.plan.factor)), n, rng
         )
-        found, equations = self._quotients(places, n, mass, rng)
+        found, equations, r_squared = self._quotients(places, n, mass, rng)
         # The map of changes of coefficients of scaled columns to the user's units.
         step = np.diag(np.append(1.0, 1 / scaler.scale[:-1]))
         step[0, 1:] = -scaler.centre[:-1] / scaler.scale[:-1]
@@ -377,7 +377,8 @@ class InferenceRelease:
         model = np.append(scores.constant, scores.slopes)[skipped:]
         units = rows @ step[skipped:, skipped:]
         whole = Inference.of(found, self._at, units, constants + rows @ model, domain, notes)
-        return replace(whole, equations=equations)
+        slope = 1.0 if scores.label is None else 0.25 * mass / n
+        return replace(whole, equations=equations, r_squared=r_squared, slope=slope)
 
     @cached_property
     def _at(self) -> NDArray[np.intp]:
@@ -413,7 +414,7 @@ class InferenceRelease:
 
     def _quotients(
         self, places: ScoreRows, n: float, mass: float, rng: Generator
-    ) -> tuple[NoisyEstimate, NoisyEquations | None]:
+    ) -> tuple[NoisyEstimate, NoisyEquations | None, float | None]:
         """Release scores, curvatures, numerators, denominators and squares; return the estimate.
 
         Coefficients are those of z.
@@ -484,8 +485,13 @@ class InferenceRelease:
             2 / max(deviation, 1e-9) ** 2,
         )
         if m < len(step):
-            return found, None
-        return found, NoisyEquations(*released, step, numerator, direct)
+            return found, None, None
+        r_squared = None
+        if label is None and self.intercept:
+            slopes = places.scores.slopes * places.scaler.scale[:-1] + found.step[1:]
+            error = float((np.diag(sampling) / np.diag(gram)).mean())
+            r_squared = explained(rough.matrix, slopes, found.covariance[1:, 1:], error)
+        return found, NoisyEquations(*released, step, numerator, direct), r_squared
 
     def _product(self, n: float) -> float:
         """Return the bound of products of v and a residual, in deviations of both.
@@ -579,18 +585,19 @@ def shrunk_ratios(ratios: FloatArray, noise: float) -> tuple[FloatArray, float]:
 
 
 _NOTES = (
-    "Method: one step of Newton's method from the model, with sums of scores and of curvatures. The"
-    " coefficients are not shrunk.",
+    "Method: two steps of Newton's method from the model, with noisy sums of scores and curvatures."
+    " The coefficients are not shrunk.",
     "Standard errors are robust: they assume neither equal variances of the errors nor independent"
     " rows of a person. Records are independent.",
 )
 _OF_LABELS = (
     "The coefficients are those of the logistic likelihood, for records clipped to the bounds of"
-    " the domain. Rows far from the centre have smaller weights. Sampling errors contain a bound on"
-    " the error of the one step, which is large if the model is far from the estimate."
+    " the domain. Sampling errors contain a bound on the error of the steps, which is large if the"
+    " model is far from the estimate."
 )
 _OF_NUMBERS = (
-    "The coefficients are those of least squares with residuals clipped at 4 standard deviations,"
-    " for records clipped to the bounds of the domain. Rows far from the centre have smaller"
-    " weights. If errors are skewed, the intercept is not that of the mean."
+    "The coefficients are those of least squares, for records clipped to the bounds of the domain"
+    " and residuals clipped at {:.2g} standard deviations. If errors are skewed, the intercept is"
+    " not that of the mean."
 )
+_WEIGHTS = "Rows with a leverage of more than {:.2g} times the mean have smaller weights."

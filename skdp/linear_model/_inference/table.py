@@ -84,6 +84,14 @@ class Inference:
         Sentences about the method and its assumptions.
     domain : Domain
         The domain of the coefficients.
+    equations : object or None
+        The released sums of a whole table, from which :meth:`without` and :meth:`merge` compute.
+    r_squared : float or None
+        The share of the variance that the model explains, estimated from the same sums; None for
+        labels, for some ``effects``, and without an intercept.
+    slope : float
+        The mean change of predictions for a unit of the linear predictor: 1 for a regression, the
+        mean of p (1 - p) at the model for labels.
     guarantee : Guarantee or None
         The guarantee of the releases.
     fit : Guarantee or None
@@ -123,6 +131,8 @@ class Inference:
     notes: tuple[str, ...]
     domain: Domain
     equations: NoisyEquations | None = None
+    r_squared: float | None = None
+    slope: float = 1.0
     guarantee: Guarantee | None = None
     fit: Guarantee | None = None
     releases: tuple[Listed, ...] = ()
@@ -252,6 +262,23 @@ class Inference:
         ends = self._intervals(weights @ self.rows, weights @ self.constants, level)
         return weights @ self.coef, ends
 
+    def margins(self, *, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Return average marginal effects: coefficients times ``slope``.
+
+        For labels they are changes of the probability. ``slope`` has noise, too, which is not in
+        the intervals.
+
+        Parameters
+        ----------
+        level : float in (0, 1), default=0.95
+
+        Returns
+        -------
+        effects : ndarray of shape (n_names,)
+        intervals : ndarray of shape (n_names, 2)
+        """
+        return self.combine(self.slope * np.eye(len(self.names)), level=level)
+
     def without(self, *names: str) -> Inference:
         """Return the table of the model without some coefficients, at no cost.
 
@@ -336,6 +363,7 @@ class Inference:
             names=(*names,),
             estimate=found,
             equations=None,
+            r_squared=None,
             rows=unit,
             constants=np.zeros(len(names)),
         )
@@ -475,7 +503,8 @@ def positions_of(domain: Domain, effects: Sequence[str] | None, intercept: bool)
 _WIDTH = 78
 _HIDDEN = (
     "The noise hides {}: the intervals of {} coefficients of {} are unbounded. A larger epsilon,"
-    " more records, narrower declared bounds or levels that are declared together would help."
+    " more records, narrower declared bounds, delta=1e-6 or fewer `effects` would help. Without"
+    " another release, `without` and `merge` show the model with fewer coefficients."
 )
 _VOID = "THE GUARANTEE DOES NOT HOLD: {}."
 _GUARANTEE = (
@@ -621,6 +650,8 @@ class CoefficientTable:
         if own is not None:
             found |= {"Epsilon": f"{own.epsilon:g}", "Delta": f"{own.delta:g}"}
             found |= {"Neighbours": own.neighbors, "Unit": own.unit}
+        if self.inference.r_squared is not None:
+            found["R-squared"] = f"{self.inference.r_squared:.3f}"
         return found
 
     def _notes(self, ends: FloatArray) -> list[str]:

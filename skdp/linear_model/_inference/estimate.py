@@ -36,8 +36,6 @@ ROUNDING = 1e-13
 # Draws of the noise, from which the law of the second-order term is computed, and the share of
 # their mean norm that is the ridge.
 DRAWS, RIDGE = 1000, 0.25
-# A factor of the variance of the noise.
-THIRD_ORDER = 1.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +102,7 @@ class NoisyCurvatures:
         variance = np.square(second).mean(axis=0)
         return QuotientLaw(
             mean,
-            # Terms of third order are left out.
-            second.T @ second / len(second) * THIRD_ORDER,
+            second.T @ second / len(second),
             np.square(own).mean(axis=0),
             (own * second).mean(axis=0),
             np.maximum((second**4).mean(axis=0) - 3 * variance**2, 0.0),

@@ -34,7 +34,6 @@ from skdp.domain import Domain
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._inference.estimate import (
     DRAWS,
-    THIRD_ORDER,
     NoisyCurvatures,
     NoisyEquations,
     NoisyEstimate,
@@ -186,42 +185,41 @@ class ScoreRows:
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """Products of rows with w v, for directions v from u.
-
-    The vector w v is shrunk to length 1 at most, and so are its products.
-    """
+    """Products of rows with w v, for directions v from u. Each vector is shrunk to length 1."""
 
     rows: ScoreRows
     matrix: FloatArray  # (m, k)
-    gain: float = 1.0  # the factor of psi
 
-    def of(self, block: Block) -> Iterator[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]:
-        """Yield w v, the products w v psi, rows (1, x, y) and curvatures of parts of a block."""
-        matrix, gain = few_bits(self.matrix, self.matrix.shape[1]), float(finite(self.gain))
-        for rows in whole_rows(self.rows.scores.domain, block, None):
-            psi, curvature = self.rows.scores.of(rows)
-            u, root = self.rows.weighted(rows)
-            u *= np.square(root)[:, None]
-            on_grid(u)
-            own = bounded(u @ matrix.T)
-            yield own, bounded(own * (gain * psi)[:, None]), rows, curvature
+    @cached_property
+    def _matrix(self) -> FloatArray:
+        return few_bits(self.matrix, self.matrix.shape[1])
 
-    def sums(
+    def of(self, block: Block) -> Iterator[FloatArray]:
+        """Yield the products w v psi of parts of a block, (n, m), on the grid."""
+        for rows in whole_rows(self.rows.scores.domain, block, self.rows.cross):
+            yield bounded((rows[:, :-1] @ self._matrix.T) * rows[:, -1:])
+
+    def sums(self, block: Block) -> NDArray[np.int64]:
+        """Return the sums of the products w v psi, in units of 2^-40."""
+        return _added(in_units(np.ones(len(own)) @ own) for own in self.of(block))
+
+    def curvatures(
         self, columns: NDArray[np.intp], units: FloatArray, block: Block
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the sums of w v psi, and of w h v times a column of z each over its unit.
-
-        They are in units of 2^-40.
-        """
-        found = np.zeros((2, len(self.matrix)), dtype=np.int64)
+    ) -> NDArray[np.int64]:
+        """Return the sums of w h v times a column of z each over its unit, in units of 2^-40."""
+        found = np.zeros(len(self.matrix), dtype=np.int64)
         centre = np.append(0.0, self.rows.scaler.centre)[columns]
         scale = finite(np.append(1.0, self.rows.scaler.scale)[columns] * units)
         scale[scale == 0] = 1.0
-        for own, products, rows, curvature in self.of(block):
-            found[0] += in_units(np.ones(len(own)) @ products)
-            column = (rows[:, columns] - centre) / scale
-            found[1] += in_units(np.ones(len(own)) @ bounded(own * column * curvature[:, None]))
-        return found[0], found[1]
+        for rows in whole_rows(self.rows.scores.domain, block, None):
+            _, curvature = self.rows.scores.of(rows)
+            column = (rows[:, columns] - centre) / scale * curvature[:, None]
+            self.rows.cross(rows)
+            on_grid(rows)
+            found += in_units(
+                np.ones(len(rows)) @ bounded((rows[:, :-1] @ self._matrix.T) * column)
+            )
+        return found
 
 
 def counts_of_sizes(
@@ -290,15 +288,14 @@ def exact_squares(rows: Rows, influences: Products, are_persons: bool) -> NDArra
     """
 
     def squares(block: Block) -> NDArray[Any]:
-        return _added(squares_of(own) for _, own, *_ in influences.of(block))
+        return _added(squares_of(own) for own in influences.of(block))
 
     def of_persons(block: Block) -> list[tuple[NDArray[np.intp], FloatArray]]:
         """Return the person of each row, and the influences of rows times their shares."""
         if block.person is None or block.share is None:  # a later reading found no rows
             return []
         # Multiples of 2^-20 times 30 bits.
-        own = np.concatenate([own for _, own, *_ in influences.of(block)])
-        own *= block.share / WHOLE
+        own = np.concatenate([*influences.of(block)]) * (block.share / WHOLE)
         return [(block.person.copy(), own)]
 
     if not are_persons:
@@ -436,23 +433,23 @@ class InferenceRelease:
         gram = w.T @ rough.raised @ w
         size = np.sqrt(np.diag(gram) / mass)
         m = len(at)
-        reach = math.sqrt(max(16.0, 2.5 * m, min(plan.reach * layout.n_rows, 49.0)))
-        gain = 1.0
-        if label is None:
-            gain = reach / math.sqrt(places.scores.usual) / (self._product(n) * math.sqrt(m))
         # Rows of a rare level are far in its direction, and keep their weight.
+        far = math.sqrt(max(16.0, 2.5 * m, min(plan.reach * layout.n_rows, 49.0)))
         blocks = self.plan.coordinates.layout.block_columns
         is_level = np.isin(np.array(plan.targets), np.concatenate([[-1], *blocks]))
-        share = np.minimum(1.0, max(4.0, math.sqrt(2 * m)) * size / 1.1)
-        units = size * reach / np.where(is_level, share, 1.0)
-        entries = np.where(is_level, 1.0, LEVER)
-        products = Products(places, (w / units).T @ back, gain)
-        part = partial(products.sums, np.array(plan.targets), entries)
-        exact = exact_sum(self.rows, part)
-        scale = units / (gain * unit)
-        numerator = release_exact(self._releases["numerators"], exact[0], rng) * scale
-        entries = units * entries
-        denominator = release_exact(self._releases["denominators"], exact[1], rng) * entries
+        rare = np.where(is_level, np.minimum(1.0, max(4.0, math.sqrt(2 * m)) * size / 1.1), 1.0)
+        most = far
+        if label is None:
+            most = self._product(n) * math.sqrt(m * places.scores.usual)
+        units = size / rare * most
+        products = Products(places, (w / units).T @ back)
+        exact = exact_sum(self.rows, products.sums)
+        scale = units / unit
+        numerator = release_exact(self._releases["numerators"], exact, rng) * scale
+        entries = np.where(is_level, 1.0, LEVER) * far / most
+        exact = exact_sum(self.rows, partial(products.curvatures, np.array(plan.targets), entries))
+        entries *= units
+        denominator = release_exact(self._releases["denominators"], exact, rng) * entries
         # H (theta - theta~) is the rest of the equations, plus noise.
         rest = crossed - rough.matrix @ step
         draws = np.random.default_rng(1).normal(size=(DRAWS, layout.n_rows))
@@ -478,7 +475,7 @@ class InferenceRelease:
             numerator - law.mean,
             denominator,
             sampling,
-            law.privacy + np.diag(direct) * THIRD_ORDER,
+            law.privacy + np.diag(direct),
             share * law.spread,
             share * law.shared,
             (law.fourth + heavy * direct**2) / np.diag(law.privacy + np.diag(direct)) ** 2,

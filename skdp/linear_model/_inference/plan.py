@@ -114,8 +114,9 @@ MATRICES = "coordinates", "curvatures"
 PARTS = "coordinates", "scores", "curvatures", "numerators", "denominators", "squares"
 ONE = dict(zip(PARTS, (0.18, 0.24, 0.35, 0.0, 0.05, 0.06), strict=True))
 ALL = dict(zip(PARTS, (0.12, 0.12, 0.22, 0.0, 0.05, 0.06), strict=True))
-# The share of the numerators grows with n epsilon / columns^(3/2).
-LEAST_SHARE, MOST_SHARE, FEW, MANY = 0.15, 0.36, 500.0, 3000.0
+# The share of the numerators of one coefficient grows with n epsilon / columns^(3/2), from FEW to
+# MANY, and is greater for many coefficients.
+LEAST_SHARE, MOST_SHARE, WHOLE_SHARE, FEW, MANY = 0.15, 0.28, 0.4, 500.0, 3000.0
 # The assumed n epsilon / columns^(3/2) if no number of records is public.
 UNKNOWN = 300.0
 # The same for the first curvatures, whose rows are shrunk where the sum of the squares of p scaled
@@ -286,8 +287,8 @@ Noises = tuple[MatrixNoise, VectorNoise, MatrixNoise, VectorNoise, VectorNoise, 
 def _shares(task: Task, m: int) -> dict[str, float]:
     """Return the shares of the releases; those of few coefficients are between both."""
     grown = math.log(per_column(task) / FEW) / math.log(MANY / FEW)
-    least = MOST_SHARE + (LEAST_SHARE - MOST_SHARE) / m
-    own = least + (MOST_SHARE - least) * min(max(grown, 0.0), 1.0)
+    one = LEAST_SHARE + (MOST_SHARE - LEAST_SHARE) * min(max(grown, 0.0), 1.0)
+    own = WHOLE_SHARE + (one - WHOLE_SHARE) / m
     part = {name: ALL[name] + (ONE[name] - ALL[name]) / m for name in PARTS}
     left = (1 - own) / sum(part.values())
     return {name: share * left for name, share in part.items()} | {"numerators": own}

@@ -265,6 +265,8 @@ def deviations_of(counts: FloatArray, noise: float) -> FloatArray:
 # Directions of the curvatures have a ridge of this multiple of the noise's norm, and are believed
 # up to this norm over the usual eigenvalue.
 COARSE, TRUST = 0.5, 4.0
+# The share of a column's variance in rows with small weights of which a table tells.
+LOST = 0.1
 # Greatest product of v and a column of z, in deviations, over that of v.
 LEVER = 2.0
 # Cells of residuals with counts below so
@@ -355,7 +357,7 @@ class InferenceRelease:
 
     def release(self, first: Any, rng: Generator) -> Inference:
         """Return the estimate of the coefficients; it is not shrunk."""
-        n, scaler, scores = self._scaled(first, rng)
+        n, scaler, scores, spreads = self._scaled(first, rng)
         limits, clipped = self.plan.limits, 1 / math.sqrt(scores.usual)
         what = _OF_LABELS if scores.label is not None else _OF_NUMBERS.format(clipped)
         notes = [*_NOTES, what, _WEIGHTS.format(self.plan.reach)]
@@ -364,7 +366,11 @@ class InferenceRelease:
         n, mass, places = self._coordinates(
             ScoreRows(scores, scaler, np.diag(self.plan.factor)), n, rng
         )
-        found, equations, r_squared = self._quotients(places, n, mass, rng)
+        found, rough, equations, r_squared = self._quotients(places, n, mass, rng)
+        if self.intercept:
+            names = self.rows.domain.encoded_names()
+            if lost := [names[j] for j in light(rough, scaler, spreads)]:
+                notes.append(_LIGHT.format(", ".join(lost)))
         # The map of changes of coefficients of scaled columns to the user's units.
         step = np.diag(np.append(1.0, 1 / scaler.scale[:-1]))
         step[0, 1:] = -scaler.centre[:-1] / scaler.scale[:-1]
@@ -411,7 +417,7 @@ class InferenceRelease:
 
     def _quotients(
         self, places: ScoreRows, n: float, mass: float, rng: Generator
-    ) -> tuple[NoisyEstimate, NoisyEquations | None, float | None]:
+    ) -> tuple[NoisyEstimate, NoisyCurvatures, NoisyEquations | None, float | None]:
         """Release scores, curvatures, numerators, denominators and squares; return the estimate.
 
         Coefficients are those of z.
@@ -482,13 +488,13 @@ class InferenceRelease:
             2 / max(deviation, 1e-9) ** 2,
         )
         if m < len(step):
-            return found, None, None
+            return found, rough, None, None
         r_squared = None
         if label is None and self.intercept:
             slopes = places.scores.slopes * places.scaler.scale[:-1] + found.step[1:]
             error = float((np.diag(sampling) / np.diag(gram)).mean())
             r_squared = explained(rough.matrix, slopes, found.covariance[1:, 1:], error)
-        return found, NoisyEquations(*released, step, numerator, direct), r_squared
+        return found, rough, NoisyEquations(*released, step, numerator, direct), r_squared
 
     def _product(self, n: float) -> float:
         """Return the bound of products of v and a residual, in deviations of both.
@@ -499,10 +505,15 @@ class InferenceRelease:
         deviation = math.sqrt(float(variances(noise)[0]) / n) * noise.dim**0.25
         return float(np.clip(NOISE / deviation, LEAST_PRODUCT, MOST_PRODUCT))
 
-    def _scaled(self, exact: Any, rng: Generator) -> tuple[float | None, Scaler, Scores]:
-        """Release scales; return the number of records, the scaler, and the bounded scores."""
+    def _scaled(
+        self, exact: Any, rng: Generator
+    ) -> tuple[float | None, Scaler, Scores, dict[int, tuple[float, float]]]:
+        """Release scales; return the number of records, the scaler, and the bounded scores.
+
+        Also return the variances of the numbers and the deviations of their noise.
+        """
         stage, q, scores = self.plan.scales, self.layout.n_encoded, self.scores
-        n = self.size
+        n, spreads = self.size, {}
         columns, mean, spread = np.empty(0, dtype=np.intp), np.empty(0), np.empty(0)
         if stage is not None:
             seen = stage.release(self._releases["scales"], exact, rng)
@@ -510,6 +521,8 @@ class InferenceRelease:
             off, noise = np.split(stage.deviations(n)[-2 * len(columns) :], 2)
             noise = noise / stage.sums.factor
             mean = seen.mean.clip(-1, 1) if self.intercept else np.zeros(len(columns))
+            variance = seen.square - seen.mean**2
+            spreads = dict(zip(map(int, columns), zip(variance, noise, strict=True), strict=True))
             # Too great a scale loses little. The centre may be far from the mean.
             spread = np.sqrt(np.clip(seen.square - mean**2, noise, 1.0) + noise + off**2)
         centre, scale = np.zeros(q + 1), np.full(q + 1, 2.0)
@@ -526,7 +539,7 @@ class InferenceRelease:
             bound = min(most * float(scale[-1]), 2.0)
             scores = replace(scores, bound=bound, usual=1 / most**2)
         scaler = Scaler.of(q, columns, mean, scale[columns])
-        return n, scaler, scores
+        return n, scaler, scores, spreads
 
     def _ratios(
         self, places: ScoreRows, matrix: FloatArray, usual: FloatArray, n: float, rng: Generator
@@ -565,6 +578,20 @@ def bending(
     return bent * mass * square * (moved + square / 4)
 
 
+def light(
+    rough: NoisyCurvatures, scaler: Scaler, spreads: dict[int, tuple[float, float]]
+) -> list[int]:
+    """Return the columns of which rows with small weights have more than LOST of the variance."""
+    found, count = [], rough.matrix[0, 0]
+    for j, (variance, noise) in spreads.items():
+        own = rough.matrix[j + 1, j + 1] / count - (rough.matrix[j + 1, 0] / count) ** 2
+        error = float(rough.noise[:, j + 1, j + 1].std()) / count
+        kept = (own + 2 * error) * float(scaler.scale[j]) ** 2
+        if kept < (1 - LOST) * (variance - 2 * noise):
+            found.append(j)
+    return found
+
+
 def shrunk_ratios(ratios: FloatArray, noise: float) -> tuple[FloatArray, float]:
     """Return noisy ratios shrunk towards their mean, and their mean towards 1.
 
@@ -596,5 +623,9 @@ _OF_NUMBERS = (
     "The coefficients are those of least squares, for records clipped to the bounds of the domain"
     " and residuals clipped at {:.2g} standard deviations. If errors are skewed, the intercept is"
     " not that of the mean."
+)
+_LIGHT = (
+    "Rows with smaller weights have more than a tenth of the variance of {}: the coefficients can"
+    " differ from those of least squares without weights. Narrower bounds would clip these rows."
 )
 _WEIGHTS = "Rows with a leverage of more than {:.2g} times the mean have smaller weights."

@@ -112,6 +112,7 @@ def at_bounds(ends: Ends, block: Block) -> NDArray[np.int64]:
 SCALES, LIMITS, SIZES = 0.05, 0.03, 0.08
 MATRICES = "coordinates", "curvatures"
 PARTS = "coordinates", "scores", "curvatures", "numerators", "denominators", "squares"
+GAUSSIAN = PARTS[:3]
 ONE = dict(zip(PARTS, (0.18, 0.24, 0.35, 0.0, 0.05, 0.06), strict=True))
 ALL = dict(zip(PARTS, (0.12, 0.12, 0.22, 0.0, 0.05, 0.06), strict=True))
 # The share of the numerators of one coefficient grows with n epsilon / columns^(3/2), from FEW to
@@ -155,6 +156,11 @@ class InferencePlan:
     reach: float  # weights fall below 1 where the leverage of a row exceeds this times its mean
     neighbors: str
 
+    def noise(self) -> float:
+        """Return the product of the variances in the curvatures and the numerators."""
+        parts = variances(self.curvatures), variances(self.numerators)
+        return math.prod(float(own.mean()) for own in parts)
+
     @cached_property
     def releases(self) -> tuple[NoisySum, ...]:
         page, neighbors = "inference.md, Theorem 1", self.neighbors
@@ -195,7 +201,7 @@ MOST_GAIN, NEAR = 2.0, 0.01
 def plan_inference(
     task: Task, with_residuals: bool, targets: tuple[int, ...], is_ols: bool
 ) -> InferencePlan:
-    """Return the plan with the noise of smaller variance in the scores.
+    """Return the plan with the least noise.
 
     ``task`` has the budget of the stage.
     """
@@ -218,17 +224,19 @@ def plan_inference(
         unit = "person" if task.are_persons else "row"
         public = Public(task.epsilon, task.delta, task.neighbors, unit)
 
-        def is_refused(gain: float) -> bool:
+        def is_refused(noises_of: Callable[..., Noises], gain: float) -> bool:
             try:
-                certify(planned(gain * task.epsilon, _gaussian).releases, public)
+                certify(planned(gain * task.epsilon, noises_of).releases, public)
             except NotPrivate:
                 return True
             return False
 
         # Composed, the releases spend less than the sum of their parts: the checker says how much.
-        gain, _ = narrowed(is_refused, 1.0, MOST_GAIN, NEAR)
-        gaussian = planned(gain * task.epsilon, _gaussian)
-        plan = min(plan, gaussian, key=lambda one: float(variances(one.numerators).mean()))
+        plans = [plan]
+        for noises_of in (_gaussian, _mixed):
+            gain, _ = narrowed(partial(is_refused, noises_of), 1.0, MOST_GAIN, NEAR)
+            plans.append(planned(gain * task.epsilon, noises_of))
+        plan = min(plans, key=InferencePlan.noise)
     return plan
 
 
@@ -312,13 +320,23 @@ def _pure(task: Task, layouts: Layouts, m: int, epsilon: float) -> Noises:
     )
 
 
-def _gaussian(task: Task, layouts: Layouts, m: int, epsilon: float) -> Noises:
-    """Return Gaussian noises whose squared shifts add up to that of the whole release."""
-    layout = layouts[1]
+def _mixed(task: Task, layouts: Layouts, m: int, epsilon: float) -> Noises:
+    """Return K-norm noise in the sums of m numbers, and Gaussian noise in the others."""
+    shares = _shares(task, m)
+    left = epsilon * sum(shares[name] for name in GAUSSIAN)
+    coordinates, scores, curvatures, *_ = _gaussian(task, layouts, m, left, GAUSSIAN)
+    return (coordinates, scores, curvatures, *_pure(task, layouts, m, epsilon)[3:])
+
+
+def _gaussian(
+    task: Task, layouts: Layouts, m: int, epsilon: float, parts: Sequence[str] = PARTS
+) -> Noises:
+    """Return Gaussian noises; the squared shifts of some add up to that of the whole release."""
+    layout, shares = layouts[1], _shares(task, m)
     k, moved, longest = layout.n_rows, task.records_changed, longest_row(layout.n_rows)
-    mu = 1 / gaussian_scale(epsilon, task.delta)
+    mu = 1 / gaussian_scale(epsilon, task.delta) / math.sqrt(sum(shares[name] for name in parts))
     # With a share s of epsilon a part would have the share s^(1/2) of the shift.
-    part = {name: mu * math.sqrt(share) for name, share in _shares(task, m).items()}
+    part = {name: mu * math.sqrt(share) for name, share in shares.items()}
     # |zz' - z'z'| of two rows, and the distance of two vectors of squares, are at most sqrt(2).
     distance = math.sqrt(moved) * longest**2 * ROUND_UP
     sums = bounded_sums(m, task.neighbors).radius * ROUND_UP

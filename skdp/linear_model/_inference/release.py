@@ -583,7 +583,7 @@ def light(
 ) -> list[int]:
     """Return the columns of which rows with small weights have more than LOST of the variance."""
     found, count = [], rough.matrix[0, 0]
-    for j, (variance, noise) in spreads.items():
+    for j, (variance, noise) in spreads.items() if count > 0 else ():
         own = rough.matrix[j + 1, j + 1] / count - (rough.matrix[j + 1, 0] / count) ** 2
         error = float(rough.noise[:, j + 1, j + 1].std()) / count
         kept = (own + 2 * error) * float(scaler.scale[j]) ** 2

@@ -117,7 +117,7 @@ ONE = dict(zip(PARTS, (0.18, 0.24, 0.35, 0.0, 0.05, 0.06), strict=True))
 ALL = dict(zip(PARTS, (0.12, 0.12, 0.22, 0.0, 0.05, 0.06), strict=True))
 # The share of the numerators of one coefficient grows with n epsilon / columns^(3/2), from FEW to
 # MANY, and is greater for many coefficients.
-LEAST_SHARE, MOST_SHARE, WHOLE_SHARE, FEW, MANY = 0.15, 0.28, 0.4, 500.0, 3000.0
+LEAST_SHARE, MOST_SHARE, WHOLE_SHARE, FEW, MANY = 0.15, 0.25, 0.4, 500.0, 3000.0
 # The assumed n epsilon / columns^(3/2) if no number of records is public.
 UNKNOWN = 300.0
 # The same for the first curvatures, whose rows are shrunk where the sum of the squares of p scaled

@@ -58,18 +58,17 @@ class WaldTest:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Inference:
-    """Estimates of all coefficients, with standard errors, confidence intervals and tests.
+    """Estimates of coefficients, with standard errors, confidence intervals and tests.
 
     The method ``infer`` of a fitted model returns it. Everything in it follows from released
     numbers and needs no further budget. It estimates the coefficients of the population. The
     estimates are not shrunk, unlike ``coef_`` of most models. Standard errors account for the
     sampling error and the privacy noise.
 
-    Intervals and tests use the method of Fieller and of Anderson and Rubin: the test of a value
-    uses the variance that the noise has if the coefficient has this value. An interval contains the
-    values that the test does not reject. If the noise hides the coefficients, intervals are
-    unbounded and p-values are large. Neither accounts for a choice of the model, columns or
-    parameters.
+    A coefficient is a quotient of two noisy sums. Its interval has the values that the test does not
+    reject, and this test uses the variance that the noise has if the coefficient has this value
+    (Fieller). If the noise hides the lower sum, the interval is unbounded, and no other is. Neither
+    accounts for a choice of the model, columns or parameters.
 
     Attributes
     ----------
@@ -246,6 +245,8 @@ class Inference:
     def combine(self, weights: ArrayLike, *, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return estimates and confidence intervals of combinations of coefficients.
 
+        Standard errors of combinations assume the correlations of errors with one variance.
+
         Parameters
         ----------
         weights : array-like of shape (m, n_names)
@@ -372,13 +373,10 @@ class Inference:
         """Return the test that several coefficients, or combinations of them, have given values.
 
         The statistic is the squared distance between the combinations R theta of the estimates and
-        the values r, in the metric of their covariance. Wald's test uses the covariance at the
-        estimate. This test uses the covariance at the null: the noise of the equations at the
-        coefficients that satisfy R theta = r and are nearest to the estimate (Anderson and Rubin).
-        So the test is valid for noise of any size, and for one coefficient it agrees with
-        ``p_values``. If the noise is small, both covariances are nearly the same. The statistic is
-        compared with chi-square, or with F if the sampling error is estimated from noisy sums. The
-        p-value is 1 where the noise hides a coefficient.
+        the values r, in the metric of their covariance. For one coefficient it is that of
+        ``p_values``, with the variance under the null. For several it is that of Wald, to first
+        order in the noise. The statistic is compared with chi-square, or with F if the variances
+        are estimated from noisy sums. The p-value is 1 where the noise hides a coefficient.
 
         Parameters
         ----------

@@ -65,10 +65,10 @@ class Inference:
     estimates are not shrunk, unlike ``coef_`` of most models. Standard errors account for the
     sampling error and the privacy noise.
 
-    A coefficient is a quotient of two noisy sums. Its interval has the values that the test does not
-    reject, and this test uses the variance that the noise has if the coefficient has this value
-    (Fieller). If the noise hides the lower sum, the interval is unbounded, and no other is. Neither
-    accounts for a choice of the model, columns or parameters.
+    A coefficient is a quotient of two noisy sums. Its interval has the values that a test does not
+    reject, and the test uses the variance that the noise has if the coefficient has this value
+    (Fieller). If the noise hides the lower sum, this interval is unbounded, and no other. Intervals
+    and tests do not account for a choice of the model, columns or parameters.
 
     Attributes
     ----------

@@ -250,24 +250,27 @@ def multivariate_canonical(
     (3, 2)
     """
     dim, norm = check_count("dim", dim, least=2), check_choice("norm", norm, ("l1", "l2", "linf"))
-    curve = tradeoff.curve
-    if isinstance(curve, Approximate):
-        if curve.delta == 0:
+    if isinstance(tradeoff, Approximate):
+        if tradeoff.delta == 0:
             raise _no_multivariate()
-        if norm == "linf" and curve.epsilon > 0:
-            return approximate_product(curve.epsilon, curve.delta, dim)
+        if norm == "linf" and tradeoff.epsilon > 0:
+            return approximate_product(tradeoff.epsilon, tradeoff.delta, dim)
         if norm == "linf":
-            laws = (Uniform(_width(curve.delta, dim)),) * dim
+            laws = (Uniform(_width(tradeoff.delta, dim)),) * dim
             return IndependentCanonical(laws, tradeoff, norm)
-        if norm == "l2" and curve.epsilon == 0:
-            return UniformBall(curve.delta, dim)
-    elif isinstance(curve, NormalShift):
+        if norm == "l2" and tradeoff.epsilon == 0:
+            return UniformBall(tradeoff.delta, dim)
+    elif isinstance(tradeoff, NormalShift):
         # |v|_2 <= 1 in l_1 and l_2, and <= sqrt(dim) in l_inf, each reached.
         length = math.sqrt(dim) if norm == "linf" else 1.0
-        return IndependentCanonical((Gaussian(length / curve.mu),) * dim, tradeoff, norm)
-    elif norm == "linf" and isinstance(curve, Shifted) and isinstance(curve.law, StandardLaplace):
-        return LInfLaplace(curve.shift, dim)
-    if norm == "l1" and not (isinstance(curve, Approximate) and curve.epsilon > 0):
+        return IndependentCanonical((Gaussian(length / tradeoff.mu),) * dim, tradeoff, norm)
+    elif (
+        norm == "linf"
+        and isinstance(tradeoff, Shifted)
+        and isinstance(tradeoff.law, StandardLaplace)
+    ):
+        return LInfLaplace(tradeoff.shift, dim)
+    if norm == "l1" and not (isinstance(tradeoff, Approximate) and tradeoff.epsilon > 0):
         return repeated(tradeoff, dim)
     known = "be Gaussian or (0, delta), or with l_1 that of a log-concave law, or with l_inf"
     rule = f"be a pair with known canonical noise ({known} Laplace or approximate)"

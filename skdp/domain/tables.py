@@ -244,7 +244,6 @@ class ArrayTable:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows; it may be private."""
         return len(self.cells)
 
     @property
@@ -259,11 +258,9 @@ class ArrayTable:
         return self.cells.dtype.kind in "biuf"
 
     def taken(self, rows: slice | NDArray[np.intp]) -> ArrayTable:
-        """Return some rows: a view of a slice, or a copy."""
         return ArrayTable(self.cells[rows])
 
     def floats(self, rows: slice, columns: slice) -> Array:
-        """Return cells without a copy."""
         return self.cells[rows, columns]
 
     def copy_numbers(self, rows: slice, columns: slice, out: FloatArray, missing: bool) -> None:
@@ -271,11 +268,9 @@ class ArrayTable:
         copy_reals(self.cells[rows, columns], out, missing)
 
     def positions(self, rows: slice, column: int, levels: Levels) -> Array:
-        """Return the position of the level of each cell of a column, or raise any error."""
         return levels.positions_in(self.cells[rows, column])
 
     def dtype(self, column: int) -> object:
-        """Return the type of a column."""
         return self.cells.dtype
 
 
@@ -292,11 +287,9 @@ class EncodedRows:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows; it may be private."""
         return len(self.numbers)
 
     def taken(self, rows: slice | NDArray[np.intp]) -> EncodedRows:
-        """Return some rows: a view of a slice, or a copy."""
         return EncodedRows(self.numbers[rows], tuple(own[rows] for own in self.levels))
 
 
@@ -315,14 +308,12 @@ class FrameColumn:
 
     @cached_property
     def categories(self) -> list[Hashable] | None:
-        """The categories of a categorical column."""
         array = self.series.array
         is_categorical = type(array) is pandas_module().Categorical
         return array.categories.tolist() if is_categorical else None
 
     @cached_property
     def words(self) -> Frame:
-        """Arrow array of a column of strings."""
         array, arrays = self.series.array, pandas_module().arrays
         if type(array) not in (arrays.ArrowStringArray, arrays.ArrowExtensionArray):
             return None
@@ -340,7 +331,6 @@ class FrameColumn:
         copy_reals(cells, out, missing)
 
     def positions(self, rows: slice, levels: Levels) -> Array:
-        """Return the position of the level of each cell."""
         if self.cells is not None:
             return levels.positions_in(self.cells[rows])
         if self.categories is not None:
@@ -366,7 +356,6 @@ class FrameTable:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows; it may be private."""
         return self.stop - self.start
 
     @property
@@ -386,7 +375,6 @@ class FrameTable:
         )
 
     def taken(self, rows: slice | NDArray[np.intp]) -> FrameTable:
-        """Return some rows: a view of a slice, or a copy."""
         if isinstance(rows, slice):
             rows = self._moved(rows)
             return replace(self, start=rows.start, stop=rows.stop)
@@ -406,11 +394,9 @@ class FrameTable:
         return found if len(found) == len(cells) else None
 
     def positions(self, rows: slice, column: int, levels: Levels) -> Array:
-        """Return the position of the level of each cell of a column, or raise any error."""
         return self._column(column).positions(self._moved(rows), levels)
 
     def dtype(self, column: int) -> object:
-        """Return the type of a column."""
         return self._column(column).series.dtype
 
     def _moved(self, rows: slice) -> slice:

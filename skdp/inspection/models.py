@@ -193,7 +193,6 @@ def ends_of(
 
 
 def words_of(level: float, is_interval: bool) -> str:
-    """Return what a band is."""
     if is_interval:
         return f"band: {100 * level:.4g} % confidence interval"
     return f"band: error due to privacy noise, {100 * level:.4g} % of the time"
@@ -214,7 +213,6 @@ def combined(
 
 
 def last_step(estimator: BaseEstimator) -> BaseEstimator:
-    """Return the fitted model, which is the last step of a Pipeline."""
     steps = getattr(estimator, "steps", None)
     model: BaseEstimator = steps[-1][1] if steps else estimator
     if getattr(model, "coef_", None) is None:
@@ -254,7 +252,6 @@ def deviations_of(
 
 
 def _row_of(model: BaseEstimator, label: object) -> tuple[int, int]:
-    """Return the row of the coefficients of a label, and their sign."""
     n_rows = len(np.atleast_2d(model.coef_))
     labels = np.asarray(getattr(model, "classes_", [])).tolist()
     if n_rows == 1 and (label is None or not labels):

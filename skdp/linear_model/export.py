@@ -101,7 +101,6 @@ class ModelFile:
 
     @classmethod
     def of(cls, model: Any) -> ModelFile:
-        """Return the entries of a fitted model."""
         names, clipping = getattr(model, "feature_names_in_", None), model._clipping
         bounds = None
         if clipping is not None:
@@ -148,7 +147,6 @@ class InferenceFile:
 
     @classmethod
     def of(cls, found: Any) -> InferenceFile:
-        """Return the entries of an `Inference`."""
         own = found.estimate
         values = [found.rows, found.constants, own.start, own.numerator, own.denominator]
         values += [own.sampling, own.privacy, own.spread, own.shared, own.excess]
@@ -172,7 +170,6 @@ class InferenceFile:
 
 
 def entries_of(file: ModelFile | InferenceFile, kind: str) -> dict[str, Any]:
-    """Return the entries of a file as plain values."""
     own = {name: encode(name, value) for name, value in vars(file).items()}
     return {"kind": kind, "version": VERSION, **own}
 
@@ -240,6 +237,5 @@ def _parameters(model: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def check_finite(name: str, values: Iterable[ArrayLike | None]) -> None:
-    """Raise an error unless all numbers are finite."""
     if not all(np.isfinite(value).all() for value in values if value is not None):
         raise fail(name, "contain only finite numbers, as the file of a model")

@@ -90,7 +90,6 @@ class CanonicalLaw(EvenLaw):
         return np.asarray(self.scale * np.where(np.isinf(cell), np.inf, shifted))
 
     def support(self) -> float:
-        """Return the half-width of the interval on which the density is positive."""
         with np.errstate(all="ignore"):
             return float(self._inverse_hazard(np.asarray(np.inf)))
 
@@ -333,7 +332,6 @@ class Tulap(CanonicalLaw):
         return approximate(self.epsilon, self.delta)
 
     def rvs(self, size: Size = None, rng: RandomStateLike = None) -> FloatArray:
-        """Return independent draws of shape ``size``, or one number if it is None."""
         rng = as_generator(rng)
         if self.delta > 0:
             return super().rvs(size, rng)

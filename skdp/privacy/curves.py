@@ -312,10 +312,9 @@ class NormalShift(TradeOff):
 
     @property
     def central_mass(self) -> float:
-        """1 - 2 c."""
         return math.erf(self.mu / math.sqrt(8))
 
-    def _times(self, k: float) -> NormalShift:
+    def _times(self, k: int) -> NormalShift:
         return NormalShift(self.mu * k)
 
     def _chained(self, other: TradeOff) -> TradeOff | None:
@@ -325,11 +324,9 @@ class NormalShift(TradeOff):
         return NormalShift(math.hypot(self.mu, other.mu)) if type(other) is NormalShift else None
 
     def loss(self) -> PrivacyLoss:
-        """Return the privacy loss."""
         return GaussianLoss(self.mu)
 
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
-        """Return the profile."""
         return gaussian_log_delta(self.mu, epsilon) + error_of_arguments(self.mu, epsilon)
 
 
@@ -367,14 +364,13 @@ class Shifted(TradeOff):
 
     @property
     def central_mass(self) -> float:
-        """1 - 2 c."""
         mass = -math.expm1(math.log(2) + self.log_fixed_point)
         if mass > 0.1:
             return mass
         x = self.shift / 4 * (1 + _NODES)
         return float(self.shift / 2 * (_LENGTHS @ np.exp(self.law.logpdf(x))))
 
-    def _times(self, k: float) -> Shifted:
+    def _times(self, k: int) -> Shifted:
         return Shifted(self.law, self.shift * k)
 
     def _chained(self, other: TradeOff) -> TradeOff | None:
@@ -383,11 +379,9 @@ class Shifted(TradeOff):
         return None
 
     def loss(self) -> PrivacyLoss:
-        """Return the privacy loss."""
         return ShiftLoss(self.law, self.shift)
 
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
-        """Return the profile."""
         return moved_log_delta(self.loss(), epsilon, 1)
 
     def _moved(self, log_s: ArrayLike, by: ArrayLike) -> FloatArray:
@@ -407,17 +401,14 @@ class StandardLaplace:
     """Density exp(-|x|) / 2, with the members that a trade-off function needs."""
 
     def logpdf(self, x: ArrayLike) -> FloatArray:
-        """Return the log of the density."""
         return np.asarray(-np.abs(x) + LOG_HALF)
 
     def logsf(self, x: ArrayLike) -> FloatArray:
-        """Return log P(X > x)."""
         x = np.asarray(x, dtype=float)
         tail = -np.abs(x) + LOG_HALF
         return np.asarray(np.where(x > 0, tail, np.log1p(-np.exp(tail))))
 
     def isf(self, q: ArrayLike) -> FloatArray:
-        """Return the x with P(X > x) = q."""
         q = np.asarray(q, dtype=float)
         tail = np.minimum(q, 1 - q)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -473,11 +464,10 @@ class Approximate(TradeOff):
 
     @property
     def central_mass(self) -> float:
-        """1 - 2 c."""
         pure = math.tanh(self.epsilon / 2)
         return pure + self.delta * (1 - pure)
 
-    def _times(self, k: float) -> TradeOff | None:
+    def _times(self, k: int) -> TradeOff | None:
         return None if self.epsilon > 0 else Approximate(0.0, min(1.0, self.delta * k))
 
     def _chained(self, other: TradeOff) -> TradeOff | None:
@@ -492,7 +482,6 @@ class Approximate(TradeOff):
         return Approximate(max(self.epsilon, other.epsilon), delta)
 
     def loss(self) -> PrivacyLoss:
-        """Return the privacy loss."""
         return PairLoss(self.epsilon, self.delta)
 
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
@@ -541,7 +530,6 @@ def log_rest(delta: float) -> float:
 
 
 def _normal_quantile(log_p: ArrayLike) -> FloatArray:
-    """Return the z with Phi(z) = p."""
     return np.asarray(ndtri_exp(np.asarray(log_p, dtype=float)))
 
 
@@ -574,7 +562,6 @@ class Repeated(TradeOff):
 
     @property
     def closed(self) -> bool:
-        """Whether the repeated function is closed."""
         return self.curve.closed
 
     def _miss(self, log_s: ArrayLike, k: ArrayLike = 1) -> FloatArray:
@@ -587,10 +574,9 @@ class Repeated(TradeOff):
         return self.curve.log_slope(log_s, self.k * np.asarray(k))
 
     def inverse(self) -> Repeated:
-        """Return the inverse, chained k times."""
         return Repeated(self.curve.inverse(), self.k)
 
-    def _times(self, k: float) -> Repeated:
+    def _times(self, k: int) -> Repeated:
         return Repeated(self.curve, self.k * k)
 
 
@@ -617,7 +603,6 @@ class Chained(TradeOff):
         return total
 
     def inverse(self) -> Chained:
-        """Return the reversed chain of inverses."""
         return Chained(tuple(part.inverse() for part in reversed(self.parts)))
 
 
@@ -644,7 +629,6 @@ class Greatest(TradeOff):
         return np.asarray(np.take_along_axis(slopes, active[None], axis=0)[0])
 
     def inverse(self) -> Greatest:
-        """Return the maximum of the inverses."""
         return Greatest(tuple(part.inverse() for part in self.parts))
 
 

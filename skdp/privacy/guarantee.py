@@ -402,7 +402,6 @@ def guarantee_of(releases: Sequence[Release], public: Public, mechanism: str = "
 
 
 def as_guarantee(statement: Statement) -> Guarantee:
-    """Return a statement, with conversions and a card."""
     return statement if isinstance(statement, Guarantee) else Guarantee(**vars(statement))
 
 

@@ -144,17 +144,7 @@ class CoefficientDisplay(Display):
         ).plot(ax=ax)
 
     def plot(self, ax: Axes | None = None) -> CoefficientDisplay:
-        """Draw the coefficients, the first on top.
-
-        Parameters
-        ----------
-        ax
-            As in :meth:`from_estimator`.
-
-        Returns
-        -------
-        CoefficientDisplay
-        """
+        """Draw the coefficients, the first on top; ``ax`` is that of :meth:`from_estimator`."""
         places = np.arange(len(self.coef))
         ax = self._axes(ax, (6.4, 1.2 + 0.3 * len(places)))
         ax.axvline(0, color="0.6", lw=1, zorder=1)
@@ -380,18 +370,7 @@ class EpsilonCurveDisplay(Display):
         return cls(curve, label=label).plot(ax=ax, references=references)
 
     def plot(self, ax: Axes | None = None, *, references: bool = True) -> EpsilonCurveDisplay:
-        """Draw the curve.
-
-        Parameters
-        ----------
-        ax, references
-            As in :meth:`from_curve`.
-
-        Returns
-        -------
-        EpsilonCurveDisplay
-            This display.
-        """
+        """Draw the curve; the parameters are those of :meth:`from_curve`."""
         ax = self._axes(ax, (6.4, 4.4))
         curve, color = self.curve, COLORS[len(ax.collections) % len(COLORS)]
         low, middle, high = curve.quantile((0.25, 0.5, 0.75))

@@ -126,17 +126,7 @@ class NormBallDisplay(Display):
     def plot(
         self, ax: Axes | None = None, *, aspect: Literal["equal", "auto"] = "equal"
     ) -> NormBallDisplay:
-        """Draw the outlines.
-
-        Parameters
-        ----------
-        ax, aspect
-            As in :meth:`from_balls`.
-
-        Returns
-        -------
-        NormBallDisplay
-        """
+        """Draw the outlines; the parameters are those of :meth:`from_balls`."""
         check_choice("aspect", aspect, ("equal", "auto"))
         ax = self._axes(ax, (6.8, 4.8), "compressed")
         if self.space is not None:
@@ -304,17 +294,7 @@ class PrivacyProfileDisplay(Display):
         )
 
     def plot(self, ax: Axes | None = None) -> PrivacyProfileDisplay:
-        """Draw the curves.
-
-        Parameters
-        ----------
-        ax
-            As in :meth:`from_guarantee`.
-
-        Returns
-        -------
-        PrivacyProfileDisplay
-        """
+        """Draw the curves; ``ax`` is that of :meth:`from_guarantee`."""
         ax = self._axes(ax, (6.4, 4.6))
         # Limits are set before the lines: if all deltas are 0, a log axis has none.
         if self.kind == "profile":

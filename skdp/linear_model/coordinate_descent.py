@@ -12,12 +12,7 @@ import numpy as np
 from numpy.random import Generator
 
 from skdp.domain import Domain
-from skdp.linear_model._descent.advice import (
-    DescentPlan,
-    may_be_joint,
-    plan_descent,
-    stage_sums,
-)
+from skdp.linear_model._descent.advice import DescentPlan, may_be_joint, plan_descent, stage_sums
 from skdp.linear_model._descent.gradients import (
     Blocks,
     Gradients,

@@ -151,22 +151,11 @@ class InferenceFile:
         values = [found.rows, found.constants, own.start, own.numerator, own.denominator]
         values += [own.sampling, own.privacy, own.spread, own.shared, own.excess]
         check_finite("the inference", values)
-        return cls(
-            package_version(),
-            found.guarantee,
-            found.fit,
-            found.public,
-            written(found.releases, found.public),  # type: ignore[arg-type]
-            found.model,
-            found.domain,
-            None if found.records == found.domain else found.records,
-            own,
-            found.rows,
-            found.constants,
-            found.names,
-            found.notes,
-            found.n_records,
-        )
+        facts = {field.name: getattr(found, field.name, None) for field in fields(cls)}
+        facts["skdp"], facts["releases"] = package_version(), written(found.releases, found.public)
+        if found.records == found.domain:
+            facts["records"] = None
+        return cls(**facts)
 
 
 def entries_of(file: ModelFile | InferenceFile, kind: str) -> dict[str, Any]:

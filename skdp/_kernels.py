@@ -339,6 +339,7 @@ def _write_heights(formula: _Formula, z: Array, n: int, work: Array, out: Array)
 
 @njit(**ANY_ORDER)
 def _add_products(numbers: Array, start: int, slopes: Array, z: Array, n: int) -> None:
+    """Add the products of slopes with n rows of columns, from ``start`` on, to z."""
     p = numbers.shape[0]
     whole, stop = p - p % 4, start + n
     for j in range(0, whole, 4):
@@ -428,6 +429,7 @@ def _weigh(w: Array, v: Array, n: int, grid: float) -> None:
 
 @njit(**ANY_ORDER)
 def _add_totals(w: Array, z: Array, v: Array, n: int, totals: Array, counts: Array) -> None:
+    """Add the sums of n entries of w and of w |z| to totals, and those of v to counts[:, 0]."""
     weights = sizes = high = low = 0.0
     for i in range(n):
         weights += w[i]

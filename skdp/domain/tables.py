@@ -244,6 +244,7 @@ class ArrayTable:
 
     @property
     def n_rows(self) -> int:
+        """Number of rows; it may be private."""
         return len(self.cells)
 
     @property
@@ -258,6 +259,7 @@ class ArrayTable:
         return self.cells.dtype.kind in "biuf"
 
     def taken(self, rows: slice | NDArray[np.intp]) -> ArrayTable:
+        """Return some rows: a view of a slice, or a copy."""
         return ArrayTable(self.cells[rows])
 
     def floats(self, rows: slice, columns: slice) -> Array:
@@ -268,6 +270,7 @@ class ArrayTable:
         copy_reals(self.cells[rows, columns], out, missing)
 
     def positions(self, rows: slice, column: int, levels: Levels) -> Array:
+        """Return the position of the level of each cell of a column, or raise any error."""
         return levels.positions_in(self.cells[rows, column])
 
     def dtype(self, column: int) -> object:
@@ -314,6 +317,7 @@ class FrameColumn:
 
     @cached_property
     def words(self) -> Frame:
+        """Arrow array of a column of strings."""
         array, arrays = self.series.array, pandas_module().arrays
         if type(array) not in (arrays.ArrowStringArray, arrays.ArrowExtensionArray):
             return None

@@ -167,6 +167,7 @@ class WorkerStates:
         return self._summed(part)[0]
 
     def weight(self) -> int:
+        """Return the number of rows, or the sum of their shares."""
         return self._summed(lambda state: None)[1]
 
     def _summed(self, part: Callable[[Any], T]) -> tuple[T, int]:

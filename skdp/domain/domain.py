@@ -616,10 +616,6 @@ class Domain:
         content : dict
             A result of `to_dict`.
 
-        Returns
-        -------
-        Domain
-
         Raises
         ------
         ValueError

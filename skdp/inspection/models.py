@@ -112,10 +112,6 @@ class CoefficientDisplay(Display):
             What ``infer`` of the model returned: its estimates and intervals are drawn.
         ax : matplotlib Axes or None, default=None
             Axes to draw on. None creates a figure whose height suits the number of coefficients.
-
-        Returns
-        -------
-        CoefficientDisplay
         """
         check_choice("unit", unit, ("column", "range"))
         level = check_interval("level", level, 0, 1, closed="neither")
@@ -333,10 +329,6 @@ class EpsilonCurveDisplay(Display):
             As in :meth:`from_curve`.
         **options
             Further parameters of `epsilon_curve`: ``repeats``, ``cv``, ``scoring``, ...
-
-        Returns
-        -------
-        EpsilonCurveDisplay
         """
         curve = epsilon_curve(estimator, X, y, epsilons, **options)
         return cls.from_curve(curve, ax=ax, label=label, references=references)
@@ -362,10 +354,6 @@ class EpsilonCurveDisplay(Display):
             Label in the legend. None takes the name of the estimator.
         references : bool, default=True
             Whether to draw the lines of the two reference models.
-
-        Returns
-        -------
-        EpsilonCurveDisplay
         """
         return cls(curve, label=label).plot(ax=ax, references=references)
 

@@ -99,10 +99,6 @@ class NormBallDisplay(Display):
             Axes to draw on. None creates a figure.
         aspect : {"equal", "auto"}, default="equal"
             Whether both axes have the same scale.
-
-        Returns
-        -------
-        NormBallDisplay
         """
         scaled = scaled_balls(balls, sensitivity)
         plane, labels = _plane(section, next(iter(scaled.values())).dim)
@@ -251,10 +247,6 @@ class PrivacyProfileDisplay(Display):
             Greatest epsilon of a profile. None takes 1.75 times the greatest claimed epsilon.
         n_points : int >= 8, default=129
             Number of points of a curve.
-
-        Returns
-        -------
-        PrivacyProfileDisplay
         """
         check_choice("kind", kind, ("profile", "tradeoff"))
         n_points = check_count("n_points", n_points, 8)
@@ -284,10 +276,6 @@ class PrivacyProfileDisplay(Display):
             Label of the curve. None takes the name of the class.
         **options
             ``kind``, ``ax``, ``max_epsilon`` and ``n_points`` of :meth:`from_guarantee`.
-
-        Returns
-        -------
-        PrivacyProfileDisplay
         """
         return cls.from_guarantee(
             _guarantee_of(estimator), [label or type(estimator).__name__], **options

@@ -163,10 +163,6 @@ class ShapeDisplay(Display):
         inference : Inference or None, default=None
             What ``infer`` of the model returned: its intervals are drawn.
 
-        Returns
-        -------
-        ShapeDisplay
-
         Raises
         ------
         ValueError

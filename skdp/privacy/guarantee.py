@@ -318,10 +318,6 @@ class Guarantee(Statement):
         content : dict
             A result of `to_dict`. Its ``equivalents`` are not used.
 
-        Returns
-        -------
-        Guarantee
-
         Raises
         ------
         ValueError

@@ -80,7 +80,6 @@ def show_accuracy(arguments: argparse.Namespace) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """Return the arguments of the command line."""
     parser = argparse.ArgumentParser(prog="python -m skdp", description=__doc__)
     parser.add_argument("--repeats", type=int, default=40, help="splits per epsilon (default 40)")
     parser.add_argument("--output", type=Path, default=Path("epsilon_curve.png"))

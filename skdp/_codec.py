@@ -217,7 +217,6 @@ def _of_dict(name: str, hint: Any, content: dict[str, object]) -> Any:
 
 
 def _is_own(hint: object, parts: tuple[object, ...], content: object) -> bool:
-    """Return whether a string, bool, int or None, or a number for ``object``, fits a hint."""
     if get_origin(hint) is Literal:
         return any(type(content) is type(part) and content == part for part in parts)
     if content is None:

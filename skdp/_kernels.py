@@ -151,7 +151,6 @@ def _round(x: Array, rounder: float, out: Array) -> None:
 
 @njit(**ANY_ORDER)
 def _sums(x: Array, n: int) -> tuple[float, float]:
-    """Return the sum of n entries and that of their squares."""
     a = b = 0.0
     for i in range(n):
         a += x[i]

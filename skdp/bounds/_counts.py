@@ -138,7 +138,6 @@ class CountNoise:
         return math.sqrt(2) * self._sum / (SHARES[stage] * self.epsilon)
 
     def noise(self, stage: int, cells: int) -> KNormNoise | GaussianNoise:
-        """Return the noise of the weighted counts of all columns, in ``cells`` cells each."""
         dim = cells * len(self.weights)
         if self.is_gaussian:
             return GaussianNoise(dim, self.deviation(stage) * ROUND_UP)

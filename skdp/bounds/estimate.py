@@ -236,7 +236,6 @@ class Request:
 
     @property
     def has_target(self) -> bool:
-        """Whether bounds of the target are estimated."""
         return _is(self.target, "bounds")
 
     def domain(self, bounds: list[tuple[float, float]], levels: list[list[str]]) -> Domain:

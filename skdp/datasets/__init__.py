@@ -169,12 +169,10 @@ class Declaration:
 
     @property
     def domain(self) -> Domain:
-        """Domain of the columns and the target."""
         columns = {column.name: column.values for column in self.columns}
         return Domain(columns, target=self.target.values)
 
     def without(self, names: Sequence[str]) -> Declaration:
-        """Return the declaration without some columns."""
         left = tuple(column for column in self.columns if column.name not in names)
         return replace(self, columns=left)
 
@@ -236,7 +234,6 @@ def domain_of(name: str) -> Domain:
 
 @cache
 def declaration(name: str) -> Declaration:
-    """Return the declaration of a data set."""
     if name not in _table():
         raise fail("name", f"be one of {sorted(_table())}", name)
     facts = _table()[name]

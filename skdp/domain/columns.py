@@ -51,7 +51,6 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 
 
 def kinds_of(cells: Iterable[object]) -> set[type]:
-    """Return the types of cells."""
     return set(map(type, cells))
 
 
@@ -104,12 +103,10 @@ class Number:
 
     @property
     def n_out(self) -> int:
-        """Number of encoded columns."""
         return 1 + (self.missing == "indicator")
 
     @property
     def half_range(self) -> float:
-        """Half of upper - lower."""
         # The difference itself overflows for bounds of opposite sign near the largest float.
         return self.upper / 2 - self.lower / 2
 
@@ -125,11 +122,9 @@ class Number:
 
     @property
     def encoded(self) -> tuple[Number | Indicators, ...]:
-        """Kinds of the encoded columns."""
         return (UNIT, Indicators(1)) if self.missing == "indicator" else (UNIT,)
 
     def names_out(self, names: Sequence[str]) -> list[str]:
-        """Return the names of the encoded columns, from the name of the column."""
         return [*names, *(f"{name}_missing" for name in names if self.missing == "indicator")]
 
     def __repr__(self) -> str:
@@ -156,16 +151,13 @@ class Levels:
 
     @property
     def n_out(self) -> int:
-        """Number of encoded columns."""
         return len(self.levels) - (self.missing is None)
 
     @property
     def encoded(self) -> tuple[Indicators, ...]:
-        """Kinds of the encoded columns."""
         return (Indicators(self.n_out),)
 
     def names_out(self, names: Sequence[str]) -> list[str]:
-        """Return the names of the indicators, from the name of the column."""
         return self.corners(names[0])[1:]
 
     def corners(self, name: str) -> list[str]:
@@ -201,7 +193,6 @@ class Levels:
         return not has_foreign(kinds_of(self.levels))
 
     def positions(self, values: list[object]) -> Array:
-        """Return the position of the level of each of ``values``, of the type ``dtype``."""
         if self.missing is not None and not kinds_of(values) <= _NEVER_MISSING:
             values = [None if is_missing(value) else value for value in values]
         # A dict is as fast as pandas' hash tables here, and has one definition of "equal".
@@ -219,7 +210,6 @@ class Levels:
             return np.array([position_or_other(value) for value in values], self.dtype)
 
     def positions_in(self, cells: Array) -> Array:
-        """Return what `positions` returns for the cells of an array."""
         kind = cells.dtype.kind
         if not self.is_plain or kind not in "USbiuf" or (kind == "f" and cells.itemsize > 8):
             found = self.positions(cells.tolist())
@@ -233,7 +223,6 @@ class Levels:
         return found
 
     def positions_in_arrow(self, words: Any) -> Array:
-        """Return what `positions` returns for the cells of an Arrow array of strings."""
         import pyarrow.compute
 
         known, found = self._texts
@@ -306,16 +295,13 @@ class EncodedBlock:
 
     @property
     def n_out(self) -> int:
-        """Number of encoded columns."""
         return self.n_in
 
     @property
     def encoded(self) -> tuple[EncodedBlock]:
-        """Kinds of the encoded columns."""
         return (self,)
 
     def names_out(self, names: Sequence[str]) -> list[str]:
-        """Return the names of the encoded columns, which are those of the columns."""
         return list(names)
 
 
@@ -340,7 +326,6 @@ def largest_indicators(block: FloatArray) -> NDArray[np.intp]:
 
 
 def refuse_repeated(what: str, names: Iterable[str], remedy: str) -> None:
-    """Raise if two of the names are the same."""
     seen: set[str] = set()
     for name in names:
         if name in seen:

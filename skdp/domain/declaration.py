@@ -206,7 +206,6 @@ def with_rules(
 
 
 def with_rule(name: str, column: Column, rule: Any) -> Column:
-    """Return a column with a rule for missing cells."""
     is_word = isinstance(rule, str) and rule in _WORDS
     if isinstance(column, Number | Spline):
         if not (is_word or (_is_real(rule) and column.lower <= rule <= column.upper)):
@@ -224,7 +223,6 @@ def with_rule(name: str, column: Column, rule: Any) -> Column:
 
 
 def as_target(target: object) -> Target:
-    """Return the bounds or the labels of a target."""
     if target is None:
         return None
     name = "the target"
@@ -333,7 +331,6 @@ def _drawn_rows(domain: Domain, n: int, rng: np.random.Generator) -> Any:
 
 
 def _drawn(column: Column, n: int, rng: np.random.Generator) -> Iterator[Array | list[Hashable]]:
-    """Yield the values of each column of the table."""
     if isinstance(column, Number | Spline):
         share = rng.random(n)
         found = np.clip(

@@ -616,10 +616,6 @@ class Domain:
         content : dict
             A result of `to_dict`.
 
-        Returns
-        -------
-        Domain
-
         Raises
         ------
         ValueError
@@ -944,7 +940,6 @@ def _pairs(domain: Domain) -> list[list[str]]:
 
 
 def _column(place: int, part: dict[str, object]) -> tuple[Column, list[str] | None]:
-    """Return a column, and its names or None."""
     given = part.get("name")
     label = _declare.label_of(given if isinstance(given, str) else place)
     if "name" not in part:

@@ -191,7 +191,6 @@ class Piece:
         return np.zeros(len(self.step.lower), bool) if fills is None else ~np.isnan(fills)
 
     def positions(self, table: RawTable, rows: slice, label: Callable[[int], str]) -> Array:
-        """Return the position of the level of each of ``rows``."""
         if isinstance(self.step, Levels):
             return read_levels(table, rows, self.read.start, self.step, label)
         if isinstance(self.step, Interaction):
@@ -370,7 +369,6 @@ def number_units(domain: Domain) -> tuple[FloatArray, FloatArray]:
 
 
 def levels_by_name(domain: Domain) -> dict[str, tuple[Hashable, ...]]:
-    """Return the levels of each column of levels, by its name."""
     pairs = ((domain._labels[read.start], column) for column, read in domain._layout.declared)
     return {name: column.levels for name, column in pairs if isinstance(column, Levels)}
 

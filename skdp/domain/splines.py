@@ -252,16 +252,13 @@ class Interaction:
 
     @property
     def n_out(self) -> int:
-        """Number of encoded columns."""
         return self.shape[0] * self.shape[1] - 1
 
     @property
     def encoded(self) -> tuple[SplineBlock]:
-        """Kinds of the encoded columns."""
         return (SplineBlock(self),)
 
     def names_out(self, names: Sequence[str]) -> list[str]:
-        """Return the names of the encoded columns, from the names of the two columns."""
         first, second = self.first.corners(names[0]), self.second.corners(names[1])
         return [f"{a} x {b}" for a in first for b in second][1:]
 
@@ -364,7 +361,6 @@ class SplineBlock(EncodedBlock):
 
     @property
     def n_in(self) -> int:  # type: ignore[override]
-        """Number of columns."""
         return self.spline.n_out
 
     @property

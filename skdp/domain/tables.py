@@ -263,7 +263,6 @@ class ArrayTable:
         return ArrayTable(self.cells[rows])
 
     def floats(self, rows: slice, columns: slice) -> Array:
-        """Return cells without a copy."""
         return self.cells[rows, columns]
 
     def copy_numbers(self, rows: slice, columns: slice, out: FloatArray, missing: bool) -> None:
@@ -275,7 +274,6 @@ class ArrayTable:
         return levels.positions_in(self.cells[rows, column])
 
     def dtype(self, column: int) -> object:
-        """Return the type of a column."""
         return self.cells.dtype
 
 
@@ -292,11 +290,9 @@ class EncodedRows:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows; it may be private."""
         return len(self.numbers)
 
     def taken(self, rows: slice | NDArray[np.intp]) -> EncodedRows:
-        """Return some rows: a view of a slice, or a copy."""
         return EncodedRows(self.numbers[rows], tuple(own[rows] for own in self.levels))
 
 
@@ -315,7 +311,6 @@ class FrameColumn:
 
     @cached_property
     def categories(self) -> list[Hashable] | None:
-        """The categories of a categorical column."""
         array = self.series.array
         is_categorical = type(array) is pandas_module().Categorical
         return array.categories.tolist() if is_categorical else None
@@ -340,7 +335,6 @@ class FrameColumn:
         copy_reals(cells, out, missing)
 
     def positions(self, rows: slice, levels: Levels) -> Array:
-        """Return the position of the level of each cell."""
         if self.cells is not None:
             return levels.positions_in(self.cells[rows])
         if self.categories is not None:
@@ -366,7 +360,6 @@ class FrameTable:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows; it may be private."""
         return self.stop - self.start
 
     @property
@@ -386,7 +379,6 @@ class FrameTable:
         )
 
     def taken(self, rows: slice | NDArray[np.intp]) -> FrameTable:
-        """Return some rows: a view of a slice, or a copy."""
         if isinstance(rows, slice):
             rows = self._moved(rows)
             return replace(self, start=rows.start, stop=rows.stop)
@@ -406,11 +398,9 @@ class FrameTable:
         return found if len(found) == len(cells) else None
 
     def positions(self, rows: slice, column: int, levels: Levels) -> Array:
-        """Return the position of the level of each cell of a column, or raise any error."""
         return self._column(column).positions(self._moved(rows), levels)
 
     def dtype(self, column: int) -> object:
-        """Return the type of a column."""
         return self._column(column).series.dtype
 
     def _moved(self, rows: slice) -> slice:

@@ -63,7 +63,6 @@ class HalfSpaces:
     normals: FloatArray
 
     def gauge(self, v: FloatArray) -> FloatArray:
-        """Return the gauge of v, (n, dim) to (n,)."""
         return np.asarray((v @ self.normals.T).max(axis=1).clip(min=0.0))
 
 
@@ -75,7 +74,6 @@ class NormCell:
     p: float
 
     def gauge(self, v: FloatArray) -> FloatArray:
-        """Return the gauge of v, (n, dim) to (n,)."""
         return np.asarray(np.linalg.norm(v @ self.matrix.T, ord=self.p, axis=1))
 
 
@@ -89,7 +87,6 @@ class SecondOrder:
     matrix: FloatArray
 
     def gauge(self, v: FloatArray) -> FloatArray:
-        """Return the gauge of v, (n, dim) to (n,)."""
         # The greater root of a t^2 + 2 b t + c: for greater t the point t (height, centre) + (x, y)
         # is in the cone. It is written without cancellation.
         x, y = v @ self.slope, v @ self.matrix.T
@@ -108,7 +105,6 @@ class Semidefinite:
     parts: FloatArray
 
     def gauge(self, v: FloatArray) -> FloatArray:
-        """Return the gauge of v, (n, dim) to (n,)."""
         least = np.linalg.eigvalsh(np.tensordot(v, self.parts, axes=1))[:, 0]
         return np.asarray((-least).clip(min=0.0))
 
@@ -121,7 +117,6 @@ class Level:
     expression: Expression
 
     def gauge(self, v: FloatArray) -> FloatArray:
-        """Return the gauge of v, (n, dim) to (n,)."""
         return np.array([self._factor(x) for x in v])
 
     def contains(self, v: FloatArray) -> NDArray[np.bool_]:
@@ -302,7 +297,6 @@ class ConeBody:
 
     @property
     def dim(self) -> int:
-        """Number of coordinates."""
         return self.cone_set.dim
 
     @property
@@ -311,7 +305,6 @@ class ConeBody:
         return self.cells is not None
 
     def gauge(self, v: ArrayLike) -> FloatArray:
-        """Return the gauge of v, (..., dim) to (...)."""
         return by_size(self._block, as_points(v, self.dim))
 
     def support(self, w: ArrayLike) -> FloatArray:
@@ -321,7 +314,6 @@ class ConeBody:
         return np.array(values, dtype=float).reshape(w.shape[:-1])
 
     def contains(self, v: ArrayLike) -> NDArray[np.bool_]:
-        """Return whether v is in the body, (..., dim) to (...)."""
         if self.cells is None:
             return np.asarray(self.gauge(v) <= 1)
         v = as_points(v, self.dim)

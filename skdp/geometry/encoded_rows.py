@@ -406,7 +406,6 @@ def columns_of(domain: EncodedDomain) -> tuple[tuple[int, ...], list[tuple[int, 
 
 
 def log_binomials(m: int) -> FloatArray:
-    """Return the logs of the binomial coefficients of m, (m + 1,)."""
     k = np.arange(m + 1)
     return np.asarray(gammaln(m + 1) - gammaln(k + 1) - gammaln(m - k + 1))
 

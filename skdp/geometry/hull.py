@@ -279,7 +279,6 @@ class PolytopeHull(Hull):
         return 1.0
 
     def sample(self, n: int, rng: Generator) -> FloatArray:
-        """Return n uniform draws, (n, dim)."""
         return self.body.sample(n, rng)
 
 
@@ -379,11 +378,9 @@ class OrientedBox:
     half_widths: FloatArray
 
     def log_volume(self) -> float:
-        """Return the natural logarithm of the volume."""
         return float(np.log(2 * self.half_widths).sum())
 
     def sample(self, n: int, rng: Generator) -> FloatArray:
-        """Return n uniform draws, (n, dim)."""
         return np.asarray(rng.uniform(-1, 1, (n, len(self.axes))) * self.half_widths @ self.axes)
 
     def shares(self, body: Body, n: int, rng: Generator) -> tuple[FloatArray, FloatArray]:

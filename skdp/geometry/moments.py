@@ -66,11 +66,9 @@ class NumbersBall:
 
     @property
     def dim(self) -> int:
-        """Number of coordinates."""
         return self.n_variables * (self.n_variables + 1) // 2 + self.n_squares
 
     def gauge(self, v: ArrayLike) -> FloatArray:
-        """Return the gauge of v, (..., dim) to (...)."""
         u = np.abs(as_points(v, self.dim))
         ends = [self.n_variables, self.n_variables + self.n_squares]
         linear, squares, products = np.split(u, ends, axis=-1)

@@ -57,7 +57,6 @@ class _HasPoints:
 
     @property
     def dim(self) -> int:
-        """Number of coordinates."""
         return int(self.points.shape[1])
 
     def support(self, w: ArrayLike) -> FloatArray:
@@ -78,15 +77,12 @@ class _HasNormals:
 
     @property
     def dim(self) -> int:
-        """Number of coordinates."""
         return int(self.normals.shape[1])
 
     def gauge(self, v: ArrayLike) -> FloatArray:
-        """Return the gauge of v, (..., dim) to (...)."""
         return _greatest_product(self.normals, as_points(v, self.dim))
 
     def contains(self, v: ArrayLike) -> NDArray[np.bool_]:
-        """Return whether v is in the body, (..., dim) to (...)."""
         return np.asarray(self.gauge(v) <= 1)
 
     def facets(self) -> FloatArray:
@@ -105,11 +101,9 @@ class Corners(_HasPoints):
     decided: ClassVar[bool] = False
 
     def gauge(self, v: ArrayLike) -> FloatArray:
-        """Return the gauge of v, (..., dim) to (...)."""
         return _each(self.points, as_points(v, self.dim))
 
     def contains(self, v: ArrayLike) -> NDArray[np.bool_]:
-        """Return whether v is in the body, (..., dim) to (...)."""
         return np.asarray(self.gauge(v) <= 1)
 
 
@@ -219,12 +213,10 @@ class SymmetricPolytope(_HasPoints, _HasNormals):
         return np.asarray(np.einsum("nk,nkd->nd", weights[:, 1:], self._simplices[which]))
 
     def log_volume(self) -> float:
-        """Return the natural logarithm of the volume."""
         logs = math.log(self._volumes.sum()) + np.log(self._scale).sum()
         return float(logs - gammaln(self.dim + 1))
 
     def covariance(self) -> FloatArray:
-        """Return the covariance of the uniform law, (dim, dim)."""
         # Uniform weights l on a simplex of d + 1 corners have
         # E l_i l_j = (1 + [i = j]) / ((d + 1)(d + 2)).
         shares, corners = self._volumes / self._volumes.sum(), self._simplices

@@ -143,7 +143,6 @@ class ConeSet:
 
     @property
     def dim(self) -> int:
-        """Number of coordinates."""
         return int(self.C.shape[0])
 
     @cached_property

@@ -112,10 +112,6 @@ class CoefficientDisplay(Display):
             What ``infer`` of the model returned: its estimates and intervals are drawn.
         ax : matplotlib Axes or None, default=None
             Axes to draw on. None creates a figure whose height suits the number of coefficients.
-
-        Returns
-        -------
-        CoefficientDisplay
         """
         check_choice("unit", unit, ("column", "range"))
         level = check_interval("level", level, 0, 1, closed="neither")
@@ -144,17 +140,7 @@ class CoefficientDisplay(Display):
         ).plot(ax=ax)
 
     def plot(self, ax: Axes | None = None) -> CoefficientDisplay:
-        """Draw the coefficients, the first on top.
-
-        Parameters
-        ----------
-        ax
-            As in :meth:`from_estimator`.
-
-        Returns
-        -------
-        CoefficientDisplay
-        """
+        """Draw the coefficients, the first on top; ``ax`` is that of :meth:`from_estimator`."""
         places = np.arange(len(self.coef))
         ax = self._axes(ax, (6.4, 1.2 + 0.3 * len(places)))
         ax.axvline(0, color="0.6", lw=1, zorder=1)
@@ -193,7 +179,6 @@ def ends_of(
 
 
 def words_of(level: float, is_interval: bool) -> str:
-    """Return what a band is."""
     if is_interval:
         return f"band: {100 * level:.4g} % confidence interval"
     return f"band: error due to privacy noise, {100 * level:.4g} % of the time"
@@ -214,7 +199,6 @@ def combined(
 
 
 def last_step(estimator: BaseEstimator) -> BaseEstimator:
-    """Return the fitted model, which is the last step of a Pipeline."""
     steps = getattr(estimator, "steps", None)
     model: BaseEstimator = steps[-1][1] if steps else estimator
     if getattr(model, "coef_", None) is None:
@@ -254,7 +238,6 @@ def deviations_of(
 
 
 def _row_of(model: BaseEstimator, label: object) -> tuple[int, int]:
-    """Return the row of the coefficients of a label, and their sign."""
     n_rows = len(np.atleast_2d(model.coef_))
     labels = np.asarray(getattr(model, "classes_", [])).tolist()
     if n_rows == 1 and (label is None or not labels):
@@ -346,10 +329,6 @@ class EpsilonCurveDisplay(Display):
             As in :meth:`from_curve`.
         **options
             Further parameters of `epsilon_curve`: ``repeats``, ``cv``, ``scoring``, ...
-
-        Returns
-        -------
-        EpsilonCurveDisplay
         """
         curve = epsilon_curve(estimator, X, y, epsilons, **options)
         return cls.from_curve(curve, ax=ax, label=label, references=references)
@@ -375,26 +354,11 @@ class EpsilonCurveDisplay(Display):
             Label in the legend. None takes the name of the estimator.
         references : bool, default=True
             Whether to draw the lines of the two reference models.
-
-        Returns
-        -------
-        EpsilonCurveDisplay
         """
         return cls(curve, label=label).plot(ax=ax, references=references)
 
     def plot(self, ax: Axes | None = None, *, references: bool = True) -> EpsilonCurveDisplay:
-        """Draw the curve.
-
-        Parameters
-        ----------
-        ax, references
-            As in :meth:`from_curve`.
-
-        Returns
-        -------
-        EpsilonCurveDisplay
-            This display.
-        """
+        """Draw the curve; the parameters are those of :meth:`from_curve`."""
         ax = self._axes(ax, (6.4, 4.4))
         curve, color = self.curve, COLORS[len(ax.collections) % len(COLORS)]
         low, middle, high = curve.quantile((0.25, 0.5, 0.75))

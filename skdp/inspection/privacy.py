@@ -99,10 +99,6 @@ class NormBallDisplay(Display):
             Axes to draw on. None creates a figure.
         aspect : {"equal", "auto"}, default="equal"
             Whether both axes have the same scale.
-
-        Returns
-        -------
-        NormBallDisplay
         """
         scaled = scaled_balls(balls, sensitivity)
         plane, labels = _plane(section, next(iter(scaled.values())).dim)
@@ -126,17 +122,7 @@ class NormBallDisplay(Display):
     def plot(
         self, ax: Axes | None = None, *, aspect: Literal["equal", "auto"] = "equal"
     ) -> NormBallDisplay:
-        """Draw the outlines.
-
-        Parameters
-        ----------
-        ax, aspect
-            As in :meth:`from_balls`.
-
-        Returns
-        -------
-        NormBallDisplay
-        """
+        """Draw the outlines; the parameters are those of :meth:`from_balls`."""
         check_choice("aspect", aspect, ("equal", "auto"))
         ax = self._axes(ax, (6.8, 4.8), "compressed")
         if self.space is not None:
@@ -261,10 +247,6 @@ class PrivacyProfileDisplay(Display):
             Greatest epsilon of a profile. None takes 1.75 times the greatest claimed epsilon.
         n_points : int >= 8, default=129
             Number of points of a curve.
-
-        Returns
-        -------
-        PrivacyProfileDisplay
         """
         check_choice("kind", kind, ("profile", "tradeoff"))
         n_points = check_count("n_points", n_points, 8)
@@ -294,27 +276,13 @@ class PrivacyProfileDisplay(Display):
             Label of the curve. None takes the name of the class.
         **options
             ``kind``, ``ax``, ``max_epsilon`` and ``n_points`` of :meth:`from_guarantee`.
-
-        Returns
-        -------
-        PrivacyProfileDisplay
         """
         return cls.from_guarantee(
             _guarantee_of(estimator), [label or type(estimator).__name__], **options
         )
 
     def plot(self, ax: Axes | None = None) -> PrivacyProfileDisplay:
-        """Draw the curves.
-
-        Parameters
-        ----------
-        ax
-            As in :meth:`from_guarantee`.
-
-        Returns
-        -------
-        PrivacyProfileDisplay
-        """
+        """Draw the curves; ``ax`` is that of :meth:`from_guarantee`."""
         ax = self._axes(ax, (6.4, 4.6))
         # Limits are set before the lines: if all deltas are 0, a log axis has none.
         if self.kind == "profile":

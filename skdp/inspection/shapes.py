@@ -163,10 +163,6 @@ class ShapeDisplay(Display):
         inference : Inference or None, default=None
             What ``infer`` of the model returned: its intervals are drawn.
 
-        Returns
-        -------
-        ShapeDisplay
-
         Raises
         ------
         ValueError
@@ -177,16 +173,7 @@ class ShapeDisplay(Display):
         return cls(shapes, unit=unit, level=level).plot(n_cols=n_cols)
 
     def plot(self, n_cols: int = 3) -> ShapeDisplay:
-        """Draw all panels in a new figure, with one scale of effects.
-
-        Parameters
-        ----------
-        n_cols : int >= 1, default=3
-
-        Returns
-        -------
-        ShapeDisplay
-        """
+        """Draw all panels in a new figure, ``n_cols`` in a row, with one scale of effects."""
         plt = optional_module("matplotlib.pyplot", "to draw", "plot")
         panels: dict[object, list[Shape]] = {}
         # Heat maps come last: the first panels of the rows have the numbers of the shared axis.

@@ -12,12 +12,7 @@ import numpy as np
 from numpy.random import Generator
 
 from skdp.domain import Domain
-from skdp.linear_model._descent.advice import (
-    DescentPlan,
-    may_be_joint,
-    plan_descent,
-    stage_sums,
-)
+from skdp.linear_model._descent.advice import DescentPlan, may_be_joint, plan_descent, stage_sums
 from skdp.linear_model._descent.gradients import (
     Blocks,
     Gradients,
@@ -79,7 +74,6 @@ class CoordinateDescent:
     params: Any
 
     def check(self, delta: float) -> None:
-        """Raise an error unless the parameters are valid."""
         params, limits = self.params, (_LEAST, _MOST, "both")
 
         def check_unless_auto(check: Callable[..., object], name: str, *rules: Any) -> None:
@@ -141,7 +135,6 @@ class CoordinateDescent:
         return records, None, keep_scaled(records.rows, plan.blocks, scaling_of(plan, None))
 
     def release(self, plan: DescentPlan, sums: Any, rng: Generator) -> Solution:
-        """Release all sums, and return the coefficients that they give."""
         (records, exact, kept), joint, blocks = sums, plan.joint, plan.blocks
         n_models, domain = plan.task.n_models, blocks.domain
         scaling = scaling_of(plan, None if exact is None else release_stage(plan, exact, rng))

@@ -101,7 +101,6 @@ class ModelFile:
 
     @classmethod
     def of(cls, model: Any) -> ModelFile:
-        """Return the entries of a fitted model."""
         names, clipping = getattr(model, "feature_names_in_", None), model._clipping
         bounds = None
         if clipping is not None:
@@ -151,35 +150,19 @@ class InferenceFile:
 
     @classmethod
     def of(cls, found: Any) -> InferenceFile:
-        """Return the entries of an `Inference`."""
         own = found.estimate
         values = [found.rows, found.constants, own.start, own.numerator, own.denominator]
         values += [own.sampling, own.privacy, own.spread, own.shared, own.excess]
         values += [] if found.equations is None else vars(found.equations).values()
         check_finite("the inference", values)
-        return cls(
-            package_version(),
-            found.guarantee,
-            found.fit,
-            found.public,
-            written(found.releases, found.public),  # type: ignore[arg-type]
-            found.model,
-            found.domain,
-            None if found.records == found.domain else found.records,
-            own,
-            found.equations,
-            found.r_squared,
-            found.slope,
-            found.rows,
-            found.constants,
-            found.names,
-            found.notes,
-            found.n_records,
-        )
+        facts = {field.name: getattr(found, field.name, None) for field in fields(cls)}
+        facts["skdp"], facts["releases"] = package_version(), written(found.releases, found.public)
+        if found.records == found.domain:
+            facts["records"] = None
+        return cls(**facts)
 
 
 def entries_of(file: ModelFile | InferenceFile, kind: str) -> dict[str, Any]:
-    """Return the entries of a file as plain values."""
     own = {name: encode(name, value) for name, value in vars(file).items()}
     return {"kind": kind, "version": VERSION, **own}
 
@@ -247,6 +230,5 @@ def _parameters(model: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def check_finite(name: str, values: Iterable[ArrayLike | None]) -> None:
-    """Raise an error unless all numbers are finite."""
     if not all(np.isfinite(value).all() for value in values if value is not None):
         raise fail(name, "contain only finite numbers, as the file of a model")

@@ -45,7 +45,6 @@ class FunctionalMechanism:
     params: Any
 
     def check(self, delta: float) -> None:
-        """Raise an error unless the parameters are valid."""
         mechanism, postprocess = self.params.mechanism, self.params.postprocess
         if isinstance(mechanism, str):
             check_choice("mechanism", mechanism, NAMES)
@@ -68,7 +67,6 @@ class FunctionalMechanism:
         return records, plan.sums(records.rows)
 
     def release(self, plan: MomentPlan, sums: Any, rng: Generator) -> Solution:
-        """Release all sums, and return the coefficients that they give."""
         records, exact = sums
         rows, design = records.rows, records.design
         names = ("1", *design.domain.encoded_names(), "target")

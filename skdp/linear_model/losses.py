@@ -81,7 +81,6 @@ class Loss(Bounded, Protocol):
 
 
 def is_one_sided(loss: Bounded) -> bool:
-    """Return whether the loss states ``one_sided = True``."""
     return bool(getattr(loss, "one_sided", False))
 
 
@@ -105,7 +104,6 @@ def require_loss(loss: Any, target: str) -> None:
 
 @remembered(maxsize=64)
 def greatest_curvature(loss: Bounded) -> float:
-    """Return the bound on the curvature at all slopes."""
     return float(loss.curvature_bound(0.0, loss.slope_bound))
 
 

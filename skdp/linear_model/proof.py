@@ -77,7 +77,6 @@ class Claim:
 
     @classmethod
     def of(cls, release: Listed, public: Public) -> Claim:
-        """Return what is claimed of a release."""
         kinds = dict.fromkeys(type(part) for part in others_in(release))
         names = tuple(f"{kind.__module__}.{kind.__qualname__}" for kind in kinds)
         return cls(*overview([release], public)[0], names or (f"a part of {release.law}",))
@@ -87,7 +86,6 @@ class Claim:
 
     @property
     def description(self) -> str:
-        """What was published, and with which noise."""
         return f"{self.name} with {self.law}"
 
     @property
@@ -95,7 +93,6 @@ class Claim:
         """Nothing: it is not published again."""
 
     def spent(self, public: Public) -> Spent:
-        """Return the loss that is claimed."""
         if self.epsilon is None:
             raise NotPrivate(f"{self.name}: {self.assumption}")
         return Spent(self.epsilon, ((PairLoss(self.epsilon), 1),))

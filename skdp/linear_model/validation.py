@@ -121,7 +121,6 @@ def check_target(estimator: Any, y: Any, n: int) -> NDArray[Any]:
 
 
 def without_column(X: Any, parameter: str, name: str, remedy: str) -> tuple[Any, Any]:
-    """Return a table without a column, and the column."""
     X = in_memory(X)
     if not hasattr(type(X), "columns"):
         raise fail(parameter, "be a name only if X has named columns", name, remedy)
@@ -161,7 +160,6 @@ def numbered(declared: Any, labels: NDArray[Any]) -> tuple[str, ...]:
 
 
 def sorted_labels(declared: Any) -> NDArray[Any]:
-    """Return declared labels in their order."""
     labels = None
     if declared is None:
         raise fail("classes", "be declared if y is not in memory", None, _DECLARE)
@@ -335,7 +333,6 @@ def estimated_by(domain: Any, guarantee: Guarantee) -> Any:
 
 
 def is_auto(value: Any) -> bool:
-    """Return whether a parameter is the string "auto"."""
     return isinstance(value, str) and value == "auto"
 
 

@@ -27,12 +27,7 @@ from skdp.mechanisms.knorm import (
 from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.privacy.guarantee import Guarantee, as_guarantee
 from skdp.trusted.arrays import FloatArray
-from skdp.trusted.checks import (
-    check_choice,
-    fail,
-    is_ours,
-    relied_on,
-)
+from skdp.trusted.checks import check_choice, fail, is_ours, relied_on
 from skdp.trusted.noise import variances
 from skdp.trusted.randomness import RandomStateLike
 from skdp.trusted.statement import Statement

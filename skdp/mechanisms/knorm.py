@@ -174,7 +174,6 @@ class EllipticGaussian:
 
 
 def check_weights_for(weights: ArrayLike | None, dim: int) -> None:
-    """Raise unless weights are None or have ``dim`` entries."""
     if weights is not None and (count := len(np.asarray(weights))) != dim:
         raise fail("weights", f"have {dim} entries, one for each coordinate", count)
 

@@ -62,7 +62,6 @@ class Polynomial:
 
     @classmethod
     def of(cls, value: object) -> Polynomial:
-        """Return a number as a polynomial."""
         if isinstance(value, Polynomial):
             return value
         if not isinstance(value, Real) or value != value or abs(value) == float("inf"):
@@ -170,12 +169,10 @@ class Quadratic:
 
     @property
     def dim(self) -> int:
-        """Number of coordinates of the statistic."""
         return int(self.constant.shape[1])
 
     @property
     def n_numbers(self) -> int:
-        """Number of numbers in a record."""
         return int(self.linear.shape[2])
 
     @property

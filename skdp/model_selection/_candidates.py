@@ -77,7 +77,6 @@ class Candidates:
 
     @property
     def names(self) -> list[str]:
-        """The parameters in the grid."""
         return sorted({name for one in self.settings for name in one})
 
     @property
@@ -87,12 +86,10 @@ class Candidates:
 
     @property
     def neighbors(self) -> str:
-        """The neighbouring relation."""
         return str(getattr(self.private, "neighbors", "replace_one"))
 
     @property
     def target_bounds(self) -> tuple[float, float] | None:
-        """Bounds of the target, if the domain declares them."""
         domain = getattr(self.private, "domain", None)
         bounds: tuple[float, float] | None = getattr(domain, "target_bounds", None)
         return bounds
@@ -138,7 +135,6 @@ def fit_to(model: BaseEstimator, X: object, y: object, groups: object = None) ->
 
 
 def declared_labels(model: BaseEstimator) -> Sequence[object] | None:
-    """Return the labels that a private model or its domain declares, or None."""
     labels = getattr(model, "classes", None)
     domain = getattr(model, "domain", None)
     return getattr(domain, "target_labels", None) if labels is None else labels
@@ -271,7 +267,6 @@ class SearchTask:
 
     @property
     def unit(self) -> str:
-        """The unit of privacy."""
         return "row" if self.persons is None else "person"
 
     @property
@@ -280,7 +275,6 @@ class SearchTask:
         return self.score.sensitivity(self.candidates.neighbors)
 
     def records(self, rows: Rows) -> Data:
-        """Return the records at the given positions."""
         persons = None if self.persons is None else self.persons[rows]
         return _safe_indexing(self.X, rows), _safe_indexing(self.y, rows), persons
 

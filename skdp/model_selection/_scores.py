@@ -88,7 +88,6 @@ def probability(estimator: BaseEstimator, X: Frame, y: ArrayLike) -> FloatArray:
 
 
 def predicted_place(estimator: BaseEstimator, X: Frame, y: ArrayLike) -> FloatArray:
-    """Return the positions of the predicted labels."""
     return np.asarray(np.searchsorted(estimator.classes_, estimator.predict(X)), dtype=float)
 
 

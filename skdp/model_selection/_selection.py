@@ -183,7 +183,6 @@ def _try_score(task: SearchTask, budget: Budget) -> None:
 def guarantee_of_search(
     task: SearchTask, choice: SearchChoice, last: Budget | None, whole: Budget
 ) -> Guarantee:
-    """Return the guarantee of a whole search."""
     candidates = task.candidates
     tried = [private_step(model) for model in candidates.models]
     chosen = "the labels, the candidates and all parameters"

@@ -38,11 +38,9 @@ class SearchChoice:
 
     @property
     def name(self) -> str:
-        """The mechanism."""
         return "permute-and-flip" if self.mus is None else "exponential mechanism"
 
     def draw(self, scores: Sequence[int], sensitivity: int, rng: np.random.Generator) -> int:
-        """Return the position of the chosen score."""
         # One score may increase and another one decrease.
         rate = Fraction(as_decimal(self.amount)) / (2 * sensitivity)
         choose = permute_and_flip if self.mus is None else exponential_mechanism
@@ -71,11 +69,9 @@ class PrivateFits:
 
     @property
     def description(self) -> str:
-        """What is published."""
         return self.name
 
     def spent(self, public: Public) -> Spent:
-        """Return the privacy loss."""
         if (self.neighbors, self.unit) != (public.relation, public.unit):
             raise NotPrivate(f"{self.name}: the fits are private under another relation or unit")
         epsilon, delta = self.budget.epsilon, self.budget.delta

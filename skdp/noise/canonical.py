@@ -90,7 +90,6 @@ class CanonicalLaw(EvenLaw):
         return np.asarray(self.scale * np.where(np.isinf(cell), np.inf, shifted))
 
     def support(self) -> float:
-        """Return the half-width of the interval on which the density is positive."""
         with np.errstate(all="ignore"):
             return float(self._inverse_hazard(np.asarray(np.inf)))
 
@@ -272,19 +271,18 @@ def log_concave_canonical(tradeoff: TradeOff) -> Law:
     >>> log_concave_canonical(tradeoff.gaussian(0.5))
     Gaussian(scale=2.0)
     """
-    curve = tradeoff.curve
-    if isinstance(curve, _curves.NormalShift):
-        return Gaussian(1 / curve.mu)
-    if isinstance(curve, _curves.Shifted):
-        standard = isinstance(curve.law, _curves.StandardLaplace)
-        law: Law = Laplace() if standard else cast("Law", curve.law)
-        return law.scaled(1 / curve.shift)
-    if isinstance(curve, _curves.Approximate) and curve.epsilon == 0 and curve.delta > 0:
-        return Uniform(1 / curve.delta)
+    if isinstance(tradeoff, _curves.NormalShift):
+        return Gaussian(1 / tradeoff.mu)
+    if isinstance(tradeoff, _curves.Shifted):
+        standard = isinstance(tradeoff.law, _curves.StandardLaplace)
+        law: Law = Laplace() if standard else cast("Law", tradeoff.law)
+        return law.scaled(1 / tradeoff.shift)
+    if isinstance(tradeoff, _curves.Approximate) and tradeoff.epsilon == 0 and tradeoff.delta > 0:
+        return Uniform(1 / tradeoff.delta)
     rule, where = "be infinitely divisible to have log-concave canonical noise", "Proposition 3.6"
-    if isinstance(curve, _curves.Approximate) and curve.epsilon > 0:
-        where = "Proposition 3.6" if curve.delta == 0 else "Theorem 3.3; it has a kink"
-    elif not isinstance(curve, _curves.Points):
+    if isinstance(tradeoff, _curves.Approximate) and tradeoff.epsilon > 0:
+        where = "Proposition 3.6" if tradeoff.delta == 0 else "Theorem 3.3; it has a kink"
+    elif not isinstance(tradeoff, _curves.Points):
         rule = "come from a log-concave law, or be (0, delta), for its divisibility to be known"
         where = "Theorem 3.3"
     remedy = "Take CanonicalNoise, which every symmetric trade-off function has."
@@ -334,7 +332,6 @@ class Tulap(CanonicalLaw):
         return approximate(self.epsilon, self.delta)
 
     def rvs(self, size: Size = None, rng: RandomStateLike = None) -> FloatArray:
-        """Return independent draws of shape ``size``, or one number if it is None."""
         rng = as_generator(rng)
         if self.delta > 0:
             return super().rvs(size, rng)

@@ -48,7 +48,6 @@ class WorstShift:
 
     @property
     def is_single(self) -> bool:
-        """Whether only one coordinate is shifted."""
         return len(self.above) == 1 and self.above[0][1] == 1
 
     def of_equal_sizes(self) -> WorstShift:
@@ -64,7 +63,6 @@ class WorstShift:
 
 
 def length_of(shift: Shift) -> float:
-    """Return the Euclidean length of a shift."""
     return math.sqrt(math.fsum(count * size**2 for size, count in shift))
 
 
@@ -209,14 +207,12 @@ class IndependentNoise(BaseNoise):
 
     @property
     def granularity(self) -> float:
-        """Greatest distance of a draw from one of the exact law, in standard deviations."""
         return granularity_of(self.law)
 
     def _draw(self, rng: Generator) -> FloatArray:
         return np.asarray(self.scale * self.law.rvs(self.dim, rng))
 
     def variance(self) -> FloatArray:
-        """Return the variance of each coordinate of a draw, (dim,)."""
         return np.asarray(self.law.var() * self.scale**2)
 
     def _draws(self, n: int, rng: Generator) -> FloatArray:
@@ -310,7 +306,6 @@ class RepeatedNoise(BaseNoise):
 
     @property
     def granularity(self) -> float:
-        """Greatest distance of a draw from one of the exact law, in standard deviations."""
         return granularity_of(self.law)
 
     def rvs(self, rng: RandomStateLike = None, size: Size = None) -> FloatArray:
@@ -319,7 +314,6 @@ class RepeatedNoise(BaseNoise):
 
     @cached_property
     def publication(self) -> Publication:
-        """Lattice and stretch of the release of one number."""
         return self.publication_for(np.ones(1), 1)
 
     def publication_for(self, factors: FloatArray, numbers: int) -> Publication:

@@ -291,7 +291,6 @@ class ScaleLaw(CrossingLaw):
 
 
 def floats(x: ArrayLike) -> FloatArray:
-    """Return x as an array of floats."""
     return np.asarray(x, dtype=float)
 
 

@@ -111,7 +111,6 @@ class Gaussian(ScaleLaw):
         return level * (self.scale / shift) * self.scale
 
     def rvs(self, size: Size = None, rng: RandomStateLike = None) -> FloatArray:
-        """Return independent draws of shape ``size``, or one number if it is None."""
         return plain(self.scale * normals(size, as_generator(rng)))
 
     def _unit_variance(self) -> float:
@@ -121,7 +120,6 @@ class Gaussian(ScaleLaw):
         return 1.0
 
     def entropy(self) -> float:
-        """Return the differential entropy E[-log f(X)], in nats."""
         return 0.5 - self._log_peak
 
 
@@ -168,7 +166,6 @@ class Laplace(ScaleLaw):
         return 1.0
 
     def entropy(self) -> float:
-        """Return the differential entropy E[-log f(X)], in nats."""
         return 1 - self._log_peak
 
 
@@ -232,7 +229,6 @@ class Logistic(ScaleLaw):
         return 1 / 3
 
     def entropy(self) -> float:
-        """Return the differential entropy E[-log f(X)], in nats."""
         return 2 + math.log(self.scale)
 
 
@@ -343,7 +339,6 @@ class Subbotin(EvenLaw):
         return (apart / self.scale) * (far / self.scale) ** (self.r - 1) * mean
 
     def rvs(self, size: Size = None, rng: RandomStateLike = None) -> FloatArray:
-        """Return independent draws of shape ``size``, or one number if it is None."""
         rng = as_generator(rng)
         # |X| is uniform below a power of a Gamma(1 + 1 / r) variable. |X| itself is a power of a
         # Gamma(1 / r) variable, which underflows for great r.
@@ -360,7 +355,6 @@ class Subbotin(EvenLaw):
         return math.pow(self.r, 1 - 2 * a) * math.gamma(2 - a) / math.gamma(1 + a)
 
     def entropy(self) -> float:
-        """Return the differential entropy E[-log f(X)], in nats."""
         return 1 / self.r - self._log_peak
 
 
@@ -403,7 +397,6 @@ class TruncatedLaplace(CrossingLaw):
 
     @property
     def _half_mass(self) -> float:
-        """Return the probability of the interval under the Laplace law."""
         return -math.expm1(-self._length)
 
     def support(self) -> float:
@@ -435,7 +428,6 @@ class TruncatedLaplace(CrossingLaw):
         return 2 * float(gammainc(3, self._length)) / self._half_mass
 
     def entropy(self) -> float:
-        """Return the differential entropy E[-log f(X)], in nats."""
         return float(gammainc(2, self._length)) / self._half_mass - self._log_peak
 
 
@@ -488,7 +480,6 @@ class FlippedHuber(CrossingLaw):
 
     @cached_property
     def _half_mass(self) -> float:
-        """Return the integral of exp(-potential) over t > 0."""
         return self._inner_mass + math.exp(-self._knot * self._knot) * self._mills
 
     @cached_property
@@ -570,7 +561,6 @@ class FlippedHuber(CrossingLaw):
         return math.exp(-self._knot * self._knot) * (self._knot + self._mills)
 
     def entropy(self) -> float:
-        """Return the differential entropy E[-log f(X)], in nats."""
         b = self._knot
         inner = float(gammainc(2, b * b)) / b if b > 1e-9 else 0.0
         outer = (self._outer_square() + b * b * math.exp(-b * b) * self._mills) / 2
@@ -656,6 +646,5 @@ class OffsetGaussian(CrossingLaw):
         return 1 + self._start / self._half_mass
 
     def entropy(self) -> float:
-        """Return the differential entropy E[-log f(X)], in nats."""
         first, second = excess_moments(self._start)
         return self._start * first + second / 2 - self._log_peak

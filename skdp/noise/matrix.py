@@ -122,7 +122,6 @@ class MatrixNoise(BaseNoise):
         return self.layout.dim
 
     def variance(self) -> FloatArray:
-        """Return the variance of each entry of a draw, (dim,)."""
         layout = self.layout
         own = layout.scale**2 * self.entry_variance(*layout.pairs.T)
         return np.asarray(own + layout.shift**2 * self.entry_variance(0, 0))
@@ -141,7 +140,6 @@ class MatrixNoise(BaseNoise):
         return np.asarray(np.diag(own) + self.entry_variance(0, 0) * np.outer(counted, counted))
 
     def expected_norm(self, ball: NormBall, *, draws: int = 256) -> float:
-        """Return the mean gauge of a draw in a ball's norm, estimated from ``draws`` draws."""
         return super().expected_norm(ball, draws=draws)
 
 
@@ -190,7 +188,6 @@ class MatrixGaussianNoise(MatrixNoise):
         return self.layout.statistic(self.deviation / 2 * (square + square.T))
 
     def entry_variance(self, i: ArrayLike, j: ArrayLike) -> FloatArray:
-        """Return the variance of entries (i, j) of the matrix, of any shape."""
         return np.asarray(self.deviation**2 / 2 * (1.0 + np.equal(i, j)))
 
 
@@ -238,7 +235,6 @@ class MatrixLaplaceNoise(MatrixNoise):
 
     @property
     def granularity(self) -> float:
-        """Greatest distance of a draw from one of the exact law, in standard deviations."""
         return max(GRANULARITY, 2.0**-47 * math.sqrt(self.layout.n_rows))
 
     @staticmethod
@@ -261,7 +257,6 @@ class MatrixLaplaceNoise(MatrixNoise):
         return self.layout.statistic(difference * np.outer(root, root))
 
     def entry_variance(self, i: ArrayLike, j: ArrayLike) -> FloatArray:
-        """Return the variance of entries (i, j) of the matrix, of any shape."""
         i, j = np.asarray(i), np.asarray(j)
         doubled = (self.layout.n_rows + 1) / 2 * (1.0 + np.equal(i, j))
         return np.asarray(doubled / (self.precision[i] * self.precision[j]))

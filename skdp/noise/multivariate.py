@@ -22,9 +22,8 @@ from skdp.noise.canonical import CanonicalNoise, log_concave_canonical
 from skdp.noise.law import EvenLaw, Law
 from skdp.noise.laws import Gaussian
 from skdp.noise.steps import Uniform
-from skdp.privacy import tradeoff as functions
 from skdp.privacy.curves import Approximate, NormalShift, Shifted, StandardLaplace
-from skdp.privacy.tradeoff import TradeOff
+from skdp.privacy.tradeoff import TradeOff, approximate, laplace, total_variation
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.ball import LpBall
 from skdp.trusted.checks import check_choice, check_count, check_interval, check_positive, fail
@@ -41,7 +40,12 @@ class _Publishing(ABC):
     def _draws(self, size: int, rng: Generator) -> FloatArray: ...
 
     @abstractmethod
-    def covariance(self) -> FloatArray: ...
+    def covariance(self) -> FloatArray:
+        """Return the covariance, (dim, dim)."""
+
+    @abstractmethod
+    def logpdf(self, x: ArrayLike) -> FloatArray:
+        """Return the log-density at x, (..., dim) to (...)."""
 
     def release(self, value: ArrayLike, rng: RandomStateLike = None) -> FloatArray:
         """Return a point, (dim,), plus noise on a public lattice: the only way to publish.
@@ -83,7 +87,6 @@ class IndependentCanonical(_Publishing):
         return len(self.laws)
 
     def logpdf(self, x: ArrayLike) -> FloatArray:
-        """Return the log-density at x, (..., dim) to (...)."""
         x = _points(x, self.dim)
         return np.asarray(sum(law.logpdf(x[..., j]) for j, law in enumerate(self.laws)))
 
@@ -91,7 +94,6 @@ class IndependentCanonical(_Publishing):
         return np.stack([law.rvs(size, rng) for law in self.laws], axis=-1)
 
     def covariance(self) -> FloatArray:
-        """Return the covariance, (dim, dim)."""
         return np.diag([law.var() for law in self.laws])
 
 
@@ -125,10 +127,9 @@ class LInfLaplace(_Publishing):
     @property
     def tradeoff(self) -> TradeOff:
         """The function for which the noise is canonical."""
-        return functions.laplace(self.epsilon)
+        return laplace(self.epsilon)
 
     def logpdf(self, x: ArrayLike) -> FloatArray:
-        """Return the log-density at x, (..., dim) to (...)."""
         log_volume = math.lgamma(self.dim + 1) + self.dim * math.log(2 / self.epsilon)
         return np.asarray(-self.epsilon * np.abs(_points(x, self.dim)).max(axis=-1) - log_volume)
 
@@ -138,7 +139,6 @@ class LInfLaplace(_Publishing):
         return np.asarray(radius[:, None] * rng.uniform(-1, 1, (size, self.dim)))
 
     def covariance(self) -> FloatArray:
-        """Return the covariance, (dim, dim)."""
         return np.eye(self.dim) * (self.dim + 1) * (self.dim + 2) / (3 * self.epsilon**2)
 
 
@@ -172,7 +172,7 @@ class UniformBall(_Publishing):
     @property
     def tradeoff(self) -> TradeOff:
         """The function for which the noise is canonical."""
-        return functions.total_variation(self.delta)
+        return total_variation(self.delta)
 
     @cached_property
     def ball(self) -> LpBall:
@@ -182,7 +182,6 @@ class UniformBall(_Publishing):
         return LpBall(self.dim, p=2.0, radius=(1 + 1e-12) / (2 * math.sqrt(square)))
 
     def logpdf(self, x: ArrayLike) -> FloatArray:
-        """Return the log-density at x, (..., dim) to (...)."""
         inside = self.ball.gauge(_points(x, self.dim)) <= 1
         return np.where(inside, -self.ball.log_volume(), -np.inf)
 
@@ -190,34 +189,7 @@ class UniformBall(_Publishing):
         return self.ball.sample(size, rng)
 
     def covariance(self) -> FloatArray:
-        """Return the covariance, (dim, dim)."""
         return self.ball.covariance()
-
-
-def repeated(tradeoff: TradeOff, dim: int) -> IndependentCanonical:
-    """Return ``dim`` copies of the log-concave canonical noise.
-
-    They are canonical for f itself in l_1 (Awan & Dong 2022, Theorem 4.3).
-    """
-    law = log_concave_canonical(tradeoff)
-    return IndependentCanonical((law,) * check_count("dim", dim), tradeoff, "l1")
-
-
-def approximate_product(epsilon: float, delta: float, dim: int) -> IndependentCanonical:
-    """Return Tulap noise in the first coordinate and uniform noise in the others.
-
-    Canonical for (epsilon, delta) in l_inf: 1 - delta is the product of 1 - delta_j over the
-    uniform coordinates, each of width 1 / delta_j (Awan & Dong 2022, Section 4.4). There is none
-    for delta = 0 (Theorem 4.8).
-    """
-    dim = check_count("dim", dim, least=2)
-    epsilon = check_positive("epsilon", epsilon)
-    delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
-    if delta == 0:
-        raise _no_multivariate()
-    first: EvenLaw = CanonicalNoise(functions.approximate(epsilon))
-    laws = (first, *(Uniform(_width(delta, dim - 1)),) * (dim - 1))
-    return IndependentCanonical(laws, functions.approximate(epsilon, delta), "linf")
 
 
 def multivariate_canonical(
@@ -250,25 +222,33 @@ def multivariate_canonical(
     (3, 2)
     """
     dim, norm = check_count("dim", dim, least=2), check_choice("norm", norm, ("l1", "l2", "linf"))
-    curve = tradeoff.curve
-    if isinstance(curve, Approximate):
-        if curve.delta == 0:
-            raise _no_multivariate()
-        if norm == "linf" and curve.epsilon > 0:
-            return approximate_product(curve.epsilon, curve.delta, dim)
+    if isinstance(tradeoff, Approximate):
+        if tradeoff.delta == 0:
+            why = "(epsilon, 0) has no multivariate canonical noise (Awan & Dong 2022, Theorem 4.8)"
+            remedy = "Take delta > 0, or a Laplace or Gaussian trade-off function."
+            raise fail("delta", f"be > 0 in two or more dimensions: {why}", 0.0, remedy)
         if norm == "linf":
-            laws = (Uniform(_width(curve.delta, dim)),) * dim
+            # Tulap noise in the first coordinate, if epsilon > 0, and uniform noise in the others:
+            # 1 - delta is the product of their 1 - delta_j (Awan & Dong 2022, Section 4.4).
+            first = [CanonicalNoise(approximate(tradeoff.epsilon))] if tradeoff.epsilon > 0 else []
+            count = dim - len(first)
+            laws: tuple[EvenLaw, ...] = (*first, *(Uniform(_width(tradeoff.delta, count)),) * count)
             return IndependentCanonical(laws, tradeoff, norm)
-        if norm == "l2" and curve.epsilon == 0:
-            return UniformBall(curve.delta, dim)
-    elif isinstance(curve, NormalShift):
+        if norm == "l2" and tradeoff.epsilon == 0:
+            return UniformBall(tradeoff.delta, dim)
+    elif isinstance(tradeoff, NormalShift):
         # |v|_2 <= 1 in l_1 and l_2, and <= sqrt(dim) in l_inf, each reached.
         length = math.sqrt(dim) if norm == "linf" else 1.0
-        return IndependentCanonical((Gaussian(length / curve.mu),) * dim, tradeoff, norm)
-    elif norm == "linf" and isinstance(curve, Shifted) and isinstance(curve.law, StandardLaplace):
-        return LInfLaplace(curve.shift, dim)
-    if norm == "l1" and not (isinstance(curve, Approximate) and curve.epsilon > 0):
-        return repeated(tradeoff, dim)
+        return IndependentCanonical((Gaussian(length / tradeoff.mu),) * dim, tradeoff, norm)
+    elif (
+        norm == "linf"
+        and isinstance(tradeoff, Shifted)
+        and isinstance(tradeoff.law, StandardLaplace)
+    ):
+        return LInfLaplace(tradeoff.shift, dim)
+    if norm == "l1" and not (isinstance(tradeoff, Approximate) and tradeoff.epsilon > 0):
+        # Theorem 4.3.
+        return IndependentCanonical((log_concave_canonical(tradeoff),) * dim, tradeoff, norm)
     known = "be Gaussian or (0, delta), or with l_1 that of a log-concave law, or with l_inf"
     rule = f"be a pair with known canonical noise ({known} Laplace or approximate)"
     raise fail("tradeoff, norm", rule, (tradeoff, norm))
@@ -278,12 +258,6 @@ def _width(delta: float, dim: int) -> float:
     """Return the width with which uniform noise in ``dim`` coordinates is (0, delta) in l_inf."""
     # The factor covers a few roundings.
     return 1.0 if delta == 1 else (1 + 1e-14) / -math.expm1(math.log1p(-delta) / dim)
-
-
-def _no_multivariate() -> ValueError:
-    rule = "be > 0 in two or more dimensions: (epsilon, 0) has no multivariate canonical noise"
-    remedy = "Take delta > 0, or a Laplace or Gaussian trade-off function."
-    return fail("delta", f"{rule} (Awan & Dong 2022, Theorem 4.8)", 0.0, remedy)
 
 
 def _points(x: ArrayLike, dim: int) -> FloatArray:

@@ -102,7 +102,6 @@ class Staircase(EvenLaw):
         return cell * (1 + 2 * cell + 2 * self._part_moment(1)) + self._part_moment(2)
 
     def entropy(self) -> float:
-        """Return the differential entropy E[-log f(X)], in nats."""
         outer = self._lower * (1 - self._step) / self._breadth
         return self.epsilon * (self._cell_mean() + outer) - self._log_peak
 
@@ -165,12 +164,10 @@ class Uniform(EvenLaw):
         return self._potential(far)
 
     def support(self) -> float:
-        """Return the half-width of the interval on which the density is positive."""
         return self.width / 2
 
     def _unit_variance(self) -> float:
         return 1 / 12
 
     def entropy(self) -> float:
-        """Return the differential entropy, log(width), in nats."""
         return math.log(self.width)

@@ -11,17 +11,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtri_exp, roots_legendre
 
+from skdp._search import narrowed
 from skdp.privacy.composition import Composition
 from skdp.privacy.shift import ShiftedLaw, ShiftLoss
-from skdp.trusted.arrays import FloatArray
-from skdp.trusted.checks import check_interval, check_positive, fail
+from skdp.trusted.arrays import LEAST_LOG, FloatArray, exp_up
+from skdp.trusted.checks import check_count, check_interval, check_positive, fail
 from skdp.trusted.fold import moved_log_delta
 from skdp.trusted.losses import (
     LOG_HALF,
@@ -29,6 +30,8 @@ from skdp.trusted.losses import (
     Losses,
     PairLoss,
     PrivacyLoss,
+    Profile,
+    ProfileLoss,
     error_of_arguments,
     gaussian_log_delta,
     log1mexp,
@@ -42,61 +45,64 @@ _STEPS = 75
 # Least delta and number of points of the table of a composed profile.
 _LEAST_DELTA, _POINTS = 1e-12, 32
 _ROUND_UP = 1e-14
+# Levels in both tails, for the comparison of functions without a common closed form.
+_LEVELS = -np.geomspace(1e-12, 690.0, 1000)
+_TOLERANCE = 1e-10
+_ROUNDING = 4 * float(np.finfo(float).eps)
+# No float is positive below e^-745.
+_LEAST = -745.0
+_HALVINGS = 70
+# Bound on the relative error of a power: the log maps have a few rounding errors.
+_SLACK = 1e-14
 
 
-class Curve:
-    """Base class of trade-off functions in logs.
+class TradeOff:
+    """A trade-off function; the functions of `skdp.privacy.tradeoff` make one.
 
-    Subclasses have the members ``_miss``, ``_power`` and ``_slope``. Each takes a log. For a
-    closed curve each also takes a number of steps k, a number or an array. Further members, if
-    known: ``log_fixed``, the log of the fixed point; ``central_mass``, which is 1 - 2 c in full
-    relative precision; ``loss()``, the privacy loss; ``log_delta(epsilon)``, the profile, rounded
-    up.
+    A call with a type I error in [0, 1], a number or an array, returns the least type II error.
+    ``f <= g`` if f is at most g at every level, so that f is the weaker guarantee.
+
+    Examples
+    --------
+    >>> from skdp.privacy import tradeoff
+    >>> f = tradeoff.gaussian(1.0)
+    >>> round(float(f(0.05)), 4)
+    0.7405
+    >>> f.group(2) == tradeoff.gaussian(2.0)
+    True
+    >>> round(f.delta_at(1.0), 6)
+    0.126937
     """
 
+    # Each takes a log and, if the function is closed, a number of steps k, a number or an array.
     _miss: Callable[..., FloatArray]
     _power: Callable[..., FloatArray]
     _slope: Callable[..., FloatArray]
 
-    @property
-    def closed(self) -> bool:
-        """Whether any number of steps costs one evaluation."""
-        return False
+    def __call__(self, alpha: ArrayLike) -> FloatArray:
+        """Return the least type II error at type I error ``alpha``, of the same shape."""
+        alpha = np.asarray(alpha, dtype=float)
+        if not ((alpha >= 0) & (alpha <= 1)).all():
+            raise fail("alpha", "lie in [0, 1]")
+        with np.errstate(divide="ignore"):
+            return np.exp(self.log_miss(np.log1p(-alpha)))
 
-    @property
-    def symmetric(self) -> bool:
-        """Whether f is its own inverse."""
-        return self.inverse() == self
+    def log_miss(self, log_confidence: ArrayLike, k: ArrayLike = 1) -> FloatArray:
+        """Return log f(1 - s), from log s; s -> f(1 - s) is applied ``k`` times.
 
-    def inverse(self) -> Curve:
-        """Return the trade-off function of the pair in the other order."""
-        return self
+        It is the mass of a tail of mass s after one shift away from it.
+        """
+        return self._steps(self._miss, log_confidence, k)
 
-    def times(self, k: int) -> Curve | None:
-        """Return this curve chained k times, if it has a closed form."""
-        return None
+    def log_power(self, log_alpha: ArrayLike, k: ArrayLike = 1) -> FloatArray:
+        """Return log(1 - f(alpha)), from log alpha; alpha -> 1 - f is applied ``k`` times."""
+        return self._steps(self._power, log_alpha, k)
 
-    def chained(self, other: Curve) -> Curve | None:
-        """Return f(1 - g), g the other one, if it has a closed form."""
-        return None
-
-    def tensor(self, other: Curve) -> Curve | None:
-        """Return the tensor product, if it has a closed form."""
-        return None
-
-    def log_miss(self, log_s: ArrayLike, k: ArrayLike = 1) -> FloatArray:
-        """Return log f(1 - s), with s -> f(1 - s) applied k times."""
-        return self._steps(self._miss, log_s, k)
-
-    def log_power(self, log_a: ArrayLike, k: ArrayLike = 1) -> FloatArray:
-        """Return log(1 - f(a)), with a -> 1 - f(a) applied k times."""
-        return self._steps(self._power, log_a, k)
-
-    def log_slope(self, log_s: ArrayLike, k: ArrayLike = 1) -> FloatArray:
-        """Return the log of the derivative of s -> f(1 - s), applied k times."""
+    def log_slope(self, log_confidence: ArrayLike, k: ArrayLike = 1) -> FloatArray:
+        """Return the log of the derivative of s -> f(1 - s), applied ``k`` times."""
         if self.closed:
-            return self._slope(log_s, k)
-        s, k = np.broadcast_arrays(np.asarray(log_s, dtype=float), np.asarray(k))
+            return self._slope(log_confidence, k)
+        s, k = np.broadcast_arrays(np.asarray(log_confidence, dtype=float), np.asarray(k))
         total = np.zeros(s.shape)
         for i in range(int(k.max(initial=0))):
             s = self._miss(s) if i else s
@@ -111,9 +117,176 @@ class Curve:
             x = np.where(k > i, step(x), x)
         return x
 
+    @property
+    def closed(self) -> bool:
+        """Whether any number of steps costs one evaluation."""
+        return False
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether f is its own inverse."""
+        return self.inverse() == self
+
+    @cached_property
+    def log_fixed_point(self) -> float:
+        """Log of the c with f(c) = c."""
+        # log f(c) - log c decreases in c.
+        return narrowed(lambda x: not self.log_miss(log1mexp(x)) > x, _LEAST, LOG_HALF)[1]
+
+    @property
+    def fixed_point(self) -> float:
+        """The c with f(c) = c; 1/2 only for the trivial f(alpha) = 1 - alpha."""
+        return math.exp(self.log_fixed_point)
+
+    @cached_property
+    def central_mass(self) -> float:
+        """1 - 2 c, the total variation distance of a symmetric pair; 0 for the trivial f."""
+        return -math.expm1(math.log(2) + self.log_fixed_point)
+
+    def inverse(self) -> TradeOff:
+        """Return the trade-off function of the two laws in the other order."""
+        return self
+
+    def log_delta(self, epsilon: ArrayLike) -> FloatArray:
+        """Return the log of an upper bound on the least delta, for epsilon of any sign.
+
+        The least delta is the supremum of 1 - f(alpha) - e^epsilon alpha over alpha. If it has no
+        closed form, the upper end of a bracket is returned.
+        """
+        return _upper_log_delta(self, epsilon)
+
+    def delta_at(self, epsilon: float) -> float:
+        """Return the least known delta such that f implies (epsilon, delta), rounded up."""
+        epsilon = check_interval("epsilon", epsilon, 0, math.inf)
+        log_delta = float(self.log_delta(epsilon))
+        # A bracketed value may underflow although it is not 0.
+        if type(self).log_delta is TradeOff.log_delta and epsilon < math.inf:
+            log_delta = max(log_delta, LEAST_LOG)
+        if log_delta == -math.inf:
+            return 0.0
+        # An error in the last digit of a log is a relative error of delta of the size of the log.
+        return exp_up(log_delta + _ROUNDING * (1 + abs(log_delta)))
+
+    def loss(self) -> Profile:
+        """Return the privacy loss of a pair with this trade-off function, or an upper bound."""
+        if self.symmetric:
+            return ProfileLoss(self.log_delta)
+        return ProfileLoss(self.log_delta, self.inverse().log_delta)
+
+    def chain(self, *others: TradeOff) -> TradeOff:
+        """Return f(1 - g(alpha)), g the next one: the functional composition.
+
+        It bounds one release for data sets several steps apart: if data sets A, B are g-private
+        and B, C are f-private, then A, C are so. Several releases are combined by `tensor`.
+        """
+        parts: list[TradeOff] = [self]
+        for other in _checked(others):
+            joined = parts[-1]._chained(other)
+            parts[-1:] = [joined] if joined is not None else [parts[-1], other]
+        return parts[0] if len(parts) == 1 else Chained(tuple(parts))
+
+    def group(self, k: int) -> TradeOff:
+        """Return the trade-off function for data sets ``k`` steps apart: f chained k times."""
+        k = check_count("k", k)
+        return self if k == 1 else self._times(k) or Repeated(self, k)
+
+    def tensor(self, *others: TradeOff) -> TradeOff:
+        """Return the trade-off function of several independent releases together.
+
+        Gaussian functions have a closed form, and so do (epsilon, delta) functions if all but one
+        have epsilon = 0. For others it is a lower bound, through points of the composed profile.
+        """
+        joined: list[TradeOff] = [self]
+        for other in _checked(others):
+            products = ((i, c) for i, part in enumerate(joined) if (c := part._product(other)))
+            at, product = next(products, (len(joined), other))
+            joined[at : at + 1] = [product]
+        if len(joined) == 1:
+            return joined[0]
+        # A lower bound, in which (0, delta) functions are infinity mass.
+        free = [c for c in joined if isinstance(c, Approximate) and c.epsilon == 0]
+        masses = [c.delta for c in free]
+        masses += [c.infinity_mass for c in joined if isinstance(c, Tensor)]
+        infinity_mass = -math.expm1(sum(map(log_rest, masses)))
+        rest = [c for c in joined if c not in free]
+        if len(rest) == 1 and not isinstance(rest[0], Tensor):
+            return AlongProfile(rest[0].log_delta, infinity_mass)
+        parts: list[tuple[Profile, int]] = []
+        for part in rest:
+            parts += part.parts if isinstance(part, Tensor) else [(part.loss(), 1)]
+        return Tensor(tuple(parts), infinity_mass)
+
+    def maximum(self, *others: TradeOff) -> TradeOff:
+        """Return the pointwise maximum, for a release that is private by all functions."""
+        return Greatest((self, *_checked(others)))
+
+    def envelope(self, *others: TradeOff) -> TradeOff:
+        """Return the greatest trade-off function below all, for a release private by one."""
+        parts = (self, *others)
+        if not all(part.symmetric for part in parts):
+            raise fail("tradeoff", "be symmetric for an envelope", parts)
+        return AlongProfile(_GreatestProfile(parts))
+
+    def dominates(self, other: TradeOff) -> bool:
+        """Return whether self <= other at every level, so that self is the weaker guarantee.
+
+        Equal functions are compared by their parameters, others at 2,000 levels down to 1e-300 in
+        both tails, up to 1e-10.
+        """
+        if self == other:
+            return True
+        low, high = self.log_miss(_LEVELS), other.log_miss(_LEVELS)
+        left, right = self.log_power(_LEVELS), other.log_power(_LEVELS)
+        return bool((low <= high + _TOLERANCE).all() and (left >= right - _TOLERANCE).all())
+
+    def __le__(self, other: TradeOff) -> bool:
+        return self.dominates(other)
+
+    def __ge__(self, other: TradeOff) -> bool:
+        return other.dominates(self)
+
+    # Closed forms, where there is one
+
+    def _times(self, k: int) -> TradeOff | None:
+        return None
+
+    def _chained(self, other: TradeOff) -> TradeOff | None:
+        return None
+
+    def _product(self, other: TradeOff) -> TradeOff | None:
+        return None
+
+
+def _checked(others: tuple[TradeOff, ...]) -> tuple[TradeOff, ...]:
+    for other in others:
+        if not isinstance(other, TradeOff):
+            raise fail("others", "be trade-off functions", type(other))
+    return others
+
+
+def _upper_log_delta(f: TradeOff, epsilon: ArrayLike) -> FloatArray:
+    """Return the log of an upper bound of max over a of 1 - f(a) - e^epsilon a.
+
+    The function is concave in a, so its derivative gives the side of the maximum. Between the
+    ends a < b of the last bracket it is at most 1 - f(b) - e^epsilon a.
+    """
+    epsilon = np.asarray(epsilon, dtype=float)
+    backwards = f.inverse()
+    low, high = np.full(epsilon.shape, -np.inf), np.zeros(epsilon.shape)
+    for _ in range(_HALVINGS):
+        middle = (np.maximum(low, _LEAST) + high) / 2
+        power = f.log_power(middle)
+        # The power's derivative is that of an inverse function: one over the derivative.
+        rises = (power < 0) & (-backwards.log_slope(power) > epsilon)
+        low, high = np.where(rises, middle, low), np.where(rises, high, middle)
+    gain = f.log_power(high) + _SLACK
+    with np.errstate(invalid="ignore"):
+        share = np.where(np.isneginf(low), -np.inf, epsilon + low - gain)
+    return np.minimum(gain + log1mexp(np.minimum(share, 0.0)), 0.0)
+
 
 @dataclass(frozen=True)
-class NormalShift(Curve):
+class NormalShift(TradeOff):
     """T(N(0, 1), N(mu, 1))."""
 
     mu: float
@@ -133,38 +306,32 @@ class NormalShift(Curve):
         return np.asarray(step * (_normal_quantile(log_s) - step / 2))
 
     @property
-    def log_fixed(self) -> float:
+    def log_fixed_point(self) -> float:
         """Log of Phi(-mu / 2)."""
         return float(log_ndtr(-self.mu / 2))
 
     @property
     def central_mass(self) -> float:
-        """1 - 2 c."""
         return math.erf(self.mu / math.sqrt(8))
 
-    def times(self, k: float) -> NormalShift:
-        """Return the function of k mu."""
+    def _times(self, k: int) -> NormalShift:
         return NormalShift(self.mu * k)
 
-    def chained(self, other: Curve) -> Curve | None:
-        """Return the function of the sum of both mu."""
+    def _chained(self, other: TradeOff) -> TradeOff | None:
         return NormalShift(self.mu + other.mu) if isinstance(other, NormalShift) else None
 
-    def tensor(self, other: Curve) -> Curve | None:
-        """Return the function of the root of the sum of squares."""
+    def _product(self, other: TradeOff) -> TradeOff | None:
         return NormalShift(math.hypot(self.mu, other.mu)) if type(other) is NormalShift else None
 
     def loss(self) -> PrivacyLoss:
-        """Return the privacy loss."""
         return GaussianLoss(self.mu)
 
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
-        """Return the profile."""
         return gaussian_log_delta(self.mu, epsilon) + error_of_arguments(self.mu, epsilon)
 
 
 @dataclass(frozen=True)
-class Shifted(Curve):
+class Shifted(TradeOff):
     """T(X, X + shift), X even and log-concave: f(a) = F(isf(a) - shift)."""
 
     law: ShiftedLaw
@@ -191,35 +358,30 @@ class Shifted(Curve):
         return np.asarray(self.law.logpdf(x + step) - self.law.logpdf(x))
 
     @property
-    def log_fixed(self) -> float:
+    def log_fixed_point(self) -> float:
         """Log of the tail beyond half the shift."""
         return float(self.law.logsf(self.shift / 2))
 
     @property
     def central_mass(self) -> float:
-        """1 - 2 c."""
-        mass = -math.expm1(math.log(2) + self.log_fixed)
+        mass = -math.expm1(math.log(2) + self.log_fixed_point)
         if mass > 0.1:
             return mass
         x = self.shift / 4 * (1 + _NODES)
         return float(self.shift / 2 * (_LENGTHS @ np.exp(self.law.logpdf(x))))
 
-    def times(self, k: float) -> Shifted:
-        """Return the function of k shifts."""
+    def _times(self, k: int) -> Shifted:
         return Shifted(self.law, self.shift * k)
 
-    def chained(self, other: Curve) -> Curve | None:
-        """Return the function of the sum of shifts of one law."""
+    def _chained(self, other: TradeOff) -> TradeOff | None:
         if isinstance(other, Shifted) and other.law == self.law:
             return Shifted(self.law, self.shift + other.shift)
         return None
 
     def loss(self) -> PrivacyLoss:
-        """Return the privacy loss."""
         return ShiftLoss(self.law, self.shift)
 
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
-        """Return the profile."""
         return moved_log_delta(self.loss(), epsilon, 1)
 
     def _moved(self, log_s: ArrayLike, by: ArrayLike) -> FloatArray:
@@ -239,17 +401,14 @@ class StandardLaplace:
     """Density exp(-|x|) / 2, with the members that a trade-off function needs."""
 
     def logpdf(self, x: ArrayLike) -> FloatArray:
-        """Return the log of the density."""
         return np.asarray(-np.abs(x) + LOG_HALF)
 
     def logsf(self, x: ArrayLike) -> FloatArray:
-        """Return log P(X > x)."""
         x = np.asarray(x, dtype=float)
         tail = -np.abs(x) + LOG_HALF
         return np.asarray(np.where(x > 0, tail, np.log1p(-np.exp(tail))))
 
     def isf(self, q: ArrayLike) -> FloatArray:
-        """Return the x with P(X > x) = q."""
         q = np.asarray(q, dtype=float)
         tail = np.minimum(q, 1 - q)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -264,7 +423,7 @@ class StandardLaplace:
 
 
 @dataclass(frozen=True)
-class Approximate(Curve):
+class Approximate(TradeOff):
     """(epsilon, delta): max(0, 1 - delta - e^epsilon a, e^-epsilon (1 - delta - a))."""
 
     epsilon: float
@@ -277,7 +436,7 @@ class Approximate(Curve):
         object.__setattr__(self, "delta", check_interval("delta", self.delta, 0, 1))
 
     @property
-    def log_fixed(self) -> float:
+    def log_fixed_point(self) -> float:
         """Log of (1 - delta) / (1 + e^epsilon)."""
         return log_rest(self.delta) - float(np.logaddexp(0.0, self.epsilon))
 
@@ -305,29 +464,24 @@ class Approximate(Curve):
 
     @property
     def central_mass(self) -> float:
-        """1 - 2 c."""
         pure = math.tanh(self.epsilon / 2)
         return pure + self.delta * (1 - pure)
 
-    def times(self, k: float) -> Curve | None:
-        """Return (0, k delta) for (0, delta)."""
+    def _times(self, k: int) -> TradeOff | None:
         return None if self.epsilon > 0 else Approximate(0.0, min(1.0, self.delta * k))
 
-    def chained(self, other: Curve) -> Curve | None:
-        """Return the sum of deltas for two functions of epsilon = 0."""
+    def _chained(self, other: TradeOff) -> TradeOff | None:
         if not isinstance(other, Approximate) or max(self.epsilon, other.epsilon) > 0:
             return None
         return Approximate(0.0, min(1.0, self.delta + other.delta))
 
-    def tensor(self, other: Curve) -> Curve | None:
-        """Return the product if one of the two has epsilon = 0."""
+    def _product(self, other: TradeOff) -> TradeOff | None:
         if not isinstance(other, Approximate) or min(self.epsilon, other.epsilon) > 0:
             return None
         delta = -math.expm1(log_rest(self.delta) + log_rest(other.delta))
         return Approximate(max(self.epsilon, other.epsilon), delta)
 
     def loss(self) -> PrivacyLoss:
-        """Return the privacy loss."""
         return PairLoss(self.epsilon, self.delta)
 
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
@@ -342,11 +496,11 @@ class Approximate(Curve):
             return np.zeros(log_a.shape)
         log_rate = _log_expm1(self.epsilon)
         log_delta = math.log(self.delta) if self.delta > 0 else -math.inf
-        goal = np.logaddexp(self.log_fixed + log_rate, log_delta)
+        goal = np.logaddexp(self.log_fixed_point + log_rate, log_delta)
         now = np.logaddexp(log_a + log_rate, log_delta)
         with np.errstate(invalid="ignore"):
             steps = np.ceil((goal - now) / self.epsilon)
-        return np.where(log_a < self.log_fixed, np.maximum(steps, 1.0), 0.0)
+        return np.where(log_a < self.log_fixed_point, np.maximum(steps, 1.0), 0.0)
 
     def _log_lost(self, k: FloatArray) -> FloatArray:
         """Return log(delta (1 + e^epsilon + ... + e^((k - 1) epsilon)))."""
@@ -376,7 +530,6 @@ def log_rest(delta: float) -> float:
 
 
 def _normal_quantile(log_p: ArrayLike) -> FloatArray:
-    """Return the z with Phi(z) = p."""
     return np.asarray(ndtri_exp(np.asarray(log_p, dtype=float)))
 
 
@@ -391,15 +544,24 @@ def _log_expm1(x: ArrayLike) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Repeated(Curve):
+class _GreatestProfile:
+    """The greatest of several profiles; hashable."""
+
+    parts: tuple[TradeOff, ...]
+
+    def __call__(self, epsilon: ArrayLike) -> FloatArray:
+        return np.asarray(reduce(np.maximum, (part.log_delta(epsilon) for part in self.parts)))
+
+
+@dataclass(frozen=True)
+class Repeated(TradeOff):
     """A trade-off function chained k times, for groups of k."""
 
-    curve: Curve
+    curve: TradeOff
     k: int
 
     @property
     def closed(self) -> bool:
-        """Whether the repeated function is closed."""
         return self.curve.closed
 
     def _miss(self, log_s: ArrayLike, k: ArrayLike = 1) -> FloatArray:
@@ -412,19 +574,17 @@ class Repeated(Curve):
         return self.curve.log_slope(log_s, self.k * np.asarray(k))
 
     def inverse(self) -> Repeated:
-        """Return the inverse, chained k times."""
         return Repeated(self.curve.inverse(), self.k)
 
-    def times(self, k: int) -> Repeated:
-        """Return the function for k such groups."""
+    def _times(self, k: int) -> Repeated:
         return Repeated(self.curve, self.k * k)
 
 
 @dataclass(frozen=True)
-class Chained(Curve):
+class Chained(TradeOff):
     """Several trade-off functions chained: f(1 - g(...)), the last part innermost."""
 
-    parts: tuple[Curve, ...]
+    parts: tuple[TradeOff, ...]
 
     def _miss(self, log_s: ArrayLike) -> FloatArray:
         for part in reversed(self.parts):
@@ -443,15 +603,14 @@ class Chained(Curve):
         return total
 
     def inverse(self) -> Chained:
-        """Return the reversed chain of inverses."""
         return Chained(tuple(part.inverse() for part in reversed(self.parts)))
 
 
 @dataclass(frozen=True)
-class Greatest(Curve):
+class Greatest(TradeOff):
     """The pointwise maximum, which holds if every part holds."""
 
-    parts: tuple[Curve, ...]
+    parts: tuple[TradeOff, ...]
 
     @property
     def symmetric(self) -> bool:
@@ -470,12 +629,11 @@ class Greatest(Curve):
         return np.asarray(np.take_along_axis(slopes, active[None], axis=0)[0])
 
     def inverse(self) -> Greatest:
-        """Return the maximum of the inverses."""
         return Greatest(tuple(part.inverse() for part in self.parts))
 
 
 @dataclass(frozen=True)
-class Points(Curve):
+class Points(TradeOff):
     """The greatest of the (epsilon, delta) functions at finitely many points."""
 
     epsilons: tuple[float, ...]
@@ -508,7 +666,7 @@ class Points(Curve):
 
 
 @dataclass(frozen=True)
-class AlongProfile(Curve):
+class AlongProfile(TradeOff):
     """The supremum of the (epsilon, delta) functions along a profile, epsilon >= 0.
 
     The supremum is found by golden section search. Every value belongs to a valid (epsilon,
@@ -567,7 +725,7 @@ class AlongProfile(Curve):
 
 
 @dataclass(frozen=True)
-class Tensor(Curve):
+class Tensor(TradeOff):
     """Several releases together: a lower bound through points of their composed profile.
 
     ``infinity_mass`` is that of a further (0, infinity_mass) release.

@@ -318,10 +318,6 @@ class Guarantee(Statement):
         content : dict
             A result of `to_dict`. Its ``equivalents`` are not used.
 
-        Returns
-        -------
-        Guarantee
-
         Raises
         ------
         ValueError
@@ -402,7 +398,6 @@ def guarantee_of(releases: Sequence[Release], public: Public, mechanism: str = "
 
 
 def as_guarantee(statement: Statement) -> Guarantee:
-    """Return a statement, with conversions and a card."""
     return statement if isinstance(statement, Guarantee) else Guarantee(**vars(statement))
 
 

@@ -247,7 +247,6 @@ def _is_mounted(path: str, device: int, inode: int) -> bool:
 
 
 def create_tables(database: sqlite3.Connection, ceiling: Budget, composition: str) -> None:
-    """Create the tables of a new ledger."""
     for statement in _SCHEMA:
         database.execute(statement)
     terms = ceiling.epsilon, ceiling.delta, composition, secrets.token_hex(16)

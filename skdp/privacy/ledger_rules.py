@@ -152,7 +152,6 @@ class CountedSums:
     infinity_mass: Decimal = Decimal(0)
 
     def after(self, rows: Iterable[Counted]) -> CountedSums:
-        """Return the sums with further rows."""
         sums: list[Fraction | float] = [self.pure, self.gaussian, self.square]
         mass = self.infinity_mass
         for *amounts, infinite in rows:
@@ -218,12 +217,10 @@ class Basic(Account):
     delta: Decimal = Decimal(0)
 
     def after(self, *spends: Entry) -> Basic:
-        """Return the account with the amounts added."""
         epsilon = add((spend.epsilon for spend in spends), self.epsilon)
         return Basic(self.ceiling, epsilon, add((spend.delta for spend in spends), self.delta))
 
     def fits(self) -> bool:
-        """Return whether the sums are within the ceiling."""
         return math.isinf(self.ceiling.epsilon) or (
             self.epsilon <= as_decimal(self.ceiling.epsilon)
             and self.delta <= as_decimal(self.ceiling.delta)
@@ -343,12 +340,10 @@ class Divided:
         return rest if rest.fits_without_basic() else None
 
     def after(self, *spends: Entry) -> Divided:
-        """Return the rules with further spends."""
         counted = self.counted.after(spend.counted for spend in spends)
         return Divided(self.ceiling, self.basic.after(*spends), counted)
 
     def fits(self) -> bool:
-        """Return whether the spends fit one of the rules."""
         return self.basic.fits() or self.fits_without_basic()
 
     def fits_without_basic(self) -> bool:

@@ -50,11 +50,9 @@ class ClusterRows:
 
     @property
     def n(self) -> int:
-        """The number of rows; it may be private."""
         return self._data.n
 
     def sum(self, part: Callable[[Block], T]) -> T:
-        """Return the sum of ``part(block)`` over all rows."""
         blocks_of = self._blocks_of(at_once=True)
 
         # Functions that workers run have no text: dask asks each for it, and a part may hold long
@@ -166,7 +164,6 @@ class WorkerStates:
         return cls(client, lists, sorted(set(threads)))
 
     def sum(self, part: Callable[[Any], T]) -> T:
-        """Return the sum of ``part(state)`` over the blocks."""
         return self._summed(part)[0]
 
     def weight(self) -> int:
@@ -184,7 +181,6 @@ class WorkerStates:
         return _checked(_added(found), len(places))
 
     def map(self, function: Callable[[Any], object]) -> WorkerStates:
-        """Return ``function(state)`` of every block, kept in place of the states."""
 
         def mapped(states: _States) -> _States:
             return [(quietly(function, state), weight) for state, weight in states]

@@ -67,12 +67,10 @@ class ArrowStream:
 
     @property
     def names(self) -> list[str]:
-        """Names of the columns."""
         return list(self.dataset.schema.names)
 
     @property
     def n_columns(self) -> int:
-        """Number of columns."""
         return len(self.names)
 
     def batches(self, columns: list[str] | None) -> Iterator[Frame]:
@@ -185,7 +183,6 @@ class FactoryStream:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns of the first batch."""
         return int(self._first.shape[1])
 
     def batches(self, columns: list[str] | None) -> Iterator[Frame]:
@@ -283,7 +280,6 @@ class Collection:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns."""
         return len(self.X.columns) if hasattr(self.X, "columns") else int(self.X.shape[1])
 
     def only(self, columns: list[str] | None) -> Collection:
@@ -370,7 +366,6 @@ def predictions(
 
 
 def is_collection(X: object) -> bool:
-    """Return whether ``X`` is a collection of dask."""
     return "dask" in sys.modules and hasattr(type(X), "__dask_graph__")
 
 
@@ -452,11 +447,9 @@ class StreamedRows:
 
     @property
     def n(self) -> int:
-        """The number of rows; it may be private."""
         return self.stream.n
 
     def sum(self, part: Callable[[Block], T], blocks: int = 1, dtype: type | None = None) -> T:
-        """Return the sum of ``part(block)`` over all rows."""
         total: T = summed(self._blocks(part, blocks, dtype, at_once=True))
         self._is_read = True
         return total
@@ -523,11 +516,9 @@ class StreamedStates:
     may_change: ClassVar[bool] = True
 
     def sum(self, part: Callable[[Any], T]) -> T:
-        """Return the sum of ``part(state)`` over the blocks."""
         build = self.build
         return self.rows.sum(lambda block: part(build(block)), self.blocks, self.dtype)
 
     def map(self, function: Callable[[Any], object]) -> StreamedStates:
-        """Return the states that ``function`` makes of these."""
         build = self.build
         return replace(self, build=lambda block: function(build(block)))

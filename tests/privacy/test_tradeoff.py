@@ -10,7 +10,7 @@ import pytest
 from skdp.noise.laws import Logistic
 from skdp.privacy import tradeoff
 from skdp.privacy.composition import Composition
-from skdp.privacy.tradeoff import _upper_log_delta
+from skdp.privacy.curves import _upper_log_delta
 from skdp.trusted.losses import GaussianLoss
 
 LEVELS = [1e-300, 1e-20, 1e-8, 1e-3, 0.05, 0.37, 0.5, 0.7, 0.99, 1 - 1e-9, 1 - 2**-52]
@@ -151,7 +151,7 @@ def test_the_slope_is_the_derivative(name):
 def test_the_conjugate_lies_above_the_truth_and_close(f):
     """The bracketed supremum against the closed form: never below by more than its rounding."""
     epsilon = np.array([0.0, 1e-3, 0.3, 1.0, 2.5])
-    found, exact = np.exp(_upper_log_delta(f.curve, epsilon)), np.exp(f.loss().log_delta(epsilon))
+    found, exact = np.exp(_upper_log_delta(f, epsilon)), np.exp(f.loss().log_delta(epsilon))
     assert (found >= exact - 1e-13).all()
     assert found == pytest.approx(exact, rel=1e-9, abs=1e-12)
 
@@ -237,15 +237,15 @@ def test_composition_is_a_walk_in_two_steps():
 def test_products_with_closed_forms():
     assert tradeoff.gaussian(0.3).tensor(tradeoff.gaussian(0.4)) == tradeoff.gaussian(0.5)
     pure, free = tradeoff.approximate(1.0), tradeoff.total_variation(0.1)
-    assert pure.tensor(free, free).curve.epsilon == 1.0
-    assert pure.tensor(free, free).curve.delta == pytest.approx(0.19, rel=1e-12)
+    assert pure.tensor(free, free).epsilon == 1.0
+    assert pure.tensor(free, free).delta == pytest.approx(0.19, rel=1e-12)
     leaky = free.tensor(tradeoff.gaussian(1.0), free)
     assert leaky.delta_at(0.5) == pytest.approx(0.19 + 0.81 * tradeoff.gaussian(1.0).delta_at(0.5))
     everything = tradeoff.total_variation(1.0)
     assert pure.tensor(everything).delta_at(0.5) == 1.0
     assert tradeoff.gaussian(1.0).tensor(everything).delta_at(0.5) == 1.0
     f = tradeoff.laplace(0.5)
-    assert f.tensor(f, tradeoff.gaussian(0.1)).curve.parts == tuple(
+    assert f.tensor(f, tradeoff.gaussian(0.1)).parts == tuple(
         (part.loss(), 1) for part in (f, f, tradeoff.gaussian(0.1))
     )
 
@@ -255,7 +255,7 @@ def test_a_product_without_closed_form_is_close_from_below():
     """Two Laplace releases: below each alone, and delta above that by quadrature, close by."""
     f = tradeoff.laplace(0.5)
     both = f.tensor(f)
-    assert both.curve.parts == ((f.loss(), 1), (f.loss(), 1))
+    assert both.parts == ((f.loss(), 1), (f.loss(), 1))
     assert both <= f
     epsilon = 0.4
     x = (np.arange(4000) + 0.5) / 4000
@@ -354,13 +354,13 @@ def test_the_power_along_a_profile_is_the_closed_one():
 def test_the_slope_is_zero_where_nothing_is_missed():
     """With delta = .1 the least type II error at 1 - s is 0 for s < .1, and so is its slope."""
     f = tradeoff.from_profile(lambda epsilon: np.full(np.shape(epsilon), math.log(0.1)))
-    assert f.curve.log_slope(math.log(0.05)) == -math.inf
-    assert f.curve.log_slope(math.log(0.5)) > -math.inf
+    assert f.log_slope(math.log(0.05)) == -math.inf
+    assert f.log_slope(math.log(0.5)) > -math.inf
 
 
 def test_points_of_a_product_are_above_its_profile():
     """The logarithm of each delta is rounded up."""
-    curve = tradeoff.laplace(0.5).tensor(tradeoff.gaussian(0.5)).curve
-    whole = Composition(curve.parts)
-    pairs = list(zip(curve.points.epsilons, curve.points.log_deltas, strict=True))[1:40]
+    both = tradeoff.laplace(0.5).tensor(tradeoff.gaussian(0.5))
+    whole = Composition(both.parts)
+    pairs = list(zip(both.points.epsilons, both.points.log_deltas, strict=True))[1:40]
     assert all(found > math.log(whole.delta_at(epsilon).upper) for epsilon, found in pairs)

@@ -60,7 +60,6 @@ def may_be_joint(order: str, mechanism: Mechanism, delta: float) -> bool:
 
 
 def is_gaussian(mechanism: Mechanism, names: tuple[str, ...] = ("gaussian",)) -> bool:
-    """Return whether a mechanism is Gaussian noise, or has one of the names."""
     law = mechanism.law if type(mechanism) is Independent else mechanism
     # By type: a subclass of Gaussian may draw from another law.
     return law in names if isinstance(law, str) else type(law) is Gaussian

@@ -61,7 +61,6 @@ class FirstChange:
         return parts
 
     def radius_in(self, ball: NormBall) -> float:
-        """Return a bound on the gauge of any change."""
         balls, index = zip(*self.parts(), strict=True)
         body = Sensitivity(ProductBall(balls, index), records_changed(self.neighbors))
         return body.radius_in(ball)

@@ -51,13 +51,7 @@ from skdp.linear_model._objective.theorem import (
 )
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model.losses import (
-    AnyLoss,
-    Bounded,
-    Softmax,
-    greatest_curvature,
-    size_of_slopes,
-)
+from skdp.linear_model.losses import AnyLoss, Bounded, Softmax, greatest_curvature, size_of_slopes
 from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
 from skdp.mechanisms.calibrate import Noise
 from skdp.trusted.arrays import ROUND_UP, FloatArray

@@ -26,12 +26,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from skdp.linear_model._objective.certificate import UNIT, certified_gradient
-from skdp.linear_model._objective.problem import (
-    Hessian,
-    Objective,
-    euclidean,
-    pairs_of,
-)
+from skdp.linear_model._objective.problem import Hessian, Objective, euclidean, pairs_of
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_positive
 

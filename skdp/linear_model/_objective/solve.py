@@ -131,13 +131,11 @@ class ClippingBounds:
         return repeated(self.lower), repeated(self.upper)
 
     def scaler(self, n_encoded: int) -> Scaler:
-        """Return the scaler that maps the bounds to [-1, 1]."""
         lower, upper = np.append(self.lower, self.target[0]), np.append(self.upper, self.target[1])
         columns = [*self.columns.tolist(), n_encoded]
         return Scaler.of(n_encoded, columns, (lower + upper) / 2, (upper - lower) / 2)
 
     def clip(self, numbers: FloatArray) -> None:
-        """Clip encoded numbers, (n, n_numbers), in place."""
         if not self.is_whole:
             for rows in wide_rows(numbers):
                 lower, upper = (bound[: rows.shape[1]] for bound in self._wide)

@@ -136,7 +136,6 @@ def release_exact(release: Any, exact: NDArray[Any], rng: Generator) -> FloatArr
 
 
 def in_sum_units(exact: NDArray[Any]) -> NDArray[Any]:
-    """Return exact sums as Python integers in units of 2^-70."""
     return np.array([int(own * WHOLE) for own in exact.tolist()], dtype=object)
 
 

@@ -51,6 +51,45 @@ def test_every_parameter_is_documented(name):
     assert sorted(names) == sorted(parameters)
 
 
+def without_docstring(kind):
+    """Methods and properties that are described neither in a class nor in a base class of ours."""
+    kinds = [vars(base) for base in kind.__mro__ if base.__module__.startswith("skdp.")]
+    members = {
+        name
+        for own in kinds
+        for name, part in own.items()
+        if hasattr(part, "__get__") and not inspect.ismemberdescriptor(part) and name[0] != "_"
+    }
+    return sorted(
+        name for name in members if not any(own[name].__doc__ for own in kinds if name in own)
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if inspect.isclass(PUBLIC[name])])
+def test_every_member_has_a_docstring(name):
+    """Its own, or that of a base class."""
+    assert without_docstring(PUBLIC[name]) == []
+
+
+def test_a_member_without_a_docstring_is_seen():
+    """The twin: one that is described in the base class, and one that is not described at all."""
+
+    class Base:
+        def area(self):
+            """Return the area."""
+
+    class Square(Base):
+        def area(self):
+            pass
+
+        @property
+        def side(self):
+            pass
+
+    Base.__module__ = Square.__module__ = "skdp.squares"
+    assert without_docstring(Square) == ["side"]
+
+
 @pytest.mark.parametrize("name", all_estimators())
 @pytest.mark.parametrize("section", ["Parameters", "Other Parameters", "Attributes"])
 def test_every_entry_of_an_estimator_has_a_type(name, section):

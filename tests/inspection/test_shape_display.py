@@ -354,7 +354,7 @@ def test_an_inference_gives_bands_that_are_intervals(inferred):
     model, found = inferred
     shown = show(model, inference=found, level=0.9)
     age, pay, job, _ = shown.shapes
-    assert found.is_usable
+    assert not found.is_hidden.any()
     assert "90 % confidence interval" in shown.figure_.get_supxlabel()
     assert all(own.deviations is None for own in shown.shapes)
     # A line over the range, less its mean: half of the range times the interval of the slope.

@@ -271,6 +271,7 @@ def counted(part):
     part["n_records"] = 3000
 
 
+SUMS = "coordinates, curvatures, denominators, limits, numerators, scales, scores, sizes, squares"
 FORGED = [
     (3, without("scales"), "no release gives scales, which the inference has"),
     (12, without("limits"), "no release gives limits, which the inference has"),
@@ -280,15 +281,21 @@ FORGED = [
     (3, lambda part: smaller(part, "scores"), "scores: its change is not that of one record"),
     (3, lambda part: smaller(part, "curvatures"), "curvatures: its change is not"),
     (3, without("curvatures"), "no release gives curvatures, which the inference has"),
-    (3, without_release, "gives curvatures, limits, scores, squares, which the inference"),
+    (3, without_release, f"gives {SUMS.replace('scales, ', '')}, which the inference"),
     (3, shorter_domain, "no release gives its columns, which the inference has"),
     (3, other_relation, "other neighbouring data sets"),
+    (3, without("sizes"), "no release gives sizes, which the inference has"),
+    (3, without("numerators"), "no release gives numerators, which the inference has"),
     (12, lambda part: smaller(part, "squares"), "squares: its change is not"),
-    (12, without_model, "no release gives curvatures, limits, scales, scores, squares"),
+    (12, lambda part: smaller(part, "sizes"), "sizes: its change is not"),
+    (12, lambda part: smaller(part, "coordinates"), "coordinates: its change is not"),
+    (12, lambda part: smaller(part, "numerators"), "numerators: its change is not"),
+    (22, lambda part: smaller(part, "denominators"), "denominators: its change is not"),
+    (12, without_model, f"no release gives {SUMS}, which the inference"),
     (21, one_step, r"under 'add_remove'"),
     (22, lambda part: smaller(part, "curvatures"), "curvatures: its change is not"),
     (23, lambda part: smaller(part, "moments"), "other moments than those that change"),
-    (23, without_model, "no release gives curvatures, limits, scales, scores, squares"),
+    (23, without_model, f"no release gives {SUMS}, which the inference"),
     (0, without_release, "no release gives gradients or moments or objective, which the model"),
     (4, one_step, r"need a guarantee in two steps|under 'add_remove'"),
     (6, lambda part: smaller(part, "scaling"), "scaling: its change is not"),

@@ -2,17 +2,25 @@
 
 # ruff: noqa: F401
 from skdp.linear_model._inference import release as release_module
-from skdp.linear_model._inference.estimate import NoisyEquations, estimate, narrowed, widened
+from skdp.linear_model._inference.estimate import (
+    THIRD_ORDER,
+    NoisyCurvatures,
+    NoisyEquations,
+    NoisyEstimate,
+)
 from skdp.linear_model._inference.plan import InferencePlan, at_bounds, plan_inference
 from skdp.linear_model._inference.release import (
     MOST_POWER,
-    Influences,
+    Products,
     ScoreRows,
     Scores,
+    bending,
+    bounded,
+    counts_of_sizes,
+    deviations_of,
     exact_squares,
     few_bits,
-    with_bending,
-    with_residuals,
 )
 from skdp.linear_model._inference.table import Inference, digits
-from skdp.linear_model._inference.theorem import longest_row
+from skdp.linear_model._inference.theorem import CELLS, longest_row
+from skdp.linear_model._moments.solve import estimate_of, noise_covariance

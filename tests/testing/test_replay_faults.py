@@ -316,8 +316,10 @@ def the_noise_of_another_release_is_used(patch):
     releases = InferencePlan.releases.func
 
     def swapped(self):
-        *others, scores, curvatures, squares = releases(self)
-        return *others, replace(scores, noise=squares.noise), curvatures, squares
+        own = releases(self)
+        noises = {one.name: one.noise for one in own}
+        noises["numerators"] = noises["denominators"]
+        return tuple(replace(one, noise=noises[one.name]) for one in own)
 
     def stage(self):
         return {own.name: own for own in swapped(self.plan)}

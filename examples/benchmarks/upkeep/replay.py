@@ -100,7 +100,8 @@ def case(number: int, folder: str, kinds: tuple[str, ...] = KINDS) -> Case:
     if kind == "PrivateSearchCV":
         return Case(number, kind, _search(rng, declared, facts), *in_memory)
     if kind == "infer":
-        estimator = partial(_fitted(rng, declared, facts, are_persons).infer, **budget(rng, kind))
+        model, own = _fitted(rng, declared, facts, are_persons), budget(rng, kind)
+        estimator = partial(model.infer, **own, **_estimated(rng, declared))
     else:
         estimator = getattr(skdp, kind)(**facts, **parameters(rng, kind, declared, facts))
     source = str(rng.choice(SOURCES))
@@ -264,6 +265,13 @@ def _fitted(
             model = getattr(skdp, kind)(**facts, **own)
             return model.fit(table, target=TARGET, **groups)
     raise AssertionError(f"no fit with {facts}")
+
+
+def _estimated(rng: np.random.Generator, declared: Declared) -> dict[str, Any]:
+    """Return what ``infer`` estimates: all coefficients, or those of some columns."""
+    chosen = [name for name in declared.columns if rng.random() < 0.5]
+    effects = chosen if chosen and rng.random() < 0.4 else None
+    return {"effects": effects, "estimand": str(rng.choice(["ols", "ols", "weighted"]))}
 
 
 def stops(progress: Any) -> bool:

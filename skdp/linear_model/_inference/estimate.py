@@ -240,11 +240,15 @@ class NoisyEstimate:
             j = int(used[0])
             x = float(values[0] / rows[0, j] - self.start[j])
             whole = self.sampling[j, j] + self.privacy[j, j]
-            variance = whole - 2 * x * self.shared[j] + x**2 * self.spread[j]
-            square = (self.numerator[j] - x * self.denominator[j]) ** 2 / max(variance, 1e-300)
+            # Over the size of x, whose square may overflow.
+            one = 1 / max(1.0, abs(x))
+            part = x * one
+            variance = whole * one**2 - 2 * part * one * self.shared[j] + part**2 * self.spread[j]
+            distance = self.numerator[j] * one - part * self.denominator[j]
+            square = distance**2 / max(variance, 1e-300)
             # The limit for values far away, if the noise explains the denominator.
             if self.spread[j] > 0:
-                square = min(square, self.denominator[j] ** 2 / self.spread[j])
+                square = min(square, max(self.denominator[j], 0.0) ** 2 / self.spread[j])
         elif self.is_hidden(0.025)[used].any():
             return 0.0, 1.0
         else:

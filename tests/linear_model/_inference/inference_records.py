@@ -12,13 +12,13 @@ import numpy as np
 from inner_fits import Design, Task, exact_cross, exact_gram, exact_sum, exact_sums
 from inner_inference import (
     InferencePlan,
-    Influences,
+    Products,
     ScoreRows,
     Scores,
     at_bounds,
+    counts_of_sizes,
     exact_squares,
     plan_inference,
-    with_residuals,
 )
 from inner_moments import Scaler
 from spent import mu, part
@@ -37,6 +37,7 @@ COLUMNS = {
     "curve": {"a": (0, 3), "age": Spline(17, 90), "sex": ["f", "m"]},
 }
 NAMES = [*COLUMNS, "ball"]
+MATRICES = "coordinates", "curvatures"
 UNIT = Fraction(1, 2**40)
 
 
@@ -63,13 +64,14 @@ def records(domain: Domain, n: int, rng: np.random.Generator) -> tuple[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Releases:
-    """The plan of the stage with maps of rows that depend on public numbers."""
+    """The plan of the stage, with maps of rows that depend on public numbers."""
 
     task: Task
     plan: InferencePlan
+    first: ScoreRows  # in the coordinates of the first curvatures
     places: ScoreRows
-    influences: Influences
-    are_persons: bool
+    products: Products
+    units: Any  # of the columns in the denominators
 
     @classmethod
     def of(
@@ -78,27 +80,43 @@ class Releases:
         rng: np.random.Generator,
         *,
         neighbors: str = "replace_one",
+        epsilon: float = 1.0,
         delta: float = 0.0,
         intercept: bool = True,
         are_persons: bool = False,
-        bound: float = 0.5,
+        targets: tuple[int, ...] | None = None,
         n: int = 50,
     ) -> Releases:
         regression, q = domain.target_labels is None, domain.n_encoded
         public = n if neighbors == "replace_one" else None
         design = Design(domain, intercept)
-        task = Task(design, public, 1.0, delta, neighbors, n_public=n, are_persons=are_persons)
-        plan = plan_inference(task, regression)
+        facts = {"n_public": n, "are_persons": are_persons}
+        task = Task(design, public, epsilon, delta, neighbors, **facts)
+        targets = targets or tuple(range(int(not intercept), q + 1))
+        plan = plan_inference(task, regression, targets, True)
         label = None if regression else 1
-        scores = Scores(domain, rng.normal(size=q), float(rng.normal()), label, bound)
-        numbers = domain.number_index
-        centre, scale = rng.uniform(-0.5, 0.5, len(numbers)), rng.uniform(0.2, 1, len(numbers))
-        scaler = Scaler.of(q, numbers, centre * intercept, scale)
-        places = ScoreRows(scores, scaler, plan.factor)
-        k = q + intercept
-        matrix = np.zeros((k, q + 1))
-        matrix[:, q + 1 - k :] = 2 * rng.normal(size=(k, k))
-        return cls(task, plan, places, Influences(places, matrix), are_persons)
+        scores = Scores(domain, rng.normal(size=q), float(rng.normal()), label, 0.5)
+        numbers, m = domain.number_index, len(targets)
+        scale = rng.uniform(0.2, 1, len(numbers))
+        scaler = Scaler.of(q, numbers, rng.uniform(-0.5, 0.5, len(numbers)) * intercept, scale)
+        first = ScoreRows(scores, scaler, np.diag(plan.factor))
+        places = replace(first, matrix=rng.normal(size=(q + 1, q + 1)))
+        products = Products(places, 2 * rng.normal(size=(m, q + 1)), 3.0)
+        return cls(task, plan, first, places, products, rng.uniform(1, 2, m))
+
+    def at(self, scale: float = 1.0, matrix: Any = None, **facts: Any) -> Releases:
+        """Return the releases at another model, with centres 0 and one scale of all numbers.
+
+        ``matrix`` has the directions of the products. All coordinates are those of the first
+        curvatures.
+        """
+        scores = replace(self.first.scores, **facts)
+        columns, q = scores.domain.number_index, scores.domain.n_encoded
+        scaler = Scaler.of(q, columns, np.zeros(len(columns)), np.full(len(columns), scale))
+        first = replace(self.first, scores=scores, scaler=scaler)
+        matrix = self.products.matrix if matrix is None else matrix
+        products = Products(first, matrix, self.products.gain)
+        return replace(self, first=first, places=first, products=products)
 
     def rows(self, X: Any, y: Any, ids: Any = None, cap: int = 1) -> MemoryRows:
         members: Members | None = None
@@ -107,27 +125,25 @@ class Releases:
         return MemoryRows(self.task.design.domain, X, y, members)
 
     def statistics(self, rows: MemoryRows) -> dict[str, Any]:
-        """Return the exact statistics, in units of 2^-40; curvatures as a matrix."""
-        found, scales = {}, self.plan.scales
-        if scales is not None:
-            is_number = self.places.scores.label is None
-            residuals = partial(with_residuals, self.places.scores) if is_number else None
-            found["scales"] = scales.sums.exact(*exact_sums(rows, residuals))
-        if self.plan.limits is not None:
-            found["limits"] = exact_sum(rows, partial(at_bounds, self.plan.limits.ends))
+        """Return the exact statistics, in units of 2^-40; curvatures as matrices."""
+        found, plan, scores = {}, self.plan, self.places.scores
+        if plan.scales is not None:
+            found["scales"] = plan.scales.sums.exact(*exact_sums(rows))
+        if plan.limits is not None:
+            found["limits"] = exact_sum(rows, partial(at_bounds, plan.limits.ends))
+        for own in plan.sizes:
+            centre = self.places.scaler.centre
+            counts = partial(counts_of_sizes, scores, own.columns, centre)
+            found[own.name] = exact_sum(rows, counts)
+        found["coordinates"] = exact_gram(rows, self.first.square)[:-1, :-1]
         found["scores"] = exact_cross(rows, self.places.cross)
         found["curvatures"] = exact_gram(rows, self.places.square)[:-1, :-1]
-        found["squares"] = exact_squares(rows, self.influences, self.are_persons)
+        sums = partial(self.products.sums, np.array(plan.targets), self.units)
+        found["numerators"], found["denominators"] = exact_sum(rows, sums)
+        squares = replace(self.products, gain=1.0)
+        found["squares"] = exact_squares(rows, squares, self.task.are_persons)
+        assert [*found] == [own.name for own in plan.releases]
         return found
-
-    def with_scores(self, scale: Any, matrix: Any = None, **facts: Any) -> Releases:
-        """Return the releases at another model, with centres 0 and one scale of all numbers."""
-        scores, plan = replace(self.places.scores, **facts), self.plan
-        columns = scores.domain.number_index
-        scaler = Scaler.of(scores.domain.n_encoded, columns, np.zeros(len(columns)), scale)
-        places = ScoreRows(scores, scaler, plan.factor)
-        own = self.influences.matrix if matrix is None else matrix
-        return replace(self, places=places, influences=Influences(places, own))
 
     @property
     def named(self) -> dict[str, Any]:
@@ -147,7 +163,7 @@ def share_of(release: Any, one: Any, other: Any = None) -> Fraction:
     change, name, noise = one if other is None else one - other, release.name, release.noise
     if isinstance(noise, MatrixGaussianNoise):
         return root(squares(change)) / Fraction(noise.deviation) / Fraction(mu(release))
-    if name == "curvatures":  # trace norms of both records
+    if name in MATRICES:  # trace norms of both records
         traces = [np.trace(own) for own in (one, other) if own is not None]
         size = Fraction(float(noise.precision[0])) * sum(map(Fraction, traces)) * UNIT
         return size / Fraction(part(release))

@@ -5,12 +5,14 @@ The proofs are in docs/proofs/inference.md.
 
 from __future__ import annotations
 
+import dataclasses
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
 from inference_records import NAMES, Releases, domain_of, records, share_of
-from inner_inference import MOST_POWER, few_bits, longest_row
+from inner_inference import CELLS, MOST_POWER, bounded, few_bits, longest_row
 from spent import mu, part
 
 from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixLaplaceNoise
@@ -20,36 +22,48 @@ from skdp.trusted import NotPrivate, Public, certify
 
 RELATIONS = ["replace_one", "add_remove"]
 KINDS = pytest.mark.parametrize("regression", [False, True], ids=["labels", "numbers"])
+# Of one coefficient of two numbers: the sizes of the other number are a release of their own.
+FEW = {"numbers": (1,), "curve": (2, 3), "one number": (1,)}
 
 
-def worst(neighbors, delta, cap=0):
-    """The shares of the worst changes for three numbers and a target; and their stages."""
+def worst(neighbors, delta=0.0, cap=0, targets=None):
+    """The worst changes for three numbers and a target, with their releases."""
     domain, rng = domain_of("numbers", True), np.random.default_rng(0)
-    facts = {"neighbors": neighbors, "delta": delta, "are_persons": cap > 0}
+    facts = {"neighbors": neighbors, "delta": delta, "are_persons": cap > 0, "targets": targets}
     stage = Releases.of(domain, rng, **facts)
-    factor = stage.plan.factor
-    # |f z| = 1 at a corner, and residuals that are clipped.
+    m, factor = len(stage.plan.targets), stage.plan.factor
+    stage = dataclasses.replace(stage, units=np.full(m, 1e-3))
+    # |f z| = 1 at a corner. Directions of all numbers, or of the first number alone.
     scale = np.sqrt(np.sum(factor[1:] ** 2) / (1 - factor[0] ** 2))
-    steep = stage.with_scores(scale, slopes=np.array([-9.0, 0, 0]), constant=0.0, bound=1e-3)
-    flat = stage.with_scores(scale, slopes=np.zeros(3), constant=0.0, bound=1e-3)
-    # Long rows in two directions, and no residual is clipped.
-    matrix = np.diag([0.0, 1e9, 1e9, 1e9])
-    apart = stage.with_scores(1e-6, matrix, slopes=np.zeros(3), constant=0.0, bound=100.0)
+    every, one, none = np.eye(m, 4, 4 - min(m, 3)) * 1e9, np.zeros((m, 4)), np.zeros(3)
+    one[0, 1] = 1e9
+    flat = stage.at(scale, one, slopes=none, constant=0.0, bound=1e-3)
+    # Long rows in two directions, and residuals at their bound.
+    apart = stage.at(1e-6, every, slopes=none, constant=0.0, bound=1.0)
     corner, edges = [[1.0, 3.0, 1.0]] * 2, [[1.0, 1.5, 0.0], [0.0, 3.0, 0.0]]
+    # Of residuals, and of the sign of the first number.
+    signs, sides = [1.0, -1.0], [[1.0, 1.5, 0.0], [-1.0, 1.5, 0.0]]
     pairs = {
-        "scales": (steep, [[1.0, 3.0, 1.0], [-1.0, 0.0, -1.0]], [1.0, -1.0]),
+        "scales": (flat, [[1.0, 3.0, 1.0], [-1.0, 0.0, -1.0]], signs),
         "limits": (flat, [[1.0, 1.5, 0.0], [0.0, 1.5, 0.0]], [1.0, 0.0]),
-        "scores": (flat, corner, [1.0, -1.0]),
+        "sizes": (flat, [[1.0, 3.0, 1.0], [0.0, 1.5, 0.0]], [1.0, 0.0]),
+        "coordinates": (apart, edges, [1.0, 1.0]),
+        "scores": (flat, corner, signs),
         "curvatures": (apart, edges, [1.0, 1.0]),
+        "numerators": (flat, corner, signs),
+        # The first direction times the constant, which has no sign.
+        "denominators": (apart.at(1e-6, one), sides, [0.0, 0.0]),
         "squares": (apart, edges, [1.0, 1.0]),
     }
-    for which, (own, X, y) in pairs.items():
+    pairs["other sizes"] = pairs["sizes"]
+    for which, release in stage.named.items():
+        own, X, y = pairs[which]
         ids = np.zeros(1, int) if cap else None
         found = [
             own.statistics(own.rows(np.array(X[i : i + 1]), np.array(y[i : i + 1]), ids))[which]
             for i in range(stage.moved)
         ]
-        yield stage.named[which], found
+        yield release, found
 
 
 @pytest.mark.parametrize("cap", [0, 1])
@@ -65,13 +79,17 @@ def test_some_records_reach_the_calibrated_change(neighbors, delta, cap):
             assert sizes > 0.99 * len(found)
 
 
+@pytest.mark.parametrize("targets", [None, (0,)])
 @pytest.mark.parametrize("neighbors", RELATIONS)
-def test_likelihood_ratios_are_within_epsilon_and_not_with_less_noise(neighbors):
-    """Of released scores and squares: the densities of the worst pair on a line through both."""
-    tried = 0
-    for release, found in worst(neighbors, 0.0):
+def test_likelihood_ratios_are_within_epsilon_and_not_with_less_noise(neighbors, targets):
+    """The densities of the worst pair on a line through both; also of sums of one number.
+
+    One square changes by half of the bound if a record is replaced.
+    """
+    tried = set()
+    for release, found in worst(neighbors, targets=targets):
         noise = release.noise
-        if not isinstance(noise, KNormNoise):
+        if not isinstance(noise, KNormNoise) or (targets and release.name == "squares"):
             continue
         one, other = (np.asarray(own, float) / 2.0**40 for own in (*found, 0 * found[0])[:2])
         at = np.linspace(-5, 6, 1101)[:, None] * (one - other) + other
@@ -82,8 +100,29 @@ def test_likelihood_ratios_are_within_epsilon_and_not_with_less_noise(neighbors)
         epsilon = part(release)
         assert 0.99 * epsilon < greatest(noise.scale) <= epsilon * (1 + 1e-12), release
         assert greatest(0.95 * noise.scale) > epsilon
-        tried += 1
-    assert tried == 4
+        tried.add(release.name)
+    assert {"scales", "limits", "sizes", "scores", "numerators", "denominators"} <= tried
+    assert ("other sizes" in tried) == (targets is not None)
+
+
+@KINDS
+@pytest.mark.parametrize("delta", [0.0, 1e-3])
+@pytest.mark.parametrize("name", NAMES)
+def test_no_change_exceeds_that_of_the_noise(name, delta, regression):
+    """Pairs of random records, many of them far out, under both relations; rows and persons."""
+    rng, domain = np.random.default_rng(2), domain_of(name, regression)
+    for neighbors, cap in product(RELATIONS, (0, 3)):
+        facts = {"neighbors": neighbors, "delta": delta, "are_persons": cap > 0}
+        stage = Releases.of(domain, rng, **facts, targets=FEW.get(name))
+        tried = [stage, stage.at(1e-4, slopes=0 * stage.places.scores.slopes, bound=1e-3)]
+        for own, _ in product(tried, range(4)):
+            n = 1 + cap
+            pair = [
+                own.statistics(own.rows(*records(domain, n, rng), *[np.zeros(n, int), cap][:cap]))
+                for _ in range(stage.moved)
+            ]
+            for which, release in own.named.items():
+                assert share_of(release, *(found[which] for found in pair)) <= 1, which
 
 
 @KINDS
@@ -107,6 +146,7 @@ def test_contributions_depend_on_the_record_alone_bit_by_bit(name, regression, m
     cut, order = [of(np.arange(0, 97)), of(np.arange(97, n))], rng.permutation(n)
     monkeypatch.setattr(memory, "CELLS", 1)
     for which, total in whole.items():
+        assert np.any(total != 0), which
         assert np.array_equal(total, np.sum([own[which] for own in alone], axis=0)), which
         assert np.array_equal(total, np.sum([own[which] for own in cut], axis=0)), which
     again = of(order)
@@ -137,7 +177,7 @@ def test_squares_of_a_person_are_those_of_the_sum_of_its_rows():
     """Two rows with opposite influences cancel; as records they add up."""
     domain = domain_of("one number", True)
     stage = Releases.of(domain, np.random.default_rng(0), are_persons=True)
-    stage = stage.with_scores(1.0, slopes=np.zeros(1), constant=0.0, bound=1e-3)
+    stage = stage.at(1.0, slopes=np.zeros(1), constant=0.0, bound=1e-3)
     X, y = np.array([[0.5], [0.5]]), np.array([1.0, -1.0])
     together = stage.statistics(stage.rows(X, y, np.zeros(2, int)))["squares"]
     apart = stage.statistics(stage.rows(X, y, np.arange(2)))["squares"]
@@ -164,37 +204,95 @@ def test_products_with_few_bits_are_exact(terms, size):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e308])
 def test_numbers_that_overflow_leave_sums_bounded(bad):
-    """A matrix of influences or a model that is not finite: every record stays within the bound."""
+    """Directions or a model that are not finite: every record stays within the bound."""
     rng, domain = np.random.default_rng(7), domain_of("mixed", True)
     stage = Releases.of(domain, rng, neighbors="add_remove")
-    slopes, matrix = stage.places.scores.slopes.copy(), stage.influences.matrix.copy()
+    slopes, matrix = stage.places.scores.slopes.copy(), stage.products.matrix.copy()
     slopes[1], matrix[0, 1], matrix[1, :] = bad, bad, bad
-    stage = stage.with_scores(1e-9, matrix, slopes=slopes, constant=bad)
+    stage = stage.at(1e-9, matrix, slopes=slopes, constant=bad)
     alone = [stage.statistics(stage.rows(*records(domain, 1, rng))) for _ in range(20)]
     for which, release in stage.named.items():
         assert max(share_of(release, own[which]) for own in alone) <= 1
 
 
-def test_the_margin_for_rounding_is_needed_and_suffices():
+@pytest.mark.parametrize("m", [1, 2, 4, 30])
+def test_the_margin_for_rounding_is_needed_and_suffices(m):
     """A row of length 1 in floats may be longer on the grid, by less than the margin."""
-    stage = Releases.of(domain_of("numbers", True), np.random.default_rng(0))
-    layout = stage.plan.curvatures.layout
-    k, longest = layout.n_rows, longest_row(layout)
     rng = np.random.default_rng(8)
-    rows = rng.normal(size=(20_000, k))
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    lengths = np.linalg.norm(np.round(np.ldexp(rows, 20)) / 2.0**20, axis=1)
-    assert 1 + 2.0**-22 < lengths.max() < longest
+    rows = rng.normal(size=(20_000, m)) * rng.choice([1e-6, 0.3, 1.0, 1e9, 1e150], (20_000, 1))
+    lengths = np.linalg.norm(bounded(rows), axis=1)
+    assert lengths.max() < longest_row(m)
+    assert m == 1 or lengths.max() > 1 + 2.0**-22
+    short = rows[np.linalg.norm(rows, axis=1) < 1]
+    np.testing.assert_allclose(bounded(short), short, rtol=0, atol=2.0**-21)
+
+
+BUDGETS = [(1.0, 0.0), (0.1, 1e-3), (30.0, 1e-6)]
+PLANS = [("mixed", None), ("mixed", (1,)), ("levels", None), ("ball", None)]
+
+
+def planned(name, neighbors, budget, targets):
+    """The public facts and the releases of a plan, and whether its noise is Gaussian."""
+    stage = Releases.of(
+        domain_of(name, True), np.random.default_rng(0), neighbors=neighbors, targets=targets,
+        epsilon=budget[0], delta=budget[1], n=5000,
+    )  # fmt: skip
+    is_gaussian = isinstance(stage.plan.scores, GaussianNoise)
+    public = Public(budget[0], budget[1] * is_gaussian, neighbors)
+    return public, stage.plan.releases, is_gaussian
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize(("name", "targets"), PLANS)
+def test_the_epsilons_of_all_parts_add_up_to_the_budget(name, targets, neighbors, budget):
+    """In fractions if all noise is pure; Gaussian noise is composed."""
+    public, releases, is_gaussian = planned(name, neighbors, budget, targets)
+    assert is_gaussian == (budget[0] == 0.1)
+    certify(releases, public)
+    if not is_gaussian:
+        parts, whole = sum(map(Fraction, map(part, releases))), Fraction(budget[0])
+        assert Fraction(1 - 1e-9) * whole < parts <= whole
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("budget", BUDGETS[:2])
+def test_less_noise_in_one_release_is_refused(budget, neighbors):
+    """5 % less; half of it if all parts are composed, with which the plan leaves up to 1 %."""
+    fields = {"KNormNoise": "scale", "GaussianNoise": "factor", "MatrixGaussianNoise": "deviation"}
+    public, releases, is_gaussian = planned("mixed", neighbors, budget, None)
+    assert len(releases) == 9
+    for at, own in enumerate(releases):
+        size, field = 0.5 if is_gaussian else 0.95, fields.get(type(own.noise).__name__)
+        if field is None:
+            size, field = 1 / size, "precision"
+        less = dataclasses.replace(own.noise, **{field: getattr(own.noise, field) * size})
+        twin = [*releases[:at], dataclasses.replace(own, noise=less), *releases[at + 1 :]]
+        with pytest.raises(NotPrivate):
+            certify(twin, public)
 
 
 def test_gaussian_parts_share_what_the_checker_accepts():
     """More than their shares of epsilon alone would be, and no more than the budget."""
     stage = Releases.of(domain_of("mixed", True), np.random.default_rng(0), delta=1e-3)
     assert isinstance(stage.plan.scores, GaussianNoise)
-    first, rest = stage.plan.releases[:2], stage.plan.releases[2:]
+    pure = [own for own in stage.plan.releases if isinstance(own.noise, KNormNoise)]
+    rest = [own for own in stage.plan.releases if own not in pure]
+    assert [own.name for own in pure] == ["scales", "limits", "sizes"]
     epsilon, delta = stage.task.epsilon, stage.task.delta
-    alone = Fraction(1 / gaussian_scale(epsilon - sum(map(part, first)), delta)) ** 2
+    alone = Fraction(1 / gaussian_scale(epsilon - sum(map(part, pure)), delta)) ** 2
     assert sum(Fraction(mu(own)) ** 2 for own in rest) > alone
     certify(stage.plan.releases, Public(epsilon, delta))
     with pytest.raises(NotPrivate):
         certify(stage.plan.releases, Public(0.97 * epsilon, delta))
+
+
+def test_sizes_are_counted_in_cells_of_half_an_octave():
+    """With centre 0 and the model 0: |x| / 2 from 2^(-(j + 1) / 2) to 2^(-j / 2) is in cell j."""
+    stage = Releases.of(domain_of("one number", True), np.random.default_rng(0))
+    stage = stage.at(slopes=np.zeros(1), constant=0.0)
+    for x, y, cells in [(1.0, 0.0, (1, CELLS - 1)), (-0.72, 0.7, (2, 3)), (0.25, -1e-6, (5, 31))]:
+        counts = stage.statistics(stage.rows(np.array([[x]]), np.array([y])))["sizes"]
+        found = np.flatnonzero(counts).tolist()
+        assert found == [cells[0], CELLS + cells[1]], (x, y)
+        assert counts[found].tolist() == [2**40] * 2

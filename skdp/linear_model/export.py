@@ -155,7 +155,7 @@ class InferenceFile:
         values += [own.sampling, own.privacy, own.spread, own.shared, own.excess]
         values += [] if found.equations is None else vars(found.equations).values()
         check_finite("the inference", values)
-        facts = {field.name: getattr(found, field.name, None) for field in fields(cls)}
+        facts: Any = {field.name: getattr(found, field.name, None) for field in fields(cls)}
         facts["skdp"], facts["releases"] = package_version(), written(found.releases, found.public)
         if found.records == found.domain:
             facts["records"] = None

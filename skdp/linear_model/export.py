@@ -151,6 +151,7 @@ class InferenceFile:
         values = [found.rows, found.constants, own.start, own.numerator, own.denominator]
         values += [own.sampling, own.privacy, own.spread, own.shared, own.excess]
         check_finite("the inference", values)
+        facts: dict[str, Any]
         facts = {field.name: getattr(found, field.name, None) for field in fields(cls)}
         facts["skdp"], facts["releases"] = package_version(), written(found.releases, found.public)
         if found.records == found.domain:

@@ -276,12 +276,18 @@ RESTRICTIONS = {
 @pytest.mark.parametrize("name", RESTRICTIONS)
 @pytest.mark.parametrize("units", [1.0, np.array([1.0, 1e5, 1e-4, 3.0])])
 def test_restricted_coefficients_are_those_of_restricted_least_squares(name, units):
-    """Without noise, with their covariance: H is that of least squares with variance 0.01."""
+    """Without noise, with their covariance: H is that of least squares with variance 0.01.
+
+    And with that of the columns that are left out.
+    """
     (R, constant), (own, whole, H, truth) = RESTRICTIONS[name], whole_of(units=units)
     found = own.restricted(R, constant, whole)
     inner = R.T @ H @ R
     gamma = np.linalg.solve(inner, R.T @ H @ (truth - constant))
-    errors = np.sqrt(np.diag(np.linalg.inv(inner))) / 10
+    gap = truth - constant - R @ gamma  # a part of the errors, whose mean square is added
+    left_out = gap @ H @ gap / H[0, 0]
+    errors = np.sqrt(np.diag(np.linalg.inv(inner)) * (0.01 + left_out))
+    assert left_out > 0.01
     np.testing.assert_allclose((found.theta - gamma) / errors, 0, atol=1e-3)
     np.testing.assert_allclose(found.standard_errors(np.eye(len(gamma))), errors, rtol=1e-3)
     assert found.freedom == 50.0

@@ -296,11 +296,21 @@ class NoisyEquations:
         v = less.directions(at)
         law = less.law(v, at, rest, -errors, errors @ v)
         into = v.T @ matrix.T @ np.linalg.inv(w.T)
+        numerator, denominator = v.T @ rest - law.mean, np.vecdot(v.T, less.matrix)
+        # What is left out is a part of the errors. It is z'gap, whose mean square is that of the
+        # equations less their noise, but for what gamma takes up of both.
+        gap = self.start - constant - matrix @ (first + numerator / denominator)
+        crossed = np.linalg.solve(w.T, self.numerator) + own.matrix @ gap
+        errors = np.linalg.solve(w.T, draws.T).T + own.noise @ gap
+        errors -= errors @ matrix @ less.inverse @ matrix.T @ own.matrix
+        square = crossed @ own.inverse @ crossed
+        square -= np.vecdot(errors @ own.inverse, errors).mean()
+        left_out = max(float(square / own.matrix[0, 0]), 0.0)
         return NoisyEstimate(
             first,
-            v.T @ rest - law.mean,
-            np.vecdot(v.T, less.matrix),
-            into @ whole.sampling @ into.T,
+            numerator,
+            denominator,
+            into @ whole.sampling @ into.T + left_out * v.T @ less.raised @ v,
             law.privacy,
             law.spread,
             law.shared,

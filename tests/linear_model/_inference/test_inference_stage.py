@@ -253,6 +253,14 @@ def test_the_epsilons_of_all_parts_add_up_to_the_budget(name, targets, neighbors
     if not is_gaussian:
         parts, whole = sum(map(Fraction, map(part, releases))), Fraction(budget[0])
         assert Fraction(1 - 1e-9) * whole < parts <= whole
+        return
+    # More than their shares of epsilon alone would be.
+    pure = [own for own in releases if isinstance(own.noise, KNormNoise)]
+    assert {own.name for own in pure} <= {"scales", "limits", "sizes", "other sizes"}
+    alone = Fraction(1 / gaussian_scale(budget[0] - sum(map(part, pure)), budget[1])) ** 2
+    assert sum(Fraction(mu(own)) ** 2 for own in releases if own not in pure) > alone
+    with pytest.raises(NotPrivate):
+        certify(releases, dataclasses.replace(public, epsilon=0.97 * budget[0]))
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
@@ -270,21 +278,6 @@ def test_less_noise_in_one_release_is_refused(budget, neighbors):
         twin = [*releases[:at], dataclasses.replace(own, noise=less), *releases[at + 1 :]]
         with pytest.raises(NotPrivate):
             certify(twin, public)
-
-
-def test_gaussian_parts_share_what_the_checker_accepts():
-    """More than their shares of epsilon alone would be, and no more than the budget."""
-    stage = Releases.of(domain_of("mixed", True), np.random.default_rng(0), delta=1e-3)
-    assert isinstance(stage.plan.scores, GaussianNoise)
-    pure = [own for own in stage.plan.releases if isinstance(own.noise, KNormNoise)]
-    rest = [own for own in stage.plan.releases if own not in pure]
-    assert [own.name for own in pure] == ["scales", "limits", "sizes"]
-    epsilon, delta = stage.task.epsilon, stage.task.delta
-    alone = Fraction(1 / gaussian_scale(epsilon - sum(map(part, pure)), delta)) ** 2
-    assert sum(Fraction(mu(own)) ** 2 for own in rest) > alone
-    certify(stage.plan.releases, Public(epsilon, delta))
-    with pytest.raises(NotPrivate):
-        certify(stage.plan.releases, Public(0.97 * epsilon, delta))
 
 
 def test_sizes_are_counted_in_cells_of_half_an_octave():

@@ -3,7 +3,6 @@
 # ruff: noqa: F401
 from skdp.linear_model._inference import release as release_module
 from skdp.linear_model._inference.estimate import (
-    THIRD_ORDER,
     NoisyCurvatures,
     NoisyEquations,
     NoisyEstimate,

@@ -275,8 +275,6 @@ SEEN, CERTAIN = 3.0, 6.0
 # The greatest sum of squared influences of a record is such that the noise in a ratio is
 # RATIO_NOISE, but at least a multiple of the number of coefficients over n.
 RATIO_NOISE, LEAST_LONGEST = 0.2, 8.0
-# Scores below the usual ones over this are small.
-GAIN = 4.0
 # The ratios of variances to those for independent rows and errors of one variance: the standard
 # deviation of their mean from 1, that of each from their mean as a share of it, and the least
 # share. A mean below HIDDEN deviations of its noise is raised to them.
@@ -553,11 +551,8 @@ class InferenceRelease:
         # No influence is longer than the norm of the matrix.
         greatest = float(norm(matrix, 2)) ** 2
         longest = min(max(RATIO_NOISE / noise, LEAST_LONGEST * m / n), greatest) or 1.0
-        scores = places.scores
-        # Products are bounded, and w v itself only where a small score would make them too long.
-        gain = GAIN / math.sqrt(scores.usual if scores.label is None else scores.unit)
-        products = Products(places, matrix / (gain * math.sqrt(longest)), gain)
-        exact = exact_squares(self.rows, products, self.are_persons)
+        matrix /= math.sqrt(longest)
+        exact = exact_squares(self.rows, Products(places, matrix), self.are_persons)
         ratios = release_exact(self._releases["squares"], exact, rng) * longest
         return shrunk_ratios(ratios, noise * longest)
 

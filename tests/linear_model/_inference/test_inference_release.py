@@ -112,13 +112,13 @@ def test_with_large_epsilon_persons_have_errors_of_groups():
 
 def test_sampling_errors_are_those_without_noise_for_any_epsilon():
     """Influences are bounded where they are long, and not where a score is small."""
-    X, Z, y = table(8000)
-    y = Z @ TRUTH + np.random.default_rng(5).standard_t(8, 8000)
+    X, Z, _ = table()
+    y = Z @ TRUTH + np.random.default_rng(5).standard_t(5, len(Z))
     errors = robust(Z, Z * (y - Z @ np.linalg.lstsq(Z, y, rcond=None)[0])[:, None])
     model = fitted(DPLinearRegression, X, y, 4.0)
-    found = [model.infer(X, y, epsilon=20.0, random_state=seed) for seed in range(20)]
+    found = [model.infer(X, y, epsilon=10.0, random_state=seed) for seed in range(20)]
     shares = np.mean([own.sampling_error for own in found], axis=0) / errors
-    np.testing.assert_allclose(shares[1:4], 1, atol=0.08)
+    np.testing.assert_allclose(shares, 1, atol=0.06)
 
 
 CASES = {

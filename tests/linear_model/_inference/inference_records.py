@@ -101,7 +101,7 @@ class Releases:
         scaler = Scaler.of(q, numbers, rng.uniform(-0.5, 0.5, len(numbers)) * intercept, scale)
         first = ScoreRows(scores, scaler, np.diag(plan.factor))
         places = replace(first, matrix=rng.normal(size=(q + 1, q + 1)))
-        products = Products(places, 2 * rng.normal(size=(m, q + 1)), 3.0)
+        products = Products(places, 4 * rng.normal(size=(m, q + 1)))
         return cls(task, plan, first, places, products, rng.uniform(1, 2, m))
 
     def at(self, scale: float = 1.0, matrix: Any = None, **facts: Any) -> Releases:
@@ -115,7 +115,7 @@ class Releases:
         scaler = Scaler.of(q, columns, np.zeros(len(columns)), np.full(len(columns), scale))
         first = replace(self.first, scores=scores, scaler=scaler)
         matrix = self.products.matrix if matrix is None else matrix
-        products = Products(first, matrix, self.products.gain)
+        products = Products(first, matrix)
         return replace(self, first=first, places=first, products=products)
 
     def rows(self, X: Any, y: Any, ids: Any = None, cap: int = 1) -> MemoryRows:
@@ -138,10 +138,10 @@ class Releases:
         found["coordinates"] = exact_gram(rows, self.first.square)[:-1, :-1]
         found["scores"] = exact_cross(rows, self.places.cross)
         found["curvatures"] = exact_gram(rows, self.places.square)[:-1, :-1]
-        sums = partial(self.products.sums, np.array(plan.targets), self.units)
-        found["numerators"], found["denominators"] = exact_sum(rows, sums)
-        squares = replace(self.products, gain=1.0)
-        found["squares"] = exact_squares(rows, squares, self.task.are_persons)
+        found["numerators"] = exact_sum(rows, self.products.sums)
+        sums = partial(self.products.curvatures, np.array(plan.targets), self.units)
+        found["denominators"] = exact_sum(rows, sums)
+        found["squares"] = exact_squares(rows, self.products, self.task.are_persons)
         assert [*found] == [own.name for own in plan.releases]
         return found
 

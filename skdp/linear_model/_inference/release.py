@@ -221,6 +221,12 @@ class Products:
             )
         return found
 
+    def both(
+        self, columns: NDArray[np.intp], units: FloatArray, block: Block
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return `sums` and `curvatures`, by one reading of the rows."""
+        return self.sums(block), self.curvatures(columns, units, block)
+
 
 def counts_of_sizes(
     scores: Scores, columns: Sequence[int], centre: FloatArray, block: Block
@@ -449,13 +455,11 @@ class InferenceRelease:
             most = self._product(n) * math.sqrt(m * places.scores.usual)
         units = size / rare * most
         products = Products(places, (w / units).T @ back)
-        exact = exact_sum(self.rows, products.sums)
-        scale = units / unit
-        numerator = release_exact(self._releases["numerators"], exact, rng) * scale
         entries = np.where(is_level, 1.0, LEVER) * far / most
-        exact = exact_sum(self.rows, partial(products.curvatures, np.array(plan.targets), entries))
-        entries *= units
-        denominator = release_exact(self._releases["denominators"], exact, rng) * entries
+        exact = exact_sum(self.rows, partial(products.both, np.array(plan.targets), entries))
+        scale, entries = units / unit, entries * units
+        numerator = release_exact(self._releases["numerators"], exact[0], rng) * scale
+        denominator = release_exact(self._releases["denominators"], exact[1], rng) * entries
         # H (theta - theta~) is the rest of the equations, plus noise.
         rest = crossed - rough.matrix @ step
         draws = np.random.default_rng(1).normal(size=(DRAWS, layout.n_rows))

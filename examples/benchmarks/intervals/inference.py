@@ -23,6 +23,7 @@ import json
 from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 from numpy.random import Generator
@@ -80,19 +81,19 @@ KINDS = {
     "skewed errors": Kind("skewed errors"),
     "unequal errors": Kind("unequal errors"),
     "skewed columns": Kind("skewed columns"),
-    "level of share .05": Kind("0.05"),
-    "level of share .01": Kind("0.01"),
+    "level .05": Kind("0.05"),
+    "level .01": Kind("0.01"),
     "bent line": Kind("bent line"),
-    "bent line, skewed column": Kind("bent line, skewed column"),
+    "bent skewed column": Kind("bent skewed column"),
     "labels": Kind(estimator="logistic"),
-    "labels, level of share .05": Kind("0.05", estimator="logistic"),
+    "labels and level .05": Kind("0.05", estimator="logistic"),
     "Huber's model": Kind(estimator="huber"),
     "added or removed": Kind(neighbors="add_remove"),
     "persons": Kind(unit="person"),
     "delta 1e-6": Kind(delta=1e-6),
     "clipped target": Kind("clipped target", 0.0, "huber"),
     "clipped columns": Kind("clipped columns", 0.0, "huber"),
-    "clipped columns, labels": Kind("clipped columns", 0.0, "logistic"),
+    "clipped columns of labels": Kind("clipped columns", 0.0, "logistic"),
 }
 PLAIN = [name for name in KINDS if "clipped" not in name]
 # Records, columns and epsilon on the page.
@@ -152,7 +153,7 @@ class Cell(NamedTuple):
         found = self.slopes()
         # The regression of x^2 on a normal x has the slope 0, and on an exponential x of variance 1
         # the slope E x^3 = 2. The means of others are linear in x, so their slopes do not change.
-        found[0] += 2 * BENT * (self.facts.design == "bent line, skewed column")
+        found[0] += 2 * BENT * (self.facts.design == "bent skewed column")
         return found
 
     def draw(self, rng: Generator) -> tuple[FloatArray, FloatArray, FloatArray | None]:
@@ -170,10 +171,10 @@ class Cell(NamedTuple):
     def _rows(self, n: int, rng: Generator) -> FloatArray:
         share, design = self.facts.correlation, self.facts.design
         common, own = rng.standard_normal((n, 1)), rng.standard_normal((n, self.p))
-        if design == "bent line, skewed column":
+        if design == "bent skewed column":
             common = rng.exponential(size=(n, 1)) - 1
         X = np.sqrt(share) * common + np.sqrt(1 - share) * own
-        if design == "bent line, skewed column":
+        if design == "bent skewed column":
             X[:, :1] = common
         elif design == "skewed columns":
             X = (np.exp(0.6 * X) - np.exp(0.18)) / np.sqrt(np.exp(0.36) * np.expm1(0.36))
@@ -245,7 +246,7 @@ def inferred(
 
 def repetition(cell: Cell, seed: int, r: int) -> dict[str, FloatArray]:
     """Return what one table of each kind tells of the slopes, (tables, p)."""
-    rng, kind = np.random.default_rng([seed, r, cell.n, cell.p]), cell.facts
+    rng, kind = np.random.default_rng([seed, r, crc32(repr(cell).encode())]), cell.facts
     X, y, ids = cell.draw(rng)
     model = ESTIMATORS[kind.estimator](
         epsilon=cell.epsilon,
@@ -255,7 +256,7 @@ def repetition(cell: Cell, seed: int, r: int) -> dict[str, FloatArray]:
         n_public=None if kind.neighbors == "replace_one" else cell.n,
     )
     effects = [[f"x{j}" for j in at] for at in cell.tables.values()][:2]
-    tables = inferred(model, SHARE, report.noise_seed(seed, r), X, y, ids, [*effects, None])
+    tables = inferred(model, SHARE, int(rng.integers(2**31)), X, y, ids, [*effects, None])
     found, errors = np.full((5, 3, cell.p), np.nan), least_squares(X, y, ids, cell.is_label)[1]
     truth = cell.truth()
     for k, (table, at) in enumerate(zip(tables, cell.tables.values(), strict=True)):
@@ -357,24 +358,19 @@ def by_size(rows: Sequence[dict[str, Any]]) -> list[report.Row]:
 def by_kind(rows: Sequence[dict[str, Any]]) -> list[report.Row]:
     """Return the coverage over the usable cells of each kind: of few effects, and of all."""
     found: list[report.Row] = []
-    for kind, whole in product(dict.fromkeys(row["kind"] for row in rows), (False, True)):
-        own = [row for row in rows if (row["kind"], row["effects"] == "all") == (kind, whole)]
-        good = [row for row in own if row["unusable"] <= MOST_UNBOUNDED]
-        share = np.array([row["coverage"] for row in good])
+    for kind in dict.fromkeys(row["kind"] for row in rows):
+        good = [row for row in rows if row["kind"] == kind and row["unusable"] <= MOST_UNBOUNDED]
         alarms = [row["false alarms"] for row in good if row["false alarms"] is not None]
-        found.append(
-            {
-                "kind": kind,
-                "effects": "all" if whole else "one or three",
-                "cells": len(own),
-                "usable": len(good),
-                "in band": int(((share >= BAND[0]) & (share <= BAND[1])).sum()),
-                "least": float(share.min()) if good else None,
-                "median": float(np.median(share)) if good else None,
-                "greatest": float(share.max()) if good else None,
-                "false alarms": float(np.mean(alarms)) if alarms else None,
+        facts: dict[str, Any] = {"kind": kind}
+        for name, tables in (("few", ("one", "three")), ("all", ("all",))):
+            share = np.array([row["coverage"] for row in good if row["effects"] in tables])
+            facts |= {
+                f"{name}, usable": len(share),
+                f"{name}, in band": int(((share >= BAND[0]) & (share <= BAND[1])).sum()),
+                f"{name}, least": float(share.min()) if len(share) else None,
+                f"{name}, median": float(np.median(share)) if len(share) else None,
             }
-        )
+        found.append(facts | {"false alarms": float(np.mean(alarms)) if alarms else None})
     return found
 
 

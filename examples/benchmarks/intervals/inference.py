@@ -97,7 +97,7 @@ KINDS = {
 }
 PLAIN = [name for name in KINDS if "clipped" not in name]
 # Records, columns and epsilon on the page.
-PAGE = [(20_000, 5, 1.0), (2000, 5, 4.0), (20_000, 5, 4.0), (20_000, 25, 4.0), (20_000, 5, 0.5)]
+PAGE = [(20_000, 5, 1.0), (20_000, 5, 4.0), (2000, 5, 4.0), (20_000, 25, 4.0), (20_000, 5, 0.5)]
 PAGE += [(2000, 5, 1.0), (200_000, 5, 0.5)]
 
 

@@ -101,12 +101,12 @@ print(EDUCATION.summary())
 
 # %%
 def lengths(epsilon: float, n: int, effects: list[str] | None) -> np.ndarray:
-    """Return lengths over those of least squares on n records: medians of five draws of noise."""
+    """Return lengths over those of least squares on n records: medians of three draws of noise."""
     chosen = np.random.default_rng(0).permutation(len(X))[:n]
     rows, target = X.iloc[chosen], y[chosen]
     usual = least_squares(rows, target)["std error"][effects or list(X.columns)]
     found = []
-    for seed in range(5):
+    for seed in range(3):
         model = DPLinearRegression(epsilon=0.2 * epsilon, domain=DOMAIN, random_state=seed)
         own = model.fit(rows, target).infer(
             rows, target, epsilon=0.8 * epsilon, effects=effects, random_state=seed

@@ -24,6 +24,7 @@ SCRIPTS = [
     "08_what_the_papers_got_wrong",
     "09_a_model_you_can_read",
     "10_publish_a_regression_table",
+    "11_wages",
 ]
 
 

@@ -6,10 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
+COLUMNS = "educ_years|experience|experience_sq|female"
 
 
 def run(name, folder, pictures=frozenset(), option="--pictures"):
@@ -247,6 +249,28 @@ def test_publish_a_regression_table(tmp_path):
     )
     assert naive < 0.6 * robust
     assert sampling == pytest.approx(robust, rel=0.3)
+
+
+def test_wages(tmp_path, monkeypatch):
+    """Intervals hold least squares, one effect is shorter than all, and many records suffice.
+
+    On the simulated workers: the noise has seeds.
+    """
+    monkeypatch.delenv("SKDP_DATA", raising=False)
+    text = run("11_wages.py", tmp_path)
+    beside = re.findall(rf"^(?:{COLUMNS})((?: +-?[\d.]+){{6}})$", text, re.M)
+    assert len(beside) == 4
+    for numbers in beside:
+        slope, _, _, _, low, high = map(float, numbers.split())
+        assert low <= slope <= high
+    rows = re.findall(r"^ +([\d.]+)((?: +(?:[\d.]+|inf)){5})$", text, re.M)
+    lengths = {float(label): [float(own) for own in numbers.split()] for label, numbers in rows}
+    assert list(lengths) == [0.5, 1, 4, 2500, 5000, 10_000, 20_000, 54_875]
+    for *one, every in lengths.values():
+        assert np.median(one) < every
+    assert max(lengths[4][:4]) < 1.3
+    assert min(lengths[2500]) > 3
+    assert "educ_years" in text.split("least squares\n")[1]
 
 
 def test_which_noise_when(tmp_path):

@@ -12,7 +12,8 @@ from examples.figures.layout import differences
 from examples.figures.manifest import figures, placed
 from examples.figures.outputs import Output
 
-CELL = Cell("linear", "row", "replace_one", "normal", 500, 2, 1.0, 0.0, 0.8)
+CELL = Cell("correlation .5", 500, 2, 1.0)
+SHOWN = "covered", "length", "error", "z", "alarm"
 
 
 @pytest.fixture
@@ -23,12 +24,10 @@ def calls(monkeypatch, tmp_path):
     def repetition(cell, seed, r):
         made[cell] += 1
         length = np.inf if cell.epsilon < 1 else 0.5
-        return {
-            "covered": np.array([True, r % 2 == 0]),
-            "length": np.array([length, length]),
-            "error": np.array([0.1, 0.1]),
-            "alarm": np.array([False, r % 4 == 0]),
-        }
+        slopes = np.array([[1, length, 0.1, 1, 0], [r % 2 == 0, length, -0.2, r % 3, r % 4 == 0]])
+        found = np.repeat(slopes.T[:, None], 3, axis=1)
+        found[:, 0, 1:] = np.nan  # the first table has one effect
+        return dict(zip(SHOWN, found, strict=True))
 
     monkeypatch.setattr(inference, "repetition", repetition)
     monkeypatch.setattr(inference, "KEPT", tmp_path / "inference.jsonl")
@@ -37,90 +36,107 @@ def calls(monkeypatch, tmp_path):
 
 
 def asked(**changes):
-    facts = {"estimators": list(inference.ESTIMATORS)[:3], "designs": list(inference.DESIGNS)}
-    facts |= {"columns": inference.COLUMNS, "epsilons": inference.EPSILONS}
-    facts |= {"delta": 0.0, "share": 0.8, "seed": 0, "repeats": 40, "jobs": 1}
+    facts = {"kinds": inference.PLAIN, "page": True, "seed": 0, "repeats": 40, "jobs": 1}
+    facts |= {"sizes": [500], "columns": [2], "epsilons": [1.0]}
     return argparse.Namespace(**facts | changes)
 
 
 def test_a_cell_is_run_once_and_ended_if_nothing_is_bounded(calls):
-    row = inference.kept_row(CELL, asked())
-    assert calls[CELL] == row["repeats"] == 40
-    assert inference.kept_row(CELL, asked()) == row
+    rows = inference.kept_rows(CELL, asked())
+    assert calls[CELL] == rows[0]["repeats"] == 40
+    assert inference.kept_rows(CELL, asked()) == rows
     assert calls[CELL] == 40
-    assert row["coverage"] == pytest.approx(0.75)
-    assert (row["least"], row["unusable"]) == (0.5, 0.0)
-    assert row["length"] == pytest.approx(0.5 / 0.2)
-    assert row["false alarms"] == pytest.approx(0.25)
+    one, _, every = rows
+    assert (one["coverage"], one["least"], one["false alarms"]) == (1.0, 1.0, None)
+    assert (every["coverage"], every["least"], every["unusable"]) == (0.75, 0.5, 0.0)
+    assert (every["length"], every["bias"]) == (0.5, pytest.approx(0.2))
+    assert every["false alarms"] == pytest.approx(0.25)
     few = CELL._replace(epsilon=0.1)
-    assert inference.kept_row(few, asked())["unusable"] == 1.0
+    assert inference.kept_rows(few, asked())[0]["unusable"] == 1.0
     assert calls[few] == inference.FEW
-    inference.kept_row(CELL, asked(repeats=2))  # other repetitions are another cell
+    inference.kept_rows(CELL, asked(repeats=2))  # other repetitions are another cell
     assert calls[CELL] == 42
 
 
 def test_the_page_has_its_cells():
-    """Every size, number of columns and epsilon of rows, with all designs of an estimator."""
-    found = list(inference.page_cells(asked()))
-    assert len(found) == len(set(found))
-    grid = [c for c in found if (c.unit, c.neighbors) == ("row", "replace_one")]
-    count = collections.Counter(cell.estimator for cell in grid)
-    # Labels have no errors of different variances.
-    assert count == {"linear": 12 * 15, "huber": 12 * 15, "logistic": 12 * 12}
-    assert {(c.unit, c.neighbors) for c in found} - {("row", "replace_one")} == {
-        ("row", "add_remove"),
-        ("person", "replace_one"),
-    }
+    """At least 100 tables of few effects; other sizes are those that are asked for."""
+    found = list(inference.cells(asked()))
+    assert len(found) == len(set(found)) == len(inference.PAGE) * len(inference.PLAIN)
+    assert 2 * len(found) >= 100
+    assert list(inference.cells(asked(page=False, kinds=["correlation .5"]))) == [CELL]
 
 
-def row(design="normal", n=20_000, epsilon=1.0, p=5, **facts):
-    known = {"estimator": "linear", "unit": "row", "neighbors": "replace_one", "design": design}
+@pytest.mark.parametrize("kind", inference.KINDS)
+def test_least_squares_holds_the_truth_of_a_kind(kind):
+    """Of 15,000 records, before any is clipped: no slope is 5 errors away."""
+    cell = Cell(kind, 15_000, 5, 1.0)
+    X, y, ids = cell.draw(np.random.default_rng(0))
+    slopes, errors = inference.least_squares(X, y, ids, cell.is_label)
+    assert np.abs((slopes - cell.truth()) / errors).max() < 5
+
+
+@pytest.mark.parametrize("kind", ["unequal errors", "labels"])
+def test_errors_of_persons_are_clustered(kind):
+    """Three equal rows of each person tell as much as one."""
+    cell = Cell(kind, 500, 3, 1.0)
+    X, y, _ = cell.draw(np.random.default_rng(0))
+    once = inference.least_squares(X, y, None, cell.is_label)
+    thrice = np.repeat(X, 3, axis=0), np.repeat(y, 3), np.repeat(np.arange(500), 3)
+    assert inference.least_squares(*thrice, cell.is_label) == pytest.approx(np.array(once))
+
+
+def test_a_repetition_has_three_tables():
+    """Of one, of three and of all columns, with the interval of each slope."""
+    found = inference.repetition(Cell("level .05", 3000, 5, 8.0), 0, 0)
+    assert tuple(found) == SHOWN
+    shown = np.isfinite(found["error"])
+    assert shown.tolist() == [[j in at for j in range(5)] for at in ([0], [0, 1, 4], range(5))]
+
+
+def row(kind="correlation .5", n=20_000, p=5, epsilon=1.0, effects="all", **facts):
+    size = {"n": n, "p": p, "epsilon": epsilon}
     measured = {"unusable": 0.0, "coverage": 0.95, "length": 1.0, "false alarms": 0.05}
-    return known | {"n": n, "epsilon": epsilon, "p": p} | measured | facts
+    return {"kind": kind, "effects": effects} | size | measured | facts
 
 
-def test_unbounded_shares_are_means_over_designs():
-    grid = [
-        row(design, n, epsilon, p, unusable=(design == "normal") * 0.5)
-        for n in inference.SIZES[:3]
-        for epsilon in inference.EPSILONS
-        for p in inference.COLUMNS
-        for design in ("normal", "skewed", "collinear")
-    ]
-    found = inference.unbounded([*grid, row(unit="person", unusable=1.0)])
-    assert len(found) == 12
-    assert found[0] == {"n": 500, "epsilon": 0.1, "1": 25.0} | {
-        "5": 25.0,
-        "5 correlated": 0.0,
-        "20": 25.0,
-        "20 correlated": 0.0,
-    }
+def test_sizes_have_medians_over_kinds():
+    """Those of correlations of .9 are apart, and an unbounded length has no number."""
+    rows = [row(kind, effects=name) for kind in ("labels", "persons") for name in ("one", "three")]
+    rows += [row(length=length, unusable=0.1) for length in (1.0, 1.5, 3.5)]
+    rows += [row("correlation .9", effects=name) for name in ("one", "three")]
+    rows += [row("correlation .9", length=np.inf, unusable=1.0)]
+    (found,) = inference.by_size(rows)
+    assert (found["ratio"], found["one"], found["all"]) == (4000, 1.0, 1.5)
+    assert found["all, unbounded"] == pytest.approx(10)
+    assert (found["all, .9"], found["all, .9, unbounded"]) == (None, 100)
 
 
 def test_coverage_is_that_of_usable_cells():
     rows = [
         row(coverage=0.96),
-        row(coverage=0.93, length=1.5),
-        row(coverage=1.0, unusable=0.2, length=9.0),  # not usable
-        row(n=500, length=5.0),  # too few records for a length
-        row(estimator="huber", p=1, **{"false alarms": None}),
-        row(estimator="huber", **{"false alarms": 0.01}),
+        row(coverage=0.93),
+        row(coverage=1.0, unusable=0.2),  # not usable
+        row(effects="one", **{"false alarms": None}),
+        row(effects="three", coverage=0.98, **{"false alarms": 0.01}),
     ]
-    linear, huber = inference.covered(rows)
-    assert (linear["cells"], linear["usable"], linear["in band"]) == (4, 3, 2)
-    assert (linear["least"], linear["median"], linear["greatest"]) == (0.93, 0.95, 0.96)
-    assert (linear["median length"], linear["greatest length"]) == (1.25, 1.5)
-    assert huber["false alarms"] == 0.01
+    (found,) = inference.by_kind(rows)
+    assert (found["all, usable"], found["all, in band"]) == (2, 1)
+    assert (found["all, least"], found["all, median"]) == (0.93, pytest.approx(0.945))
+    assert (found["few, usable"], found["few, in band"], found["few, least"]) == (2, 1, 0.95)
+    assert found["false alarms"] == pytest.approx(0.11 / 3)
 
 
 def test_the_tables_fill_every_cell_of_the_page():
-    """From the cells that the command runs: 12 rows of shares, 9 of coverages."""
-    rows = [row(**cell._asdict()) for cell in inference.page_cells(asked())]
-    found = [
-        Output("results/inference_unbounded.json", inference.unbounded(rows)),
-        Output("results/inference_coverage.json", inference.covered(rows)),
+    """From the cells that the command runs."""
+    tables = ("one", "three", "all")
+    rows = [
+        row(**cell._asdict(), effects=name) for cell in inference.cells(asked()) for name in tables
     ]
-    for name, count in (("inference-unbounded", 12 * 5), ("inference-coverage", 9 * 6)):
+    found = [
+        Output("results/inference_sizes.json", inference.by_size(rows)),
+        Output("results/inference_kinds.json", inference.by_kind(rows)),
+    ]
+    for name, count in (("inference-sizes", 7 * 6), ("inference-kinds", 16 * 5)):
         assert differences(placed()[name].table, figures()[name].layout, found)[0] == count
 
 

@@ -272,6 +272,7 @@ __all__ = [
     "fetch_bike_sharing",
     "fetch_california_housing",
     "fetch_concrete",
+    "fetch_cps_wages",
     "fetch_credit_default",
     "fetch_electricity",
     "fetch_german_credit",
@@ -545,6 +546,7 @@ fetch_airfoil = _fetcher("airfoil", "airfoil_self_noise")
 fetch_bike_sharing = _fetcher("bike_sharing", "bike_sharing_hour")
 fetch_california_housing = _fetcher("california_housing", "california_housing")
 fetch_concrete = _fetcher("concrete", "concrete_strength")
+fetch_cps_wages = _fetcher("cps_wages", "cps_asec_2024_wages")
 fetch_credit_default = _fetcher("credit_default", "credit_default_taiwan")
 fetch_electricity = _fetcher("electricity", "electricity")
 fetch_german_credit = _fetcher(

@@ -2,31 +2,33 @@
 
 A budget is that of the fit and of ``infer`` together: a fifth of epsilon is for the fit.
 
-Every repetition draws rows, errors and noise. Lengths are medians, over that of an oracle, which
-knows the law of the errors of the estimates: its intervals have the length with which 95 % of the
-intervals around the estimates hold the true slope. An unbounded interval covers, and its slope is
-unusable. A false alarm is an interval of a slope of 0 that does not hold 0: every design of two
-columns or more has one. Needs no data files.
+Every repetition draws rows, errors and noise, and makes three tables of one model: with the effect
+of one column, of three, and with all. The truth are the coefficients of least squares in the
+population, and lengths are medians over those of least squares with robust errors (HC1) on the same
+records. An unbounded interval covers, and its slope is unusable. A false alarm is an interval of a
+slope of 0 that does not hold 0: the last of two columns or more has one. Needs no data files.
 
 A cell whose first FEW repetitions have no bounded interval is ended there. Cells that have ended
 are kept in ``results/inference.jsonl`` until all have, so that a run that was stopped goes on where
 it was. ``--page`` has the cells of docs/figures/inference_figures.md and both tables.
 
-"clipped target" and "clipped columns" have bounds of the target or of the columns beyond which 5 %
-of the values lie; these are clipped. The true slopes are those of the model without clipping.
+In the kinds "clipped target" and "clipped columns" 5 % of the values of the target, or of a column,
+lie beyond bounds. The true slopes are those of the model without clipping.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
+from scipy.special import expit
 
 from examples.benchmarks.shared import report
 from examples.benchmarks.shared.report import FloatArray
@@ -47,78 +49,98 @@ ESTIMATORS: dict[str, Any] = {
     "descent regressor": DPCoordinateDescentRegressor,
     "descent classifier": DPCoordinateDescentClassifier,
 }
-SIZES, EPSILONS, COLUMNS = [500, 2000, 20_000, 200_000], [0.1, 0.5, 1.0, 4.0], [1, 5, 20]
-RELATIONS, UNITS = ["replace_one", "add_remove"], ["row", "person"]
-LEVEL, SHARE = 0.95, 0.8
-# Of the rare level, of the correlated columns, and of the clipped values of one column.
-RARE, CORRELATION, CLIPPED = 0.05, 0.9, 1.96
+LEVEL, NORMAL, SHARE = 0.95, 1.959964, 0.8
 # Repetitions without a bounded interval that end a cell; greatest unbounded share of a usable cell;
-# the band of coverages; and where lengths are compared, the least number of records times epsilon.
-FEW, MOST_UNBOUNDED, BAND, LONG = 20, 0.15, (0.94, 0.975), 20_000
+# and the band of coverages.
+FEW, MOST_UNBOUNDED, BAND = 20, 0.15, (0.94, 0.975)
 KEPT = report.RESULTS / "inference.jsonl"
 # A person has so many rows on average; this share of the variance is common to them.
 ROWS, COMMON = 4, 0.5
+# Bounds beyond which 5 % of normal values lie, and those beyond which hardly any value lies.
+CLIPPED, LOWER, UPPER, TARGET = 1.96, -8.0, 12.0, 30.0
+# The part of a target that no line fits: BENT (x^2 - 1) of an x of variance 1.
+BENT = 0.3
 
 
-def normal(n: int, p: int, rng: Generator) -> FloatArray:
-    return rng.standard_normal((n, p))
+class Kind(NamedTuple):
+    """What the tables of a kind of cells have in common."""
+
+    design: str = ""
+    correlation: float = 0.5
+    estimator: str = "linear"
+    unit: str = "row"
+    neighbors: str = "replace_one"
+    delta: float = 0.0
 
 
-def skewed(n: int, p: int, rng: Generator) -> FloatArray:
-    return rng.exponential(size=(n, p)).clip(max=8) - 4
-
-
-def rare(n: int, p: int, rng: Generator) -> FloatArray:
-    X = normal(n, p, rng)
-    X[:, 0] = rng.uniform(size=n) < RARE
-    return X
-
-
-def collinear(n: int, p: int, rng: Generator) -> FloatArray:
-    shared = rng.standard_normal((n, 1))
-    return np.sqrt(CORRELATION) * shared + np.sqrt(1 - CORRELATION) * normal(n, p, rng)
-
-
-DESIGNS: dict[str, Callable[..., FloatArray]] = {
-    "normal": normal,
-    "skewed": skewed,
-    "rare level": rare,
-    "collinear": collinear,
-    "heteroskedastic": normal,
+# Errors have a t law with 5 degrees of freedom, unless another one is named.
+KINDS = {
+    "correlation .3": Kind(correlation=0.3),
+    "correlation .5": Kind(),
+    "correlation .9": Kind(correlation=0.9),
+    "skewed errors": Kind("skewed errors"),
+    "unequal errors": Kind("unequal errors"),
+    "skewed columns": Kind("skewed columns"),
+    "level .05": Kind("0.05"),
+    "level .01": Kind("0.01"),
+    "bent line": Kind("bent line"),
+    "bent skewed column": Kind("bent skewed column"),
+    "labels": Kind(estimator="logistic"),
+    "labels and level .05": Kind("0.05", estimator="logistic"),
+    "Huber's model": Kind(estimator="huber"),
+    "added or removed": Kind(neighbors="add_remove"),
+    "persons": Kind(unit="person"),
+    "delta 1e-6": Kind(delta=1e-6),
+    "clipped target": Kind("clipped target", 0.0, "huber"),
+    "clipped columns": Kind("clipped columns", 0.0, "huber"),
+    "clipped columns of labels": Kind("clipped columns", 0.0, "logistic"),
 }
-CLIPPED_DESIGNS = {"clipped target": normal, "clipped columns": normal}
+PLAIN = [name for name in KINDS if "clipped" not in name]
+# Records, columns and epsilon on the page.
+PAGE = [(20_000, 5, 1.0), (20_000, 5, 4.0), (2000, 5, 4.0), (20_000, 25, 4.0), (20_000, 5, 0.5)]
+PAGE += [(2000, 5, 1.0), (200_000, 5, 0.5)]
 
 
 class Cell(NamedTuple):
-    """The settings of a row of the table. ``n`` is the number of records: rows or persons."""
+    """The settings of a cell. ``n`` is the number of records: rows or persons."""
 
-    estimator: str
-    unit: str
-    neighbors: str
-    design: str
+    kind: str
     n: int
     p: int
     epsilon: float
-    delta: float
-    share: float
 
     @property
-    def has_labels(self) -> bool:
+    def facts(self) -> Kind:
+        """What the kind stands for."""
+        return KINDS[self.kind]
+
+    @property
+    def rare(self) -> float:
+        """The share of the rarer level of the first column; 0 if it is a number."""
+        return float(self.facts.design) if self.facts.design.startswith("0") else 0.0
+
+    @property
+    def is_label(self) -> bool:
         """Whether the target is a label."""
-        return self.estimator in ("logistic", "descent classifier")
+        return self.facts.estimator in ("logistic", "descent classifier")
+
+    @property
+    def tables(self) -> dict[str, list[int]]:
+        """The columns whose effects are in each table."""
+        three = sorted({0, min(1, self.p - 1), self.p - 1})
+        return {"one": [0], "three": three, "all": list(range(self.p))}
 
     def domain(self) -> Domain:
-        """Return bounds of 4 standard deviations; the column of the rare level has two levels."""
-        bound = CLIPPED if self.design == "clipped columns" else 4.0
-        columns: dict[str, Any] = {f"x{j}": (-bound, bound) for j in range(self.p)}
-        if self.design == "rare level":
+        """Return the bounds; a rare level is one of two."""
+        design = self.facts.design
+        bounds = (-CLIPPED, CLIPPED) if design == "clipped columns" else (LOWER, UPPER)
+        columns: dict[str, Any] = {f"x{j}": bounds for j in range(self.p)}
+        if self.rare:
             columns["x0"] = [0.0, 1.0]
-        if self.has_labels:
-            return Domain(columns, target=[0, 1])
-        # The target's variance is 1 + |slopes|^2.
+        # The clipped target's variance is 1 + |slopes|^2.
         size = CLIPPED * np.sqrt(1 + np.sum(self.slopes() ** 2))
-        target = size if self.design == "clipped target" else 8.0
-        return Domain(columns, target=(-target, target))
+        target = size if design == "clipped target" else TARGET
+        return Domain(columns, target=[0, 1] if self.is_label else (-target, target))
 
     def slopes(self) -> FloatArray:
         """Return slopes with a sum of squares of about 1; the last one of several is 0."""
@@ -126,199 +148,244 @@ class Cell(NamedTuple):
         signs[self.p - 1 if self.p > 1 else self.p :] = 0
         return signs
 
+    def truth(self) -> FloatArray:
+        """Return the slopes of least squares in the population."""
+        found = self.slopes()
+        # The regression of x^2 on a normal x has the slope 0, and on an exponential x of variance 1
+        # the slope E x^3 = 2. The means of others are linear in x, so their slopes do not change.
+        found[0] += 2 * BENT * (self.facts.design == "bent skewed column")
+        return found
+
     def draw(self, rng: Generator) -> tuple[FloatArray, FloatArray, FloatArray | None]:
         """Return rows, targets and the persons of rows."""
-        if self.unit == "row":
+        if self.facts.unit == "row":
             X = self._rows(self.n, rng)
-            return X, self._targets(X, rng.standard_normal(self.n), rng), None
+            return X, self._targets(X, self._errors(self.n, rng), rng), None
         ids = np.repeat(np.arange(self.n), rng.integers(1, 2 * ROWS, size=self.n))
         own, shared = self._rows(len(ids), rng), self._rows(self.n, rng)[ids]
         X = np.where(rng.uniform(size=own.shape) < COMMON, shared, own)
-        common = rng.standard_normal(self.n)[ids]
-        errors = np.sqrt(COMMON) * common + np.sqrt(1 - COMMON) * rng.standard_normal(len(ids))
+        common, errors = self._errors(self.n, rng)[ids], self._errors(len(ids), rng)
+        errors = np.sqrt(COMMON) * common + np.sqrt(1 - COMMON) * errors
         return X, self._targets(X, errors, rng), ids
 
     def _rows(self, n: int, rng: Generator) -> FloatArray:
-        draw = (DESIGNS | CLIPPED_DESIGNS)[self.design]
-        return draw(n, self.p, rng).clip(-4, 4)
+        share, design = self.facts.correlation, self.facts.design
+        common, own = rng.standard_normal((n, 1)), rng.standard_normal((n, self.p))
+        if design == "bent skewed column":
+            common = rng.exponential(size=(n, 1)) - 1
+        X = np.sqrt(share) * common + np.sqrt(1 - share) * own
+        if design == "bent skewed column":
+            X[:, :1] = common
+        elif design == "skewed columns":
+            X = (np.exp(0.6 * X) - np.exp(0.18)) / np.sqrt(np.exp(0.36) * np.expm1(0.36))
+        elif self.rare:
+            X[:, 0] = rng.uniform(size=n) < self.rare
+        return X.clip(LOWER, UPPER)
+
+    def _errors(self, n: int, rng: Generator) -> FloatArray:
+        if "clipped" in self.kind:
+            return rng.standard_normal(n)
+        if self.facts.design == "skewed errors":
+            return rng.exponential(size=n) - 1
+        return rng.standard_t(5, size=n) / np.sqrt(5 / 3)
 
     def _targets(self, X: FloatArray, errors: FloatArray, rng: Generator) -> FloatArray:
         z = X @ self.slopes()
-        if self.has_labels:
-            return (rng.uniform(size=len(z)) < 1 / (1 + np.exp(-z))).astype(float)
-        if self.design == "heteroskedastic":
+        if self.is_label:
+            return (rng.uniform(size=len(z)) < expit(z)).astype(float)
+        if self.facts.design == "unequal errors":
             errors = errors * np.sqrt(0.4 + 0.6 * X[:, 0] ** 2)
+        if "bent" in self.facts.design:
+            z = z + BENT * (X[:, 0] ** 2 - 1)
         return z + errors
 
 
-def inferred(
-    model: Any, share: float, seed: int, X: ArrayLike, y: ArrayLike, groups: Any = None
-) -> Inference:
-    """Fit a model and return its inference, which together spend the budget that the model has.
+def least_squares(
+    X: FloatArray, y: FloatArray, ids: FloatArray | None = None, is_label: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """Return slopes and robust standard errors (HC1), or those of the logistic likelihood.
 
-    The inference has the share of epsilon, and what the fit leaves of delta, at least half of it.
+    With ``ids`` errors are clustered by person, and a person counts once.
+    """
+    Z, theta = np.column_stack([np.ones(len(X)), X]), np.zeros(X.shape[1] + 1)
+    weight = np.ones(len(X)) if ids is None else 1 / np.bincount(ids)[ids]
+    for _ in range(12 if is_label else 1):
+        p = expit(Z @ theta) if is_label else Z @ theta
+        curvature = weight * (p * (1 - p) if is_label else 1)
+        inverse = np.linalg.inv((Z.T * curvature) @ Z)
+        theta = theta + inverse @ (Z.T @ (weight * (y - p)))
+    scores = Z * (weight * (y - (expit(Z @ theta) if is_label else Z @ theta)))[:, None]
+    if ids is not None:
+        scores = np.column_stack([np.bincount(ids, own) for own in scores.T])
+    factor = len(scores) / (len(scores) - len(theta))
+    covariance = factor * inverse @ (scores.T @ scores) @ inverse
+    return theta[1:], np.sqrt(np.diag(covariance))[1:]
+
+
+def inferred(
+    model: Any,
+    share: float,
+    seed: int,
+    X: ArrayLike,
+    y: ArrayLike,
+    groups: Any = None,
+    effects: Sequence[list[str] | None] = (None,),
+) -> list[Inference]:
+    """Fit a model and return a table for each of the effects.
+
+    The model and one table spend the budget that the model has. The table has the share of epsilon,
+    and what the fit leaves of delta, at least half of it.
     """
     epsilon, delta, rng = model.epsilon, model.delta, np.random.default_rng(seed)
     first = {"epsilon": (1 - share) * epsilon, "delta": delta / 2, "random_state": rng}
     model.set_params(**first).fit(X, y, groups=groups)
     rest = {"epsilon": share * epsilon, "delta": delta - model.guarantee_.delta}
-    found: Inference = model.infer(X, y, groups=groups, **rest, random_state=rng)
-    return found
+    rest |= {"groups": groups, "random_state": rng}
+    return [model.infer(X, y, effects=own, **rest) for own in effects]
 
 
 def repetition(cell: Cell, seed: int, r: int) -> dict[str, FloatArray]:
-    """Return what one release tells of each slope: the interval, the error and false alarms."""
-    rng = np.random.default_rng([seed, r, cell.n, cell.p])
+    """Return what one table of each kind tells of the slopes, (tables, p)."""
+    rng, kind = np.random.default_rng([seed, r, crc32(repr(cell).encode())]), cell.facts
     X, y, ids = cell.draw(rng)
-    model = ESTIMATORS[cell.estimator](
+    model = ESTIMATORS[kind.estimator](
         epsilon=cell.epsilon,
-        delta=cell.delta,
+        delta=kind.delta,
         domain=cell.domain(),
-        neighbors=cell.neighbors,
-        n_public=None if cell.neighbors == "replace_one" else cell.n,
+        neighbors=kind.neighbors,
+        n_public=None if kind.neighbors == "replace_one" else cell.n,
     )
-    table = inferred(model, cell.share, report.noise_seed(seed, r), X, y, ids)
-    (low, high), truth = table.conf_int(level=LEVEL)[-cell.p :].T, cell.slopes()
-    return {
-        "covered": (low <= truth) & (truth <= high),
-        "length": high - low,
-        "error": table.coef[-cell.p :] - truth,
-        "alarm": (low > 0) | (high < 0),
-    }
+    effects = [[f"x{j}" for j in at] for at in cell.tables.values()][:2]
+    tables = inferred(model, SHARE, int(rng.integers(2**31)), X, y, ids, [*effects, None])
+    found, errors = np.full((5, 3, cell.p), np.nan), least_squares(X, y, ids, cell.is_label)[1]
+    truth = cell.truth()
+    for k, (table, at) in enumerate(zip(tables, cell.tables.values(), strict=True)):
+        (low, high), own = table.conf_int(level=LEVEL)[-len(at) :].T, truth[at]
+        away, error = (part[-len(at) :] for part in (table.coef, table.std_error))
+        found[:, k, at] = (
+            (low <= own) & (own <= high),
+            (high - low) / (2 * NORMAL * errors[at]),
+            (away - own) / errors[at],
+            (away - own) / error,
+            (low > 0) | (high < 0),
+        )
+    return dict(zip(("covered", "length", "error", "z", "alarm"), found, strict=True))
 
 
-def row_of(cell: Cell, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the figures of a cell; the coverage is the mean over the slopes, and the least."""
+def rows_of(cell: Cell, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return the figures of each table of a cell.
+
+    The coverage is the mean over the slopes, "least" that of one of them. "bias" is the greatest
+    mean error of a slope in standard errors of least squares, and "z" the median of the standard
+    deviations of errors over their standard errors.
+    """
     calls = [(cell, arguments.seed, r) for r in range(arguments.repeats)]
     runs = report.run(repetition, calls[:FEW], arguments.jobs, str(tuple(cell)))
     if any(np.isfinite(run["length"]).any() for run in runs):
         runs += report.run(repetition, calls[FEW:], arguments.jobs, str(tuple(cell)))
-    found = report.stacked(runs)
-    covered, bounded = found["covered"].mean(axis=0), np.isfinite(found["length"])
-    usable = found["covered"][bounded]
-    oracle = 2 * np.quantile(np.abs(found["error"]), LEVEL, axis=0)
-    return {
-        **cell._asdict(),
-        "repeats": len(runs),
-        "coverage": float(covered.mean()),
-        "least": float(covered.min()),
-        "bounded coverage": float(usable.mean()) if usable.size else None,
-        "length": float(np.median(np.median(found["length"], axis=0) / oracle)),
-        "median length": float(np.median(found["length"])),
-        "unusable": float(1 - bounded.mean()),
-        "false alarms": float(found["alarm"][:, -1].mean()) if cell.p > 1 else None,
-    }
+    found, rows = report.stacked(runs), []
+    for k, (name, at) in enumerate(cell.tables.items()):
+        covered, length, error, z, alarm = (own[:, k, at] for own in found.values())
+        bounded = np.isfinite(length)
+        usable = covered[bounded]
+        rows.append(
+            {
+                **cell._asdict(),
+                "effects": name,
+                "repeats": len(runs),
+                "coverage": float(covered.mean()),
+                "least": float(covered.mean(axis=0).min()),
+                "bounded coverage": float(usable.mean()) if usable.size else None,
+                "length": float(np.median(length)),
+                "unusable": float(1 - bounded.mean()),
+                "bias": float(np.abs(error.mean(axis=0)).max()),
+                "z": float(np.median(z.std(axis=0))),
+                "false alarms": float(alarm[:, -1].mean()) if cell.truth()[at[-1]] == 0 else None,
+            }
+        )
+    return rows
 
 
-def kept_row(cell: Cell, arguments: argparse.Namespace) -> dict[str, Any]:
+def kept_rows(cell: Cell, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the figures of a cell, run once for a seed and a number of repetitions."""
     key = [*cell, arguments.seed, arguments.repeats]
     lines = KEPT.read_text(encoding="utf-8").splitlines() if KEPT.exists() else []
     for line in lines:
         known = json.loads(line)
         if known["key"] == key:
-            return dict(known["row"])
-    row = row_of(cell, arguments)
+            return list(known["rows"])
+    rows = rows_of(cell, arguments)
     KEPT.parent.mkdir(exist_ok=True)
     with KEPT.open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"key": key, "row": row}) + "\n")
-    return row
+        file.write(json.dumps({"key": key, "rows": rows}) + "\n")
+    return rows
 
 
 def cells(arguments: argparse.Namespace) -> Iterator[Cell]:
-    """Yield the cells that are asked for; errors of labels have no variance of their own."""
-    names = ("estimators", "units", "neighbors", "designs", "sizes", "columns", "epsilons")
-    for facts in product(*(getattr(arguments, name) for name in names)):
-        cell = Cell(*facts, arguments.delta, arguments.share)
-        if not (cell.has_labels and cell.design in ("heteroskedastic", "clipped target")):
-            yield cell
+    """Yield the cells that are asked for, of each size in all kinds."""
+    sizes = product(arguments.sizes, arguments.columns, arguments.epsilons)
+    for size, kind in product(PAGE if arguments.page else sizes, arguments.kinds):
+        yield Cell(kind, *size)
 
 
 # The page
 
 
-def page_cells(arguments: argparse.Namespace) -> Iterator[Cell]:
-    """Yield the cells of the page: a grid of rows, and some cells of other units and relations."""
-    asked = vars(arguments) | {"sizes": SIZES[:3], "units": ["row"], "neighbors": ["replace_one"]}
-    yield from cells(argparse.Namespace(**asked))
-    easy = {"designs": list(DESIGNS)[:3], "columns": COLUMNS[:2]}
-    for unit, relation in (("row", "add_remove"), ("person", "replace_one")):
-        for n, epsilon in ((2000, 4.0), (20_000, 1.0)):
-            facts = {"units": [unit], "neighbors": [relation], "sizes": [n], "epsilons": [epsilon]}
-            yield from cells(argparse.Namespace(**asked | easy | facts))
+def by_size(rows: Sequence[dict[str, Any]]) -> list[report.Row]:
+    """Return lengths and unbounded shares, in percent, by size: medians and means over kinds.
 
-
-def unbounded(rows: Sequence[dict[str, Any]]) -> list[report.Row]:
-    """Return the shares of unbounded intervals by records and epsilon, in percent."""
-    found = []
-    for n, epsilon in product(SIZES[:3], EPSILONS):
-        facts: dict[str, Any] = {"n": n, "epsilon": epsilon}
-        for p, name in product(COLUMNS, ("", "correlated")):
+    Those of correlations of .9 are apart.
+    """
+    found: list[report.Row] = []
+    for n, p, epsilon in dict.fromkeys((row["n"], row["p"], row["epsilon"]) for row in rows):
+        facts: dict[str, Any] = {"n": n, "columns": p, "epsilon": epsilon, "ratio": n * epsilon / p}
+        for name, apart in product(("one", "three", "all"), (False, True)):
             own = [
-                row["unusable"]
+                row
                 for row in rows
-                if (row["n"], row["epsilon"], row["p"]) == (n, epsilon, p)
-                and (row["unit"], row["neighbors"]) == ("row", "replace_one")
-                and (row["design"] == "collinear") == (name == "correlated")
+                if (row["n"], row["p"], row["epsilon"], row["effects"]) == (n, p, epsilon, name)
+                and (row["kind"] == "correlation .9") == apart
             ]
-            if p > 1 or not name:
-                facts[f"{p} {name}".strip()] = 100 * float(np.mean(own))
+            label = name + ", .9" * apart
+            # An unbounded length has no number.
+            length = np.median([row["length"] for row in own])
+            facts[label] = float(length) if np.isfinite(length) else None
+            facts[f"{label}, unbounded"] = 100 * float(np.mean([row["unusable"] for row in own]))
         found.append(facts)
     return found
 
 
-def covered(rows: Sequence[dict[str, Any]]) -> list[report.Row]:
-    """Return a row for each estimator, unit and relation, over the usable cells."""
+def by_kind(rows: Sequence[dict[str, Any]]) -> list[report.Row]:
+    """Return the coverage over the usable cells of each kind: of few effects, and of all."""
     found: list[report.Row] = []
-    keys = [(row["unit"], row["neighbors"], row["estimator"]) for row in rows]
-    for unit, relation, estimator in dict.fromkeys(keys):
-        own = [
-            row for key, row in zip(keys, rows, strict=True) if key == (unit, relation, estimator)
-        ]
-        good = [row for row in own if row["unusable"] <= MOST_UNBOUNDED]
-        share = np.array([row["coverage"] for row in good])
-        lengths = [row["length"] for row in good if row["n"] * row["epsilon"] >= LONG]
+    for kind in dict.fromkeys(row["kind"] for row in rows):
+        good = [row for row in rows if row["kind"] == kind and row["unusable"] <= MOST_UNBOUNDED]
         alarms = [row["false alarms"] for row in good if row["false alarms"] is not None]
-        found.append(
-            {
-                "estimator": estimator,
-                "unit": unit,
-                "relation": relation,
-                "cells": len(own),
-                "usable": len(good),
-                "in band": int(((share >= BAND[0]) & (share <= BAND[1])).sum()),
-                "least": float(share.min()),
-                "median": float(np.median(share)),
-                "greatest": float(share.max()),
-                "median length": float(np.median(lengths)),
-                "greatest length": max(lengths),
-                "false alarms": float(np.mean(alarms)),
+        facts: dict[str, Any] = {"kind": kind}
+        for name, tables in (("few", ("one", "three")), ("all", ("all",))):
+            share = np.array([row["coverage"] for row in good if row["effects"] in tables])
+            facts |= {
+                f"{name}, usable": len(share),
+                f"{name}, in band": int(((share >= BAND[0]) & (share <= BAND[1])).sum()),
+                f"{name}, least": float(share.min()) if len(share) else None,
+                f"{name}, median": float(np.median(share)) if len(share) else None,
             }
-        )
+        found.append(facts | {"false alarms": float(np.mean(alarms)) if alarms else None})
     return found
 
 
 def main() -> None:
     parser = report.parser_for(__doc__, repeats=1000)
-    estimators, designs = list(ESTIMATORS), list(DESIGNS)
-    every = [*designs, *CLIPPED_DESIGNS]
-    parser.add_argument("--estimators", nargs="+", choices=estimators, default=estimators[:3])
-    parser.add_argument("--units", nargs="+", choices=UNITS, default=UNITS)
-    parser.add_argument("--neighbors", nargs="+", choices=RELATIONS, default=RELATIONS)
-    parser.add_argument("--designs", nargs="+", choices=every, default=designs)
-    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES)
-    parser.add_argument("--columns", nargs="+", type=int, default=COLUMNS)
-    parser.add_argument("--epsilons", nargs="+", type=float, default=EPSILONS)
-    parser.add_argument("--delta", type=float, default=0.0)
-    parser.add_argument("--share", type=float, default=SHARE)
+    parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=PLAIN)
+    parser.add_argument("--sizes", nargs="+", type=int, default=[2000, 20_000, 200_000])
+    parser.add_argument("--columns", nargs="+", type=int, default=[5, 10, 25])
+    parser.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 1.0, 4.0])
     parser.add_argument("--page", action="store_true", help="the cells and tables of the page")
     arguments = parser.parse_args()
-    asked = page_cells if arguments.page else cells
-    rows = [kept_row(cell, arguments) for cell in asked(arguments)]
+    rows = [row for cell in cells(arguments) for row in kept_rows(cell, arguments)]
     report.publish("inference", rows, arguments)
-    if arguments.page:
-        report.publish("inference_unbounded", unbounded(rows), arguments)
-        report.publish("inference_coverage", covered(rows), arguments)
+    report.publish("inference_sizes", by_size(rows), arguments)
+    report.publish("inference_kinds", by_kind(rows), arguments)
     KEPT.unlink(missing_ok=True)
 
 

@@ -158,7 +158,7 @@ def ours(
         n_public=None if setting.neighbors == "replace_one" else setting.n,
         fit_intercept=intercept,
     )
-    return inferred(model, SHARE, seed, X, y).conf_int(level=LEVEL)[-setting.p :]
+    return inferred(model, SHARE, seed, X, y)[0].conf_int(level=LEVEL)[-setting.p :]
 
 
 def exact(setting: Setting, X: FloatArray, y: FloatArray) -> FloatArray:

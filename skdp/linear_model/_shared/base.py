@@ -24,6 +24,7 @@ from skdp._sklearn import Documented
 from skdp.domain import Domain
 from skdp.domain.domain import declare_input
 from skdp.domain.tables import as_column, in_memory
+from skdp.linear_model._inference.outlook import plan
 from skdp.linear_model._inference.plan import plan_inference
 from skdp.linear_model._inference.release import InferenceRelease, Scores
 from skdp.linear_model._inference.table import Inference, positions_of
@@ -424,6 +425,8 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             n_records=task.n,
             model=type(self).__name__,
         )
+
+    plan = plan
 
     def _declared(self) -> dict[str, Any]:
         """Return the parameters that say what records are, as the fit used them."""

@@ -16,7 +16,8 @@ from scipy.stats import norm
 from sklearn.base import clone
 
 from skdp.domain import Domain
-from skdp.domain.columns import Levels, is_missing
+from skdp.domain.columns import Levels, Number, is_missing
+from skdp.domain.splines import Spline
 from skdp.linear_model._inference.estimate import user_units
 from skdp.linear_model._inference.table import INTERCEPT, Inference, digits
 from skdp.linear_model._shared.gram import row_unit
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 DEVIATION, TARGET_DEVIATION = 1 / 8, 1 / 6
 LEVEL_RATIO, MOST_RATIO = 1 / 3, 100.0
 LEVEL = 0.95
+ERRORS = "private", "without privacy", "trivial"
+TINY = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,16 +103,15 @@ class Plan:
             f"{call} epsilon = {own.epsilon:g}, delta = {own.delta:g}"
             for call, own in zip(("fit", "infer"), self.guarantees, strict=False)
         )
-        whole = [
-            sum(getattr(own, what) for own in self.guarantees) for what in ("epsilon", "delta")
-        ]
+        epsilon = sum(own.epsilon for own in self.guarantees)
+        delta = sum(own.delta for own in self.guarantees)
         errors = ", ".join(f"{name} {digits(value)}" for name, value in self.errors.items())
         parts = ", ".join(
             line.name if line.epsilon is None else f"{line.name} {line.epsilon:.3g}"
             for line in self.releases
         )
         return [
-            f"Guarantee: {calls}; together epsilon = {whole[0]:g}, delta = {whole[1]:g}",
+            f"Guarantee: {calls}; together epsilon = {epsilon:g}, delta = {delta:g}",
             f"Error of predictions: {errors}",
             f"Releases with their epsilon: {parts}",
             "width: of 95 % intervals (medians); ratio: to those without privacy",
@@ -205,147 +207,161 @@ def plan(
     """
     n, repeats = check_count("n", n), check_count("repeats", repeats)
     inference = check_interval("inference", inference, 0.0, 1.0, closed="left")
-    correlation = check_interval("correlation", correlation, 0.0, 1.0, closed="left")
-    rate = check_interval("rate", rate, 0.0, 1.0, closed="neither")
     self._check_parameters()
-    domain, labels = self.domain, getattr(self, "_declared_labels", lambda: None)()
-    if domain is None or (domain.target_bounds is None and labels is None):
-        remedy = 'Write domain=Domain({"age": (17, 90)}, target=(0, 100)).'
-        raise fail("domain", "declare the columns and the target for a plan", None, remedy)
-    guesses = _checked(domain, dict(shares or {}), dict(deviations or {}))
-    if labels is None:
-        low, high = domain.target_bounds or (-1.0, 1.0)
-        width = high - low
-        residual = check_positive("residual", DEVIATION * width if residual is None else residual)
-        signal = math.sqrt(max((TARGET_DEVIATION * width) ** 2 - residual**2, 0.0))
-    draws = [
-        np.random.default_rng(own) for own in np.random.SeedSequence(random_state).spawn(repeats)
-    ]
+    guesses = {"shares": shares, "deviations": deviations, "correlation": correlation}
+    population = Population.of(self, **guesses, residual=residual, rate=rate)
+    # Each call has half of delta.
+    delta = self.delta / 2 if inference else self.delta
+    is_regression = population.labels is None
+    facts = {"ledger": None, "epsilon": self.epsilon * (1 - inference), "delta": delta}
+    budget = {"epsilon": self.epsilon * inference, "delta": delta, "effects": effects}
     found: list[tuple[Any, ...]] = []
-    for rng in draws:
-        X = _rows(domain, n, guesses, correlation, rng)
-        eta = domain.encode(X)
-        eta = (eta - eta.mean(axis=0)) / np.maximum(eta.std(axis=0), 1e-9)
-        eta = eta @ rng.choice([-1.0, 1.0], eta.shape[1])
-        eta /= max(float(eta.std()), 1e-9)
-        if labels is None:
-            eta = low / 2 + high / 2 + signal * eta
-            y: Array = np.clip(eta + residual * rng.normal(size=n), low, high)
-            curvature = np.full(n, (width / 2 / residual) ** 2)
-            errors = [np.sqrt(np.mean(np.square(y - own))) for own in (eta, y.mean())]
-        else:
-            latent = eta + rng.logistic(size=n)
-            parts = [1 - rate, rate] if len(labels) == 2 else _geometric(len(labels))
-            ends = np.quantile(latent, np.cumsum(parts)[:-1])
-            y = np.array(list(labels))[np.searchsorted(ends, latent)]
-            p = np.diff(expit(ends[:, None] - eta), axis=0, prepend=0.0, append=1.0)
-            curvature = p[0] * (1 - p[0])
-            best = np.array(list(labels))[p.argmax(axis=0)]
-            errors = [np.mean(best != y), 1 - max(parts)]
-        seeds = rng.integers(2**31, size=2)
-        model = clone(self).set_params(
-            ledger=None,
-            epsilon=self.epsilon * (1 - inference),
-            delta=self.delta / 2 if inference else self.delta,
-            random_state=int(seeds[0]),
-        )
+    for seed in np.random.SeedSequence(random_state).spawn(repeats):
+        rng = np.random.default_rng(seed)
+        X, y, curvature, errors = population.draw(n, rng)
+        seeds = rng.integers(2**31, size=2).tolist()
+        model = clone(self).set_params(**facts, random_state=seeds[0])
+        widths = usual = np.empty(0)
         with warnings.catch_warnings():  # the plan says what they would say
             warnings.simplefilter("ignore")
             model.fit(X, y)
-            table = None
             if inference:
-                table = model.infer(
-                    X,
-                    y,
-                    epsilon=self.epsilon * inference,
-                    delta=self.delta / 2,
-                    effects=effects,
-                    random_state=int(seeds[1]),
-                )
-        wrong = model.predict(X)
-        own = np.mean(wrong != y) if labels is not None else np.sqrt(np.mean(np.square(wrong - y)))
-        widths = usual = np.empty(0)
-        if table is not None:
-            widths = np.diff(table.conf_int(level=LEVEL), axis=1)[:, 0]
-            usual = _usual_widths(table, X, curvature, bool(self.fit_intercept), labels is None)
-        found.append((widths, usual, [own, *errors]))
+                table = model.infer(X, y, **budget, random_state=seeds[1])
+                widths = np.diff(table.conf_int(level=LEVEL), axis=1)[:, 0]
+                usual = _usual_widths(table, X, curvature, self.fit_intercept, is_regression)
+        found.append((widths, usual, [population.error(y, model.predict(X)), *errors]))
     widths, usual, wrong = (np.array(part) for part in zip(*found, strict=True))
-    kinds = "private", "without privacy", "trivial"
-    stages = [model] if table is None else [model, table]
-    facts = [
-        (own.releases_, own.public_) if own is model else (own.releases, own.public)
-        for own in stages
-    ]  # type: ignore
-    facts = [(r, replace(public, void_because=())) for r, public in facts]
+    calls = [(model.releases_, model.public_)]
+    calls += [(table.releases, table.public)] if inference else []
+    # The noise of a fit comes from the operating system.
+    calls = [(own, replace(public, void_because=())) for own, public in calls]
     return Plan(
-        () if table is None else table.names,
+        table.names if inference else (),
         np.median(widths, axis=0),
         np.median(widths / usual, axis=0),
         np.isinf(widths).mean(axis=0),
-        dict(zip(kinds, np.median(wrong, axis=0).tolist(), strict=True)),
-        tuple(guarantee_of(*own) for own in facts),
-        tuple(line for own in facts for line in overview(*own)),
+        dict(zip(ERRORS, np.median(wrong, axis=0).tolist(), strict=True)),
+        tuple(guarantee_of(*own) for own in calls),
+        tuple(line for own in calls for line in overview(*own)),
         n,
         repeats,
     )
 
 
-def _checked(
-    domain: Domain, shares: dict[str, Sequence[float]], deviations: dict[str, float]
-) -> dict[str, Any]:
-    """Return the guess of each column of levels or numbers: cumulated shares, or a deviation."""
-    found: dict[str, Any] = {}
-    for column, read in domain._layout.declared:
-        name = domain._labels[read.start]
-        if isinstance(column, Levels):
-            k = len(column.levels)
-            own = np.asarray(shares.pop(name, _geometric(k)), dtype=float)
-            if own.shape != (k,) or not (own >= 0).all() or not 0 < own.sum() < math.inf:
-                raise fail("shares", f"have {k} numbers >= 0 for {name!r}", own.tolist())
-            found[name] = np.cumsum(own / own.sum())[:-1]
-        elif hasattr(column, "lower"):
-            own = deviations.pop(name, DEVIATION * (column.upper / 2 - column.lower / 2) * 2)
-            found[name] = check_positive(f"the deviation of {name!r}", own)
-    for what, rest in (("shares", shares), ("deviations", deviations)):
-        if rest:
-            kind = "levels" if what == "shares" else "numbers"
-            raise fail(what, f"be those of columns of {kind}", sorted(map(str, rest)))
-    return found
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Public guesses, from which artificial tables are drawn."""
+
+    domain: Domain
+    labels: Array | None  # None for a regression
+    guesses: dict[str, Any]  # for each column, cumulated shares of levels or a deviation
+    correlation: float
+    residual: float
+    shares: FloatArray  # of the labels
+
+    @classmethod
+    def of(
+        cls,
+        model: PrivateLinearModel,
+        shares: Mapping[str, Sequence[float]] | None,
+        deviations: Mapping[str, float] | None,
+        correlation: float,
+        residual: float | None,
+        rate: float,
+    ) -> Population:
+        correlation = check_interval("correlation", correlation, 0.0, 1.0, closed="left")
+        rate = check_interval("rate", rate, 0.0, 1.0, closed="neither")
+        domain, declared = model.domain, getattr(model, "_declared_labels", lambda: None)()
+        if domain is None or (domain.target_bounds is None and declared is None):
+            remedy = 'Write domain=Domain({"age": (17, 90)}, target=(0, 100)).'
+            raise fail("domain", "declare the columns and the target for a plan", None, remedy)
+        labels, parts = None, np.ones(1)
+        if declared is not None:
+            labels = np.array(list(declared))
+            parts = np.array([1 - rate, rate]) if len(labels) == 2 else _geometric(len(labels))
+        low, high = domain.target_bounds or (-1.0, 1.0)
+        residual = check_positive("residual", residual or DEVIATION * (high - low))
+        given, others = dict(shares or {}), dict(deviations or {})
+        guesses: dict[str, Any] = {}
+        for column, read in domain._layout.declared:
+            name = domain._labels[read.start]
+            if isinstance(column, Levels):
+                k = len(column.levels)
+                own = np.asarray(given.pop(name, _geometric(k)), dtype=float)
+                if own.shape != (k,) or not (own >= 0).all() or not 0 < own.sum() < math.inf:
+                    raise fail(f"the shares of {name!r}", f"be {k} numbers >= 0", own.tolist())
+                guesses[name] = np.cumsum(own / own.sum())[:-1]
+            elif isinstance(column, Number | Spline):
+                usual = DEVIATION * 2 * (column.upper / 2 - column.lower / 2)
+                own = others.pop(name, usual)
+                guesses[name] = check_positive(f"the deviation of {name!r}", own)
+        for what, kind, rest in (("shares", "levels", given), ("deviations", "numbers", others)):
+            if rest:
+                raise fail(what, f"be those of columns of {kind}", sorted(map(str, rest)))
+        return cls(domain, labels, guesses, correlation, residual, parts)
+
+    def draw(self, n: int, rng: Generator) -> tuple[Any, Array, FloatArray, list[float]]:
+        """Return a table, its target, the information of rows, and errors of predictions.
+
+        The errors are those of the model that the targets are drawn from, and of a constant. In the
+        direction of each column the effect has the same size.
+        """
+        X = self.rows(n, rng)
+        eta = self.domain.encode(X)
+        eta = (eta - eta.mean(axis=0)) / np.maximum(eta.std(axis=0), TINY)
+        eta = eta @ rng.choice([-1.0, 1.0], eta.shape[1])
+        eta /= max(float(eta.std()), TINY)
+        if self.labels is None:
+            low, high = self.domain.target_bounds or (-1.0, 1.0)
+            square = (TARGET_DEVIATION * (high - low)) ** 2 - self.residual**2
+            eta = low / 2 + high / 2 + math.sqrt(max(square, 0.0)) * eta
+            y: Array = np.clip(eta + self.residual * rng.normal(size=n), low, high)
+            information = np.full(n, ((high - low) / 2 / self.residual) ** 2)
+            return X, y, information, [self.error(y, eta), self.error(y, y.mean())]
+        latent = eta + rng.logistic(size=n)
+        ends = np.quantile(latent, np.cumsum(self.shares)[:-1])
+        y = self.labels[np.searchsorted(ends, latent)]
+        p = np.diff(expit(ends[:, None] - eta), axis=0, prepend=0.0, append=1.0)
+        guesses = self.labels[p.argmax(axis=0)], self.labels[self.shares.argmax()]
+        return X, y, p[0] * (1 - p[0]), [self.error(y, own) for own in guesses]
+
+    def error(self, y: Array, predicted: Any) -> float:
+        if self.labels is None:
+            return float(np.sqrt(np.mean(np.square(y - predicted))))
+        return float(np.mean(y != predicted))
+
+    def rows(self, n: int, rng: Generator) -> Any:
+        """Return a table of functions of correlated normal numbers.
+
+        Cells that `Domain.sample` leaves empty stay empty, and it draws rows of a ball and blocks
+        that were encoded before.
+        """
+        domain, common = self.domain, rng.normal(size=n)
+        X: Any = domain.sample(n, rng)
+        for column, read in [] if domain.is_ball else domain._layout.declared:
+            guess = self.guesses.get(domain._labels[read.start])
+            if guess is None:
+                continue
+            rest = math.sqrt(1 - self.correlation) * rng.normal(size=n)
+            latent = math.sqrt(self.correlation) * common + rest
+            at = domain.names[read.start] if hasattr(X, "columns") else (slice(None), read.start)
+            if isinstance(column, Levels):
+                drawn = [column.levels[k] for k in np.searchsorted(norm.ppf(guess), latent)]
+                if column.missing is not None:
+                    pairs = zip(X[at], drawn, strict=True)
+                    drawn = np.fromiter((None if is_missing(a) else b for a, b in pairs), object)
+                X[at] = drawn
+            else:
+                middle = column.lower / 2 + column.upper / 2
+                numbers = np.clip(middle + guess * latent, column.lower, column.upper)
+                numbers[np.isnan(np.asarray(X[at], dtype=float))] = np.nan
+                X[at] = numbers
+        return X
 
 
 def _geometric(k: int) -> FloatArray:
     found = max(LEVEL_RATIO, MOST_RATIO ** (-1 / max(k - 1, 1))) ** np.arange(k)
     return np.asarray(found / found.sum())
-
-
-def _rows(
-    domain: Domain, n: int, guesses: dict[str, Any], correlation: float, rng: Generator
-) -> Any:
-    """Return a table of the domain: functions of correlated normal numbers.
-
-    Cells that `Domain.sample` leaves empty stay empty, and it draws rows of a ball and blocks that
-    were encoded before.
-    """
-    X: Any = domain.sample(n, rng)
-    common = rng.normal(size=n)
-    for column, read in domain._layout.declared:
-        guess = None if domain.is_ball else guesses.get(domain._labels[read.start])
-        if guess is None:
-            continue
-        latent = math.sqrt(correlation) * common + math.sqrt(1 - correlation) * rng.normal(size=n)
-        at = domain.names[read.start] if hasattr(X, "columns") else (slice(None), read.start)
-        old = X[at]
-        if isinstance(column, Levels):
-            which = np.searchsorted(norm.ppf(guess), latent)
-            cells = [column.levels[k] for k in which]
-            if column.missing is not None:
-                cells = [None if is_missing(a) else b for a, b in zip(old, cells, strict=True)]
-            X[at] = cells if column.missing is None else np.fromiter(cells, dtype=object)
-        else:
-            middle = column.lower / 2 + column.upper / 2
-            values = np.clip(middle + guess * latent, column.lower, column.upper)
-            X[at] = np.where(np.isnan(np.asarray(old, dtype=float)), np.nan, values)
-    return X
 
 
 def _usual_widths(

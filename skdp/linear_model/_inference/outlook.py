@@ -6,6 +6,7 @@ import html
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,17 +16,23 @@ from scipy.special import expit
 from scipy.stats import norm
 from sklearn.base import clone
 
+from skdp._search import narrowed
 from skdp.domain import Domain
 from skdp.domain.columns import Levels, Number, is_missing
 from skdp.domain.splines import Spline
-from skdp.linear_model._inference.estimate import user_units
+from skdp.linear_model._inference.estimate import user_units, usual_norm
+from skdp.linear_model._inference.plan import InferencePlan, plan_inference
+from skdp.linear_model._inference.release import normal_draws
 from skdp.linear_model._inference.table import INTERCEPT, Inference, digits
+from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import row_unit
+from skdp.linear_model._shared.task import Records
 from skdp.privacy import Guarantee
 from skdp.privacy.guarantee import guarantee_of
 from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.certify import Line, overview
 from skdp.trusted.checks import check_count, check_interval, check_positive, fail
+from skdp.trusted.noise import variances
 
 if TYPE_CHECKING:
     from skdp.linear_model._shared.base import PrivateLinearModel
@@ -378,3 +385,82 @@ def _usual_widths(
     names = [INTERCEPT, *domain.encoded_names()]
     at = [names.index(name) for name in table.names]
     return np.asarray(2 * norm.isf((1 - LEVEL) / 2) * np.linalg.norm(units[at], axis=1))
+
+
+# Most intervals are unbounded if `visibility` is below 1; in 9 of 10 simulated tables they are
+# bounded from CLEAR on. The powers are a logistic regression of 500 simulated tables.
+POWERS, OFFSET, CLEAR = (0.2, 0.25, 0.55), 2.0, 1.4
+# How close a number in a message is to the least one that suffices, and the delta that it has.
+CLOSE, PUBLIC_DELTA = 0.05, 1e-6
+
+
+def visibility(plan: InferencePlan, n: float) -> float:
+    """Return how far the noise is from hiding most of the coefficients, from public facts.
+
+    It is a product of powers of signals over noise for n independent numbers: of a denominator, of
+    the curvature in one direction, and of the same for the rows that choose the coordinates.
+    """
+    k, m = plan.curvatures.layout.n_rows, len(plan.targets)
+    longest = math.sqrt(max(16.0, 2.5 * m))
+    denominator = n / (longest * math.sqrt(float(variances(plan.denominators)[0])))
+    curvature = n / (plan.reach * k * math.sqrt(float(variances(plan.curvatures)[0])))
+    first = n * float(plan.factor[0]) ** 2 / usual_norm(normal_draws(plan.coordinates, 20))
+    return (
+        math.prod(x**y for x, y in zip((denominator, curvature, first), POWERS, strict=True))
+        / OFFSET
+    )
+
+
+def warn_if_hidden(
+    model: PrivateLinearModel, records: Records, targets: tuple[int, ...], is_ols: bool
+) -> None:
+    """Warn if most intervals will be unbounded, and say what would suffice.
+
+    ``model`` has the budget of the inference. Everything depends on public facts only.
+    """
+    design, is_regression = records.design, records.models == (None,)
+    size = model._task(design, records.n, 1, records.unit).n_assumed
+    if size is None:
+        return
+
+    def seen(own: Design = design, targets: Sequence[int] = targets, **facts: float) -> float:
+        other = copy(model)
+        n = facts.pop("n", size)
+        other.__dict__ |= {"n_public": n, **facts}
+        task = other._task(own, int(n), 1, records.unit)
+        return visibility(plan_inference(task, is_regression, tuple(targets), is_ols), n)
+
+    def enough(start: float, what: str) -> str:
+        """Return two digits of the least value that suffices, rounded up."""
+        low, high = start, 2 * start
+        while seen(**{what: high}) < CLEAR:
+            low, high = high, 2 * high
+        high = narrowed(lambda value: seen(**{what: value}) >= CLEAR, low, high, CLOSE)[1]
+        unit = 10.0 ** (math.floor(math.log10(high)) - 1)
+        return f"{math.ceil(high / unit) * unit:,.10g}"
+
+    if seen() >= 1:
+        return
+    found = [f"{enough(size, 'n')} records", f"epsilon={enough(model.epsilon, 'epsilon')}"]
+    if model.delta < PUBLIC_DELTA and seen(delta=PUBLIC_DELTA) >= CLEAR:
+        found.append(f"delta={PUBLIC_DELTA:g}")
+    if len(targets) > 1 and seen(targets=targets[:1]) >= CLEAR:
+        found.append("effects=[...] with one coefficient")
+
+    def is_hidden(k: float) -> bool:
+        own = Design(Domain.unit_box(int(k), target=(-1.0, 1.0)), design.intercept)
+        return seen(own, range(int(not own.intercept), int(k) + 1)) < CLEAR
+
+    columns = design.domain.n_encoded
+    if columns > 1 and not is_hidden(1):
+        fewer = int(narrowed(is_hidden, 1, columns, 0.5 / columns)[0])
+        found.append(f"{fewer} encoded column{'s' * (fewer > 1)} instead of {columns}")
+    warnings.warn(_HIDDEN.format(len(targets), "; ".join(found)), UserWarning, stacklevel=3)
+
+
+_HIDDEN = (
+    "The noise will hide most of the {} coefficients: expect unbounded intervals. According to the"
+    " sizes of the noise, and for independent columns, each of these would suffice: {}. The method"
+    " plan shows what a budget buys. To stop here, before the budget is spent, turn this warning"
+    " into an error."
+)

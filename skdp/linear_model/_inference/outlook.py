@@ -168,8 +168,9 @@ def plan(
     """Return what the budget buys: the expected widths of intervals and errors of predictions.
 
     Artificial tables are drawn from public guesses, and ``fit`` and ``infer`` run on each of them.
-    This costs no budget: no data are read and no ledger is charged. By default the guesses are
-    unkind: numbers use a part of their bounds, some levels are rare, and columns are correlated.
+    This costs no budget: no data are read and no ledger is charged. It takes as long as ``repeats``
+    fits and inferences of n records. By default the guesses are unkind: numbers use a part of their
+    bounds, some levels are rare, and columns are correlated.
 
     Parameters
     ----------

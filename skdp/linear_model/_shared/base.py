@@ -377,6 +377,12 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             If a parameter or the data are invalid, if the model has ``class_weight`` or more than
             two labels, or if its fit had another neighbouring relation or unit. A note of each
             error states whether the budget was spent.
+
+        Warns
+        -----
+        UserWarning
+            Before the charge, if public facts tell that most intervals will be unbounded. It says
+            what would suffice.
         """
         with np.errstate(all="ignore"), shared_threads(), spent_note() as spent:
             check_is_fitted(self)

@@ -221,7 +221,7 @@ def plan(
     n, repeats = check_count("n", n), check_count("repeats", repeats)
     inference = check_interval("inference", inference, 0.0, 1.0, closed="left")
     self._check_parameters()
-    population = Population.of(self, shares, deviations, correlation, residual, rate)
+    population = Guesses.of(self, shares, deviations, correlation, residual, rate)
     # Each call has half of delta.
     delta = self.delta / 2 if inference else self.delta
     is_regression = population.labels is None
@@ -261,7 +261,7 @@ def plan(
 
 
 @dataclass(frozen=True, eq=False)
-class Population:
+class Guesses:
     """Public guesses, from which artificial tables are drawn."""
 
     domain: Domain
@@ -280,7 +280,7 @@ class Population:
         correlation: float,
         residual: float | None,
         rate: float,
-    ) -> Population:
+    ) -> Guesses:
         correlation = check_interval("correlation", correlation, 0.0, 1.0, closed="left")
         rate = check_interval("rate", rate, 0.0, 1.0, closed="neither")
         domain, declared = model.domain, getattr(model, "_declared_labels", lambda: None)()
@@ -316,12 +316,12 @@ class Population:
     def draw(self, n: int, rng: Generator) -> tuple[Any, Array, FloatArray, list[float]]:
         """Return a table, its target, the information of rows, and errors of predictions.
 
-        The errors are those of the model that the targets are drawn from, and of a constant. In the
-        direction of each column the effect has the same size.
+        The errors are those of the model that the targets are drawn from, and of a constant. Each
+        column has an effect of the same size per standard deviation, a rare level a smaller one.
         """
         X = self.rows(n, rng)
         eta = self.domain.encode(X)
-        eta = (eta - eta.mean(axis=0)) / np.maximum(eta.std(axis=0), TINY)
+        eta = (eta - eta.mean(axis=0)) / np.maximum(eta.std(axis=0), 2 * DEVIATION)
         eta = eta @ rng.choice([-1.0, 1.0], eta.shape[1])
         eta /= max(float(eta.std()), TINY)
         if self.labels is None:

@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from inner_outlook import Population
+from inner_outlook import Guesses
 from scipy.stats import norm
 
 from skdp import (
@@ -91,7 +91,7 @@ def test_rows_follow_the_guesses():
     columns = {"x": (0, 100), "z": (-1, 1), "level": ["a", "b", "c"], "many": list("abcdefghi")}
     domain = Domain(columns, target=["no", "yes"], missing={"z": "middle"})
     guesses = {"level": [8, 1, 1]}, {"x": 10.0}, 0.5, None, 0.1
-    population = Population.of(DPLogisticRegression(domain=domain), *guesses)
+    population = Guesses.of(DPLogisticRegression(domain=domain), *guesses)
     X, y, *_ = population.draw(50_000, np.random.default_rng(0))
     # Five standard deviations or more.
     assert X["x"].std() == pytest.approx(10, rel=0.03)

@@ -32,7 +32,7 @@ from skdp.privacy import Guarantee
 from skdp.privacy.guarantee import guarantee_of
 from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.certify import Line, overview
-from skdp.trusted.checks import check_count, check_interval, check_positive, fail
+from skdp.trusted.checks import check_count, check_interval, check_numbers, check_positive, fail
 from skdp.trusted.noise import variances
 
 if TYPE_CHECKING:
@@ -300,7 +300,7 @@ class Guesses:
             name = domain._labels[read.start]
             if isinstance(column, Levels):
                 k = len(column.levels)
-                own = np.asarray(given.pop(name, _geometric(k)), dtype=float)
+                own = check_numbers("shares", given.pop(name, _geometric(k)))
                 if own.shape != (k,) or not (own >= 0).all() or not 0 < own.sum() < math.inf:
                     raise fail(f"the shares of {name!r}", f"be {k} numbers >= 0", own.tolist())
                 guesses[name] = np.cumsum(own / own.sum())[:-1]
@@ -326,8 +326,8 @@ class Guesses:
         eta /= max(float(eta.std()), TINY)
         if self.labels is None:
             low, high = self.domain.target_bounds or (-1.0, 1.0)
-            square = (TARGET_DEVIATION * (high - low)) ** 2 - self.residual**2
-            eta = low / 2 + high / 2 + math.sqrt(max(square, 0.0)) * eta
+            square = TARGET_DEVIATION**2 - (self.residual / (high - low)) ** 2
+            eta = low / 2 + high / 2 + math.sqrt(max(square, 0.0)) * (high - low) * eta
             y: Array = np.clip(eta + self.residual * rng.normal(size=n), low, high)
             information = np.full(n, ((high - low) / 2 / self.residual) ** 2)
             return X, y, information, [self.error(y, eta), self.error(y, y.mean())]
@@ -446,12 +446,13 @@ def warn_if_hidden(
         while seen({what: high}) < CLEAR:
             low, high = high, 2 * high
         high = narrowed(lambda value: seen({what: value}) >= CLEAR, low, high, CLOSE)[1]
-        unit = 10.0 ** (math.floor(math.log10(high)) - 1)
-        return f"{math.ceil(high / unit) * unit:,.10g}"
+        digit = 10.0 ** (math.floor(math.log10(high)) - 1)
+        return f"{math.ceil(high / digit) * digit:,.10g}"
 
     if seen({}) >= 1:
         return
-    found = [f"{enough(size, 'n_public')} records", f"epsilon={enough(model.epsilon, 'epsilon')}"]
+    unit = f"{records.unit.replace('row', 'record')}s"
+    found = [f"{enough(size, 'n_public')} {unit}", f"epsilon={enough(model.epsilon, 'epsilon')}"]
     if model.delta < PUBLIC_DELTA and seen({"delta": PUBLIC_DELTA}) >= CLEAR:
         found.append(f"delta={PUBLIC_DELTA:g}")
     if len(targets) > 1 and seen({}, targets[:1]) >= CLEAR:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
     from skdp.domain import Domain
-    from skdp.linear_model import Inference, Plan
+    from skdp.linear_model import Inference
 
 
 @dataclass(eq=False, repr=False)
@@ -265,8 +265,7 @@ def _ranges(model: BaseEstimator, count: int) -> FloatArray:
 class EpsilonCurveDisplay(Display):
     """Median and quartiles of scores against epsilon, with two reference models.
 
-    Use :meth:`from_estimator` or :meth:`from_curve` to create one, or :meth:`from_plans` for the
-    widths of intervals on artificial tables. No guarantee covers a curve of
+    Use :meth:`from_estimator` or :meth:`from_curve` to create one. No guarantee covers a curve of
     private data: see :func:`~skdp.model_selection.epsilon_curve`.
 
     Parameters
@@ -357,49 +356,6 @@ class EpsilonCurveDisplay(Display):
             Whether to draw the lines of the two reference models.
         """
         return cls(curve, label=label).plot(ax=ax, references=references)
-
-    @classmethod
-    def from_plans(
-        cls, plans: Sequence[Plan], *, ax: Axes | None = None, label: str = "private"
-    ) -> EpsilonCurveDisplay:
-        """Draw widths of confidence intervals over those without privacy, against epsilon.
-
-        The line is the median of the coefficients, and the band contains half of them. It ends
-        where intervals are unbounded.
-
-        Parameters
-        ----------
-        plans : sequence of Plan
-            Plans of an estimator with different values of epsilon. No data are needed.
-        ax : matplotlib Axes or None
-        label : str, default="private"
-
-        Returns
-        -------
-        EpsilonCurveDisplay
-
-        Examples
-        --------
-        >>> from skdp import Domain, DPLinearRegression
-        >>> from skdp.inspection import EpsilonCurveDisplay
-        >>> domain = Domain({"age": (17, 90)}, target=(0, 60))
-        >>> models = [DPLinearRegression(epsilon=own, domain=domain) for own in (0.5, 1.0, 2.0)]
-        >>> plans = [model.plan(5000, repeats=3) for model in models]
-        >>> EpsilonCurveDisplay.from_plans(plans).ax_.get_ylabel()
-        'width / width without privacy'
-        """
-        pairs = sorted(
-            (sum(own.epsilon for own in plan.guarantees), k) for k, plan in enumerate(plans)
-        )
-        ratios = np.array([plans[k].ratios for _, k in pairs])
-        ratios[np.isinf(ratios)] = np.nan
-        epsilons, ones = np.array([epsilon for epsilon, _ in pairs]), np.ones(1)
-        found = cls.from_curve(
-            EpsilonCurve(epsilons, ratios, ones, ones, label, ""), ax=ax, references=False
-        )
-        found.references_ = [found.ax_.axhline(1.0, color="0.35", lw=1.5, ls="--")]
-        found.ax_.set(yscale="log", ylabel="width / width without privacy")
-        return found
 
     def plot(self, ax: Axes | None = None, *, references: bool = True) -> EpsilonCurveDisplay:
         """Draw the curve; the parameters are those of :meth:`from_curve`."""

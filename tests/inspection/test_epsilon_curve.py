@@ -339,14 +339,3 @@ def test_labels_of_several_types_cost_nothing(n_words, people):
     with pytest.raises(ValueError, match="labels of one type"):
         epsilon_curve(DPLogisticRegression(ledger=ledger), X, y, [1.0], repeats=1, cv=KFold(5))
     assert ledger.entries == ()
-
-
-def test_plans_are_drawn_without_data(pay_domain):
-    """Medians of the ratios of widths in order of epsilon; unbounded intervals have no point."""
-    models = [DPHuberRegressor(epsilon=own, domain=pay_domain) for own in (50.0, 0.001, 10.0)]
-    plans = [model.plan(2000, repeats=2) for model in models]
-    display = EpsilonCurveDisplay.from_plans(plans)
-    epsilons, medians = display.line_.get_data()
-    assert list(epsilons) == pytest.approx([0.001, 10.0, 50.0])
-    assert np.isnan(medians[0])
-    assert medians[1:] == pytest.approx([np.median(plans[k].ratios) for k in (2, 0)])

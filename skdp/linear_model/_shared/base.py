@@ -339,7 +339,8 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         which two steps of Newton's method compute estimates that are not shrunk. The model is not
         changed. A good way to divide a budget is one fifth of epsilon for the fit and the rest for
         ``infer``, and half of delta for each. Intervals of few ``effects`` are shorter than those
-        of the whole table. Statement and proof: ``docs/proofs/inference.md``.
+        of the whole table. A warning before the charge says if the noise will probably hide most
+        coefficients. Statement and proof: ``docs/proofs/inference.md``.
 
         Parameters
         ----------
@@ -377,12 +378,6 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             If a parameter or the data are invalid, if the model has ``class_weight`` or more than
             two labels, or if its fit had another neighbouring relation or unit. A note of each
             error states whether the budget was spent.
-
-        Warns
-        -----
-        UserWarning
-            Before the charge, if public facts tell that most intervals will be unbounded. It says
-            what would suffice.
         """
         with np.errstate(all="ignore"), shared_threads(), spent_note() as spent:
             check_is_fitted(self)
@@ -408,12 +403,13 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
                 raise fail("classes", "be the two labels of the fit", len(records.models))
             task = own._task(design, records.n, 1, records.unit)
             targets = positions_of(design.domain, effects, design.intercept)
-            plan = plan_inference(task, records.models == (None,), targets, estimand == "ols")
+            inputs = task, records.models == (None,), targets, estimand == "ols"
+            plan = plan_inference(*inputs)
             public = own._public(records, PUBLIC_MODEL)
             void = dict.fromkeys((*public.void_because, *self.guarantee_.void_because))
             public = replace(public, void_because=(*void,))
             guarantee = _certified(plan.releases, public)
-            warn_if_hidden(own, records, targets, estimand == "ols")
+            warn_if_hidden(plan, public, *inputs)
             slopes = self._encoded_coef[0] * row_unit(design.domain)
             constant, (label,) = float(self._encoded_intercept[0]), records.models
             scores = Scores(design.domain, slopes, constant, label)

@@ -115,8 +115,7 @@ def plan(
     correlation : float in [0, 1), default=0.3
         Of each two columns. Levels are intervals of a number with this correlation.
     residual : float > 0, default=None
-        The standard deviation of a target's residuals. If None, an eighth of the width of its
-        bounds.
+        The standard deviation of a target's residuals; by default an eighth of its width.
     repeats : int >= 1, default=20
         Number of artificial tables.
     random_state : None or int, default=0
@@ -177,16 +176,14 @@ def population(
 ) -> tuple[Any, Array]:
     """Return an artificial table, whose columns follow correlated normal numbers, and its target.
 
-    `Domain.sample` leaves cells empty, and draws balls and blocks. Columns have effects of the same
-    size per standard deviation, rare levels smaller ones.
+    `Domain.sample` leaves cells empty, and draws balls and blocks. Rare levels have small effects.
     """
     X, common, given = domain.sample(n, rng), rng.normal(size=n), dict(shares or {})
     for column, read in [] if domain.is_ball else domain._layout.declared:
         name = domain._labels[read.start]
         latent = math.sqrt(correlation) * common + math.sqrt(1 - correlation) * rng.normal(size=n)
         if isinstance(column, Levels):
-            k = len(column.levels)
-            usual = np.maximum(3.0 ** -np.arange(k), 0.01)
+            usual = np.maximum(3.0 ** -np.arange(k := len(column.levels)), 0.01)
             sums = np.cumsum(check_numbers("shares", given.pop(name, usual)))
             if len(sums) != k or not (np.diff(sums, prepend=0.0) >= 0).all() or not sums[-1] > 0:
                 raise fail(f"the shares of {name!r}", f"be {k} numbers >= 0")
@@ -213,16 +210,14 @@ def population(
     return X, labels[np.searchsorted(np.quantile(latent, ends), latent)]
 
 
-# If n is below HIDING k deviations of the noise in the denominators of k coefficients, it probably
-# hides most of them. Simulated tables (`inference_rules` in examples/benchmarks/rules): SHARES.
+# If n is below HIDING k deviations of the noise in the denominators of k coefficients, the noise
+# probably hides most of them: in 96 % of 128 simulated tables with the warning, and in 8 % of 72
+# others. Its epsilon was enough in 94 %. See `inference_rules` in examples/benchmarks/rules.
 HIDING, CLEAR = 3.0, 2.0
 
 
 def warn_if_hidden(plan: InferencePlan, public: Public, task: Task, *facts: Any) -> None:
-    """Warn if most intervals will probably be unbounded; it depends on public facts only.
-
-    ``facts`` are those of `plan_inference` after the task.
-    """
+    """Warn if most intervals will probably be unbounded; it depends on public facts only."""
     if task.n_assumed is None:
         return
     scale = HIDING * len(plan.factor) / task.n_assumed

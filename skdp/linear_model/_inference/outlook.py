@@ -211,8 +211,8 @@ def population(
 
 
 # If n is below HIDING k deviations of the noise in the denominators of k coefficients, the noise
-# probably hides most of them: in 96 % of 128 simulated tables with the warning, and in 8 % of 72
-# others. Its epsilon was enough in 94 %. See `inference_rules` in examples/benchmarks/rules.
+# probably hides most of them: in 96 % of 129 simulated tables with the warning, and in 6 % of 71
+# others. Its epsilon was enough in 95 %. See `inference_rules` in examples/benchmarks/rules.
 HIDING, CLEAR = 3.0, 2.0
 
 

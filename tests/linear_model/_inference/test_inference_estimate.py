@@ -202,9 +202,7 @@ def test_the_law_of_quotients_is_that_of_the_noise():
     T, own = terms.sum(axis=2), np.einsum("km,nkm->nm", w, draws[:, :, at])
     size = T.std(axis=0)
     np.testing.assert_allclose(law.mean / size, T.mean(axis=0) / size, atol=0.15)
-    np.testing.assert_allclose(
-        law.privacy / np.outer(size, size), np.corrcoef(T.T), atol=0.2
-    )
+    np.testing.assert_allclose(law.privacy / np.outer(size, size), np.corrcoef(T.T), atol=0.2)
     np.testing.assert_allclose(law.spread, own.var(axis=0), rtol=0.2)
     both = np.mean(own * (T - T.mean(axis=0)), axis=0) / (size * own.std(axis=0))
     np.testing.assert_allclose(law.shared / size / np.sqrt(law.spread), both, atol=0.15)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from skdp._lazy import lazily
 
 if TYPE_CHECKING:
+    from skdp.linear_model._inference.outlook import Plan
     from skdp.linear_model._inference.table import CoefficientTable, Inference, WaldTest
     from skdp.linear_model._shared.task import Progress
     from skdp.linear_model.coordinate_descent import (
@@ -20,6 +21,7 @@ else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
+            "_inference.outlook": "Plan",
             "_inference.table": "CoefficientTable Inference WaldTest",
             "_shared.task": "Progress",
             "coordinate_descent": "DPCoordinateDescentClassifier DPCoordinateDescentRegressor",
@@ -41,6 +43,7 @@ __all__ = [
     "DPLinearRegression",
     "DPLogisticRegression",
     "Inference",
+    "Plan",
     "Progress",
     "Proof",
     "WaldTest",

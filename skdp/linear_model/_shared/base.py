@@ -24,6 +24,7 @@ from skdp._sklearn import Documented
 from skdp.domain import Domain
 from skdp.domain.domain import declare_input
 from skdp.domain.tables import as_column, in_memory
+from skdp.linear_model._inference.outlook import plan, warn_if_hidden
 from skdp.linear_model._inference.plan import plan_inference
 from skdp.linear_model._inference.release import InferenceRelease, Scores
 from skdp.linear_model._inference.table import Inference, positions_of
@@ -338,7 +339,8 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         which two steps of Newton's method compute estimates that are not shrunk. The model is not
         changed. A good way to divide a budget is one fifth of epsilon for the fit and the rest for
         ``infer``, and half of delta for each. Intervals of few ``effects`` are shorter than those
-        of the whole table. Statement and proof: ``docs/proofs/inference.md``.
+        of the whole table. A warning before the charge says if the noise will probably hide most
+        coefficients. Statement and proof: ``docs/proofs/inference.md``.
 
         Parameters
         ----------
@@ -401,11 +403,13 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
                 raise fail("classes", "be the two labels of the fit", len(records.models))
             task = own._task(design, records.n, 1, records.unit)
             targets = positions_of(design.domain, effects, design.intercept)
-            plan = plan_inference(task, records.models == (None,), targets, estimand == "ols")
+            inputs = task, records.models == (None,), targets, estimand == "ols"
+            plan = plan_inference(*inputs)
             public = own._public(records, PUBLIC_MODEL)
             void = dict.fromkeys((*public.void_because, *self.guarantee_.void_because))
             public = replace(public, void_because=(*void,))
             guarantee = _certified(plan.releases, public)
+            warn_if_hidden(plan, public, *inputs)
             slopes = self._encoded_coef[0] * row_unit(design.domain)
             constant, (label,) = float(self._encoded_intercept[0]), records.models
             scores = Scores(design.domain, slopes, constant, label)
@@ -424,6 +428,8 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             n_records=task.n,
             model=type(self).__name__,
         )
+
+    plan = plan
 
     def _declared(self) -> dict[str, Any]:
         """Return the parameters that say what records are, as the fit used them."""

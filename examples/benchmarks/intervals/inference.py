@@ -51,8 +51,8 @@ ESTIMATORS: dict[str, Any] = {
 }
 LEVEL, NORMAL, SHARE = 0.95, 1.959964, 0.8
 # Repetitions without a bounded interval that end a cell; greatest unbounded share of a usable cell;
-# and the band of coverages.
-FEW, MOST_UNBOUNDED, BAND = 20, 0.15, (0.94, 0.975)
+# the band of coverages; and lengths over those of least squares that have no number.
+FEW, MOST_UNBOUNDED, BAND, USELESS = 20, 0.15, (0.94, 0.975), 100.0
 KEPT = report.RESULTS / "inference.jsonl"
 # A person has so many rows on average; this share of the variance is common to them.
 ROWS, COMMON = 4, 0.5
@@ -347,9 +347,8 @@ def by_size(rows: Sequence[dict[str, Any]]) -> list[report.Row]:
                 and (row["kind"] == "correlation .9") == apart
             ]
             label = name + ", .9" * apart
-            # An unbounded length has no number.
             length = np.median([row["length"] for row in own])
-            facts[label] = float(length) if np.isfinite(length) else None
+            facts[label] = float(length) if length < USELESS else None
             facts[f"{label}, unbounded"] = 100 * float(np.mean([row["unusable"] for row in own]))
         found.append(facts)
     return found

@@ -84,6 +84,8 @@ class Inference:
         Sentences about the method and its assumptions.
     domain : Domain
         The domain of the coefficients.
+    equations : object or None
+        The sums from which tables of fewer coefficients follow. A file does not hold them.
     guarantee : Guarantee or None
         The guarantee of the releases.
     fit : Guarantee or None

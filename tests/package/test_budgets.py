@@ -17,7 +17,7 @@ from examples.benchmarks.upkeep import size
 SIZES = {
     "lines of skdp": 44_470,
     "files of skdp": 139,
-    "lines of tests": 45_755,
+    "lines of tests": 45_775,
     "lines with Any": 477,
     "lines of imports": 2_641,
     "class names that occur twice": 0,

@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from skdp.geometry import Hull, LpBall, MappedBall, ShearedBall
-from skdp.privacy import GaussianLoss
+from skdp.geometry import Hull, LpBall, MappedBall, ProductBall, ShearedBall
+from skdp.privacy import FiniteLoss, GaussianLoss
+from skdp.trusted.composition import delta_above
 from skdp.trusted.noise import GaussianNoise, KNormNoise, publication_of
 from skdp.trusted.randomness import Lattice
 
@@ -70,3 +71,23 @@ def test_sums_of_many_terms_round_as_often():
     factor = np.eye(200) + 0.01
     assert GaussianNoise(200, factor).granularity == 2.0**-48 * 200**1.5
     assert GaussianNoise(3, np.eye(3)).granularity == 2.0**-42
+
+
+def test_a_product_has_the_granularity_of_its_worst_part():
+    similar = MappedBall(LpBall(2), np.array([[1.0, 1.0], [1.0, 1.0 + 1e-3]]))
+    cancels = MappedBall(similar, np.array([[1.0, -1.0], [0.0, 1.0]]))
+    part = KNormNoise(cancels, 1.0).granularity
+    assert part > 100 * 2.0**-42
+    for balls in ([cancels, LpBall(3)], [LpBall(3), cancels]):
+        assert KNormNoise(ProductBall(balls), 1.0).granularity >= part
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_delta_is_that_of_the_worse_order(times):
+    """Of a pair whose orders differ by a factor of 100."""
+    loss = FiniteLoss.between([0.5, 0.499, 0.001], [0.5, 0.4, 0.1])
+    one, other = (math.exp(own.log_delta(2.0)) for own in (loss, loss.reversed()))
+    assert max(one, other) > 50 * min(one, other)
+    for order in (loss, loss.reversed()):
+        found = delta_above(((order, times),), 2.0)
+        assert found >= max(one, other) * (1 - 1e-9)

@@ -117,8 +117,9 @@ def loss_of(own: Published, other: Published) -> Interval:
     if np.array_equal(*pair):
         return _exactly(0.0)
     if isinstance(own.noise, MatrixLaplaceNoise):
-        stated = Public(1.0, neighbors=own.release.change.neighbors)
-        return _of_matrix(own.noise, *pair, own.release.spent(stated).epsilon)
+        spent = own.release.spent(Public(1.0, neighbors=own.release.change.neighbors))
+        # What the release spends has the cost of the lattice, for which the noise is stretched.
+        return _of_matrix(own.noise, *pair, spent.epsilon / float(own.facts["scale"]))
     return _of_noise(own.noise, *pair)
 
 

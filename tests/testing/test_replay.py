@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from inner_package import compiled_module
 
 import skdp
 from examples.benchmarks.upkeep import replay as cases
@@ -20,7 +21,6 @@ from skdp.model_selection import PrivateSearchCV
 from skdp.noise import Laplace
 from skdp.testing import replay
 from skdp.trusted import NoisySum
-from tests.support.inner_package import compiled_module
 
 # Random fits
 

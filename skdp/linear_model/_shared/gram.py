@@ -175,8 +175,7 @@ def narrow_gram(
     """Return the Gram matrix of the rows (1, numbers, last) by a compiled function.
 
     The arguments are those of `skdp._kernels.gram_of_columns`. None without numba, for arrays of
-    rows, for many columns, which BLAS multiplies faster, and without rows: then an array ``last``
-    could not be told from none.
+    rows, for many columns, which BLAS multiplies faster, and without rows, where ``last`` is lost.
     """
     compiled, (m, n) = kernels(), columns.shape
     if compiled is None or not n or m > NARROW or not columns.flags.c_contiguous:

@@ -10,7 +10,8 @@ A value beyond a bound is clipped to it. Then coefficients are those of clipped 
 interval contains the difference. So *limits* counts the records with a number, and with a target,
 at a bound after the encoding. It sees encoded rows only, in which a value beyond a bound and one
 that is the bound are the same. A lower bound of 0 is not counted: values such as counts and amounts
-often are 0, and are not changed by this bound.
+often are 0, and are not changed by this bound. Bounds of 0 and 1 are those of an indicator or a
+share, and are not counted either.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from skdp.trusted.noise import variances
 from skdp.trusted.statement import NotPrivate, Public
 
 NUMBERS, TARGET = "a number at or beyond a bound of its column", "a target at or beyond a bound"
-# By kind, the encoded values at and below which a row is counted; all are counted from 1 on.
+# By kind, the encoded values at and beyond which a row is counted: lower and upper ones.
 Ends = dict[str, NDArray[np.float64]]
 
 
@@ -59,7 +60,7 @@ Ends = dict[str, NDArray[np.float64]]
 class Limits:
     """The release of the counts; public information only.
 
-    ``ends`` has the lower ends that are counted for `NUMBERS`, `TARGET` or both.
+    ``ends`` has the ends that are counted for `NUMBERS`, `TARGET` or both.
     """
 
     noise: KNormNoise
@@ -72,10 +73,10 @@ class Limits:
         # Rows of a ball are bounded in length, not in each column.
         if domain.n_numbers and not domain.is_ball:
             half, centre = number_units(domain)
-            ends[NUMBERS] = np.where(centre == half, -math.inf, -1.0)
+            ends[NUMBERS] = counted(centre - half, centre + half)
         if is_regression:
-            low = (domain.target_bounds or (-1.0, 1.0))[0]
-            ends[TARGET] = np.array([-math.inf if low == 0 else -1.0])
+            ends[TARGET] = counted(*np.reshape(domain.target_bounds or (-1.0, 1.0), (2, 1)))
+        ends = {what: own for what, own in ends.items() if np.isfinite(own).any()}
         if not ends:
             return None
         # A replaced record changes each count by at most 1, too.
@@ -91,18 +92,24 @@ class Limits:
         parts = [f"{low:.1f} to {high:.1f} % have {what}" for low, high, what in facts]
         return (
             f"Of the records, {' and '.join(parts)} (two standard deviations of the noise;"
-            " a lower bound of 0 is not counted)."
+            " a lower bound of 0 is not counted, nor are bounds of 0 and 1)."
             " Values beyond a bound were clipped to it. If they are many, the coefficients are"
             " others than those without bounds, and the intervals do not contain the difference."
         )
+
+
+def counted(low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return the encoded values at and beyond which values within bounds are counted, (2, n)."""
+    is_share = (low == 0) & (high == 1)
+    return np.array([np.where(low == 0, -math.inf, -1.0), np.where(is_share, math.inf, 1.0)])
 
 
 def at_bounds(ends: Ends, block: Block) -> NDArray[np.int64]:
     """Return the numbers of rows with a value at a bound, in units of 2^-40."""
     values = {NUMBERS: block.numbers, TARGET: block.target[:, None]}
     found = [
-        ((values[what] <= low) | (values[what] >= 1.0)).any(axis=1).sum()
-        for what, low in ends.items()
+        ((values[what] <= low) | (values[what] >= high)).any(axis=1).sum()
+        for what, (low, high) in ends.items()
     ]
     return np.asarray(np.array(found, dtype=np.int64) * 2**GRAM_BITS)
 

@@ -358,13 +358,26 @@ def test_results_do_not_depend_on_units():
         assert not np.isnan(model.infer(rows, target="y", epsilon=1.0).conf_int()).any()
 
 
-def test_a_bound_of_zero_is_no_bound_that_clips():
-    """A third of the counts are 0, which their bound leaves as they are; a tenth are clipped."""
-    X = np.resize([0.0, 0.0, 0.0, 3.0, 5.0, 5.0, 5.0, 5.0, 5.0, 12.0], (3000, 1))
-    domain = Domain({"visits": (0, 10)}, target=(-5, 5))
-    model = DPHuberRegressor(domain=domain, random_state=0).fit(X, X[:, 0])
-    found = model.infer(X, X[:, 0], epsilon=50.0, random_state=0)
+def test_natural_bounds_are_no_bounds_that_clip():
+    """A third of the counts are 0, which their bound leaves as they are; a tenth are clipped.
+
+    Half of the values of an indicator are at its upper bound, and the others at its lower one.
+    """
+    visits = np.resize([0.0, 0.0, 0.0, 3.0, 5.0, 5.0, 5.0, 5.0, 5.0, 12.0], 3000)
+    X = np.column_stack([visits, np.arange(3000) // 10 % 2])
+    domain = Domain({"visits": (0, 10), "member": (0, 1)}, target=(-5, 5))
+    model = DPHuberRegressor(domain=domain, random_state=0).fit(X, visits)
+    found = model.infer(X, visits, epsilon=50.0, random_state=0)
     (note,) = [own for own in found.notes if "Of the records" in own]
     low, high = (float(part) for part in note.split(" % ")[0].split()[-3::2])
     assert low <= 10 <= high
-    assert "a lower bound of 0 is not counted" in note
+    assert "a lower bound of 0 is not counted, nor are bounds of 0 and 1" in note
+
+
+def test_indicators_alone_are_not_counted():
+    X = np.arange(3000)[:, None] % 2
+    domain = Domain({"member": (0, 1)}, target=(0, 1))
+    model = DPHuberRegressor(domain=domain).fit(X, X[:, 0])
+    found = model.infer(X, X[:, 0], epsilon=1.0)
+    assert "limits" not in [own.name for own in found.releases]
+    assert not [own for own in found.notes if "Of the records" in own]

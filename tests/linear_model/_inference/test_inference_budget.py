@@ -343,7 +343,7 @@ def test_results_do_not_depend_on_units():
     X, y = rng.uniform(size=(N, 2)), rng.uniform(-1, 1, N)
     found = []
     for unit in (1.0, 2.0**-700):
-        domain = Domain({"a": (0, unit), "b": (0, 1)}, target=(-1, 1))
+        domain = Domain({"a": (0, 2 * unit), "b": (0, 2)}, target=(-1, 1))
         rows = pd.DataFrame(X * [unit, 1], columns=["a", "b"]).assign(y=y)
         model = DPLinearRegression(domain=domain, random_state=0).fit(rows, target="y")
         inference = inferred(model, rows)

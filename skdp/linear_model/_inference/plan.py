@@ -3,7 +3,7 @@
 Releases follow the fitted model, each with a share of the stage's budget: *scales* (sums and
 squares of the numbers), *sizes* (how many deviations and residuals have which size), *limits* (how
 many values are at bounds), *coordinates* (curvatures of scaled columns), *scores* and *curvatures*
-in these coordinates, and in the directions that follow *numerators*, *denominators* and *squares*.
+in these coordinates, and in the directions that follow *squares*, *numerators* and *denominators*.
 Statement and proof: ``docs/proofs/inference.md``.
 
 A value beyond a bound is clipped to it. Then coefficients are those of clipped values, and no
@@ -194,9 +194,9 @@ class InferencePlan:
             NoisySum("coordinates", first, self.coordinates, page),
             NoisySum("scores", scores, self.scores, page),
             NoisySum("curvatures", rows, self.curvatures, page),
+            NoisySum("squares", squares, self.squares, page),
             NoisySum("numerators", sums, self.numerators, page),
             NoisySum("denominators", sums, self.denominators, page),
-            NoisySum("squares", squares, self.squares, page),
         )
 
 

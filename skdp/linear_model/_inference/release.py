@@ -285,7 +285,7 @@ RATIO_NOISE, LEAST_LONGEST = 0.2, 8.0
 # deviation of their mean from 1, that of each from their mean as a share of it, and the least
 # share. A mean below HIDDEN deviations of its noise is raised to them.
 COMMON, UNEQUAL, LEAST_RATIO, HIDDEN = 1.0, 0.5, 0.2, 1.5
-NOISE, LEAST_PRODUCT, MOST_PRODUCT, MOST_RESIDUAL = 0.65, 5.0, 20.0, 8.0
+NOISE, LEAST_PRODUCT, MOST_PRODUCT, MOST_RESIDUAL = 0.65, 7.0, 20.0, 8.0
 
 
 def exact_squares(rows: Rows, influences: Products, are_persons: bool) -> NDArray[Any]:
@@ -424,7 +424,7 @@ class InferenceRelease:
     def _quotients(
         self, places: ScoreRows, n: float, mass: float, rng: Generator
     ) -> tuple[NoisyEstimate, NoisyCurvatures, NoisyEquations | None, float | None]:
-        """Release scores, curvatures, numerators, denominators and squares; return the estimate.
+        """Release scores, curvatures, squares, numerators and denominators; return the estimate.
 
         Coefficients are those of z.
         """
@@ -450,9 +450,13 @@ class InferenceRelease:
         blocks = self.plan.coordinates.layout.block_columns
         is_level = np.isin(np.array(plan.targets), np.concatenate([[-1], *blocks]))
         rare = np.where(is_level, np.minimum(1.0, max(4.0, math.sqrt(2 * m)) * size / 1.1), 1.0)
-        most = far
+        usual = (places.scores.usual if label is None else unit) / unit**2
+        ratios, deviation = self._ratios(
+            places, w.T @ back, usual * np.diag(gram) * unit**2, n, rng
+        )
+        root, most = np.sqrt(ratios), np.full(m, far)
         if label is None:
-            most = self._product(n) * math.sqrt(m * places.scores.usual)
+            most = root * self._product(n) * math.sqrt(m * places.scores.usual)
         units = size / rare * most
         products = Products(places, (w / units).T @ back)
         entries = np.where(is_level, 1.0, LEVER) * far / most
@@ -472,11 +476,6 @@ class InferenceRelease:
         apart = variances(plan.denominators) * entries**2
         share = apart / (apart + law.spread)
         denominator += share * (np.vecdot(w.T, rough.matrix[:, at].T) - denominator)
-        usual = (places.scores.usual if label is None else unit) / unit**2
-        ratios, deviation = self._ratios(
-            places, w.T @ back, usual * np.diag(gram) * unit**2, n, rng
-        )
-        root = np.sqrt(ratios)
         sampling = usual * gram * np.outer(root, root)
         if label is not None:
             sampling = sampling + gram * bending(rough, step, rest + noise, mass, n)

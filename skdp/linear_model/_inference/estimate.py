@@ -33,9 +33,9 @@ from skdp.trusted.arrays import FloatArray
 MOST_FREEDOM = 1e12
 # Eigenvalues below this part of the greatest one are rounding errors. Greater variances are safe.
 ROUNDING = 1e-13
-# Draws of the noise, from which the law of the second-order term is computed, and the share of
-# their mean norm that is the ridge.
-DRAWS, RIDGE = 1000, 0.25
+# Draws of the noise, from which the law of the second-order term is computed. Their mean norm is
+# the ridge of the directions. The least eigenvalue in the law is a multiple of it.
+DRAWS, LEAST = 1000, 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,14 +45,14 @@ class NoisyCurvatures:
     matrix: FloatArray  # (k, k)
     noise: FloatArray  # (draws, k, k)
     metric: FloatArray  # (k, k): the unit matrix of the coordinates of the release
-    ridge: float  # a share of the usual norm of the noise, in units of the metric
+    ridge: float  # the usual norm of the noise, in units of the metric
 
     @classmethod
     def of(cls, matrix: FloatArray, deviation: FloatArray, back: FloatArray) -> NoisyCurvatures:
         """Return the matrix of rows ``back @ u``, from that of rows u and its deviations."""
         noise = normal_draws(deviation, DRAWS)
-        ridge = RIDGE * usual_norm(noise[:20])
-        return cls(back @ matrix @ back.T, back @ noise @ back.T, back @ back.T, ridge)
+        size = usual_norm(noise[:20])
+        return cls(back @ matrix @ back.T, back @ noise @ back.T, back @ back.T, size)
 
     @cached_property
     def _parts(self) -> tuple[FloatArray, FloatArray]:
@@ -88,17 +88,19 @@ class NoisyCurvatures:
         """Return the law of the errors of the quotients of directions ``w``.
 
         H (theta - theta~) is ``rest`` plus ``noise``, (draws, k), and the numerators have
-        ``errors``, (draws, m), beside those that are independent of the noise.
+        ``errors``, (draws, m), beside those that are independent of the noise. The product of a
+        direction with this, less the own term, is the second-order term. So an eigenvalue that the
+        noise hides cancels, but for the coefficients that depend on its direction.
         """
-        step = np.linalg.solve(self.raised, (rest + noise).T).T
-        # The inverse of H, to first order in N.
-        step += np.linalg.solve(self.raised, np.vecdot(self.noise, step[:, None]).T).T
-        others = (w.T @ self.matrix)[None] - np.swapaxes(self.noise @ w, 1, 2)
-        others[:, np.arange(len(at)), at] = 0.0
-        second = np.einsum("dmk,dk->dm", others, step)
+        values, vectors = self._parts
+        inverse = (vectors / values.clip(min=LEAST * self.ridge)) @ vectors.T
+        whole = rest + noise
+        error = whole @ inverse
+        error += np.vecdot(self.noise, error[:, None]) @ inverse  # to first order in N
+        own = np.einsum("jm,djm->dm", w, self.noise[:, :, at])
+        second = whole @ w - (np.vecdot(w.T, self.matrix[:, at].T) - own) * error[:, at]
         mean = second.mean(axis=0)
         second += errors - mean
-        own = np.einsum("jm,djm->dm", w, self.noise[:, :, at])
         variance = np.square(second).mean(axis=0)
         return QuotientLaw(
             mean,

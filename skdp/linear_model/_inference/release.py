@@ -285,6 +285,9 @@ RATIO_NOISE, LEAST_LONGEST = 0.2, 8.0
 # deviation of their mean from 1, that of each from their mean as a share of it, and the least
 # share. A mean below HIDDEN deviations of its noise is raised to them.
 COMMON, UNEQUAL, LEAST_RATIO, HIDDEN = 1.0, 0.5, 0.2, 1.5
+# Of labels: the kurtosis of a normal variable times the square of (1 - 6 p (1 - p)) / 2, and k times
+# the share of the product of two random directions that is in a third one, in squares.
+CUBIC, COHERENT = 3 / 16, 3.0
 NOISE, LEAST_PRODUCT, MOST_PRODUCT, MOST_RESIDUAL = 0.65, 6.0, 20.0, 8.0
 
 
@@ -472,10 +475,16 @@ class InferenceRelease:
         direct = variances(plan.numerators) * scale**2
         # A coordinate of K-norm noise on the ball in m dimensions has the excess 6 / (m + 1).
         heavy = 6 / (m + 1) if isinstance(plan.numerators, KNormNoise) else 0.0
-        # Two estimates of the denominators, weighted by their variances.
-        apart = variances(plan.denominators) * entries**2
+        # Two estimates of the denominators, weighted by their variances. Curvatures of labels at the
+        # new model are others than those of the matrix, by about one factor.
+        matrix, apart = (
+            np.vecdot(w.T, rough.matrix[:, at].T),
+            variances(plan.denominators) * entries**2,
+        )
+        if label is not None:
+            matrix *= max(float(matrix @ denominator / max(matrix @ matrix, 1e-300)), 0.0)
         share = apart / (apart + law.spread)
-        denominator += share * (np.vecdot(w.T, rough.matrix[:, at].T) - denominator)
+        denominator += share * (matrix - denominator)
         sampling = usual * gram * np.outer(root, root)
         if label is not None:
             sampling = sampling + gram * bending(rough, step, rest + noise, mass, n)
@@ -573,12 +582,15 @@ def bending(
     The curvatures are those at the fitted model, ``step`` away, and the scores are linear up to
     the error of the coefficients, whose draws are the solutions of ``rest``.
     """
-    # The root mean square of 1 - 2 p, and so of p'' / p'.
+    # Mean squares of 1 - 2 p = p'' / p', of the log-odds of the step, and of the error.
     bent = 1 - min(mass / n, 1.0)
+    moved = max(float(step @ rough.raised @ step) / mass, 0.0)
     errors = np.linalg.solve(rough.raised, rest.T)
     square = float(np.einsum("kd,kd->d", errors, rough.raised @ errors).mean()) / mass
-    moved = max(float(step @ rough.raised @ step) / mass, 0.0)
-    return bent * mass * square * (moved + square / 4)
+    # The relative change of the curvatures, and the error of a step of Newton's method.
+    square += moved * (bent * moved + CUBIC * moved**2) / 4
+    path = moved + square / 4
+    return min(COHERENT / len(step), 1.0) * mass * square * (bent * path + CUBIC * path**2)
 
 
 def light(

@@ -138,9 +138,9 @@ class Releases:
         found["coordinates"] = exact_gram(rows, self.first.square)[:-1, :-1]
         found["scores"] = exact_cross(rows, self.places.cross)
         found["curvatures"] = exact_gram(rows, self.places.square)[:-1, :-1]
+        found["squares"] = exact_squares(rows, self.products, self.task.are_persons)
         sums = partial(self.products.both, np.array(plan.targets), self.units)
         found["numerators"], found["denominators"] = exact_sum(rows, sums)
-        found["squares"] = exact_squares(rows, self.products, self.task.are_persons)
         assert [*found] == [own.name for own in plan.releases]
         return found
 

@@ -11,7 +11,7 @@ import skdp
 
 ROOT = Path(skdp.__file__).parent
 TOP = {"bounds", "model_selection", "inspection", "datasets", "testing", "__main__"}
-BASE = {"_compiled", "_codec", "_lazy", "_progress", "_search", "_sklearn", "trusted"}
+BASE = {"_compiled", "_codec", "_estimators", "_lazy", "_search", "trusted"}
 # Checks of a part from outside the package when it is first used.
 CHECKS = {f"skdp.testing.{name}" for name in ("_require", "ball", "law", "loss")}
 MIDDLE = BASE | {"domain", "privacy", "noise", "geometry"}
@@ -23,9 +23,8 @@ ALLOWED = {
     "checks": {"trusted", "noise"},
     "_first_use": {"trusted", "noise", "checks"},
     "_lazy": set(),
-    "_progress": set(),
+    "_estimators": set(),
     "_search": {"trusted"},
-    "_sklearn": set(),
     "domain": BASE,
     "privacy": BASE,
     "noise": BASE | {"privacy", "geometry"},

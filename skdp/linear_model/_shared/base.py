@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._sklearn import Documented
+from skdp._estimators import Documented
 from skdp.domain import Domain
 from skdp.domain.domain import declare_input
 from skdp.domain.tables import as_column, in_memory

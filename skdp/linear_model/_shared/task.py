@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._progress import draw_bar
+from skdp._estimators import draw_bar
 from skdp.domain import Domain
 from skdp.domain.layout import levels_by_name
 from skdp.domain.tables import as_column

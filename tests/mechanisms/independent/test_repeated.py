@@ -7,6 +7,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 from exact_profile import exact_delta, facts
+from own_parts import HyperbolicSecant
 from scipy.stats import kstest
 
 from skdp.mechanisms import Independent
@@ -23,7 +24,6 @@ from skdp.noise.laws import (
 )
 from skdp.privacy.composition import Composition
 from skdp.privacy.shift import ShiftLoss, log_delta, log_ratio
-from skdp.testing.examples import HyperbolicSecant
 from skdp.trusted.losses import GaussianLoss, SelectionLoss
 
 NAMED = [

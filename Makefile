@@ -46,7 +46,7 @@ $(VENV)/.docs: $(VENV)/.test pyproject.toml
 	@touch $@
 
 demo: $(VENV)/.demo
-	$(BIN)/python -m skdp
+	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal

@@ -35,7 +35,7 @@ from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression, Le
 from skdp.datasets import fetch_adult, load_breast_cancer, load_diabetes
 from skdp.mechanisms import Independent, KNorm, Sensitivity, calibrate
 from skdp.testing import check_ball, check_law, check_mechanism
-from skdp.testing.examples import Cylinder, LaplaceInTheBox
+from skdp.testing.examples import LaplaceInTheBox
 
 FloatArray = NDArray[np.float64]
 
@@ -149,12 +149,48 @@ print(f"test accuracy {STEPPED.score(X_TEST, Y_TEST):.3f}, spent {LEDGER.spent}"
 # %% [markdown]
 # ## A ball
 # The change of one record may have a shape of its own. Here it consists of a point in a plane,
-# within a given distance of 0, and of a number. This is a cylinder; its code is in
-# skdp/testing/examples.py. A common fault is to draw the distance from the axis uniformly, instead
-# of its square.
+# within a given distance of 0, and of a number. This is a cylinder. A common fault is to draw the
+# distance from the axis uniformly, instead of its square.
 
 
 # %%
+@dataclass(frozen=True)
+class Cylinder:
+    """All (x, y, z) with x^2 + y^2 <= 1 and |z| <= height: a point in a disc, and a number."""
+
+    height: float = 1.0
+    dim: int = 3
+    exact: bool = True
+
+    def gauge(self, v: ArrayLike) -> FloatArray:
+        """Return the greater of the norms of the two parts."""
+        x, y, z = np.moveaxis(np.asarray(v, dtype=float), -1, 0)
+        return np.asarray(np.maximum(np.hypot(x, y), np.abs(z) / self.height))
+
+    def sample(self, n: int, rng: Generator) -> FloatArray:
+        """Return uniform draws: the square of the distance from the axis is uniform."""
+        distance, angle = np.sqrt(rng.random(n)), rng.uniform(0, 2 * math.pi, n)
+        z = rng.uniform(-self.height, self.height, n)
+        return np.column_stack([distance * np.cos(angle), distance * np.sin(angle), z])
+
+    def support(self, w: ArrayLike) -> FloatArray:
+        """Return the greatest <w, u> over the ball."""
+        x, y, z = np.moveaxis(np.asarray(w, dtype=float), -1, 0)
+        return np.asarray(np.hypot(x, y) + self.height * np.abs(z))
+
+    def bounding_box(self) -> FloatArray:
+        """Return half-widths."""
+        return np.array([1.0, 1.0, self.height])
+
+    def log_volume(self) -> float:
+        """Return the log of the volume."""
+        return math.log(2 * math.pi * self.height)
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of the uniform law: 1/4 in a disc, height^2 / 3 along the axis."""
+        return np.diag([0.25, 0.25, self.height**2 / 3])
+
+
 class Crowded(Cylinder):
     """Draws that come too near the axis."""
 

@@ -20,6 +20,7 @@ from examples.benchmarks.peers.verdicts import AHEAD, BEHIND, LEVEL, Cell, Score
 from examples.benchmarks.shared import report
 from examples.benchmarks.shared.data import names_of, read
 from examples.benchmarks.shared.measures import AUROC, R2
+from examples.benchmarks.speed import plans
 from examples.benchmarks.upkeep import mutation_sites
 from skdp import Domain
 
@@ -478,3 +479,15 @@ def test_mutations_are_drawn_from_all_folders_of_the_package():
         source = (package / mutation.module).read_bytes()
         assert source[mutation.start : mutation.stop].decode() == mutation.old
         ast.parse(mutation.applied(source))
+
+
+def test_a_plan_is_timed_in_a_process_of_its_own():
+    found = plans.timed(
+        plans.Case("huber", 3, (), 100, 0.0, "replace_one", True), limit=60, memory=8
+    )
+    assert not found.failure
+    assert 0 < found.seconds < 60
+    late = plans.timed(
+        plans.Case("linear", 300, (), 100, 1e-6, "replace_one", True), limit=1e-3, memory=8
+    )
+    assert late.failure == "took more than 0.001 s"

@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -335,3 +336,18 @@ def test_adult_curve(monkeypatch, tmp_path):
     names = ["many steps, delta = 1/n²", "one release, delta = 0"]
     assert shown == [*names, "without privacy", "trivial"]
     matplotlib.pyplot.close("all")
+
+
+def test_canonical_noise(tmp_path, monkeypatch, capsys):
+    """Without a folder nothing is saved; every noise is canonical, but for roots that are none."""
+    script = EXAMPLES / "canonical_noise.py"
+    for arguments, saved in (([], []), (["--out", str(tmp_path)], ["canonical_noise.png"])):
+        monkeypatch.setattr(sys, "argv", [str(script), *arguments])
+        runpy.run_path(str(script), run_name="__main__")
+        assert [path.name for path in tmp_path.iterdir()] == saved
+        text = capsys.readouterr().out
+        rows = re.findall(r"^ +\d +([\d.]+) +([\d.e-]+) +([\d.e-]+)$", text, re.M)
+        spent = [float(row[2]) for row in rows]
+        assert max(spent[:5]) < 1e-14
+        assert min(spent[5:]) > 1e-2
+        assert "approximate(0.5): none. tradeoff must be infinitely divisible" in text

@@ -260,41 +260,6 @@ def _table() -> dict[str, Any]:
     return tomllib.loads(text)
 
 
-__all__ = [
-    "DataNotFound",
-    "Dataset",
-    "Reason",
-    "domain_of",
-    "fetch",
-    "fetch_adult",
-    "fetch_airfoil",
-    "fetch_bank_marketing",
-    "fetch_bike_sharing",
-    "fetch_california_housing",
-    "fetch_concrete",
-    "fetch_cps_wages",
-    "fetch_credit_default",
-    "fetch_electricity",
-    "fetch_german_credit",
-    "fetch_heart",
-    "fetch_ionosphere",
-    "fetch_king_county",
-    "fetch_magic",
-    "fetch_mushroom",
-    "fetch_nyc_flights",
-    "fetch_pima",
-    "fetch_protein",
-    "fetch_pumpkin_seeds",
-    "fetch_spambase",
-    "fetch_wine_quality",
-    "load_breast_cancer",
-    "load_diabetes",
-    "load_digits",
-    "load_iris",
-    "load_wine",
-    "names",
-]
-
 VARIABLE = "SKDP_DATA"
 F = TypeVar("F", bound=Callable[..., Dataset])
 
@@ -613,3 +578,7 @@ def fetch_wine_quality(color: str = "red", **options: Any) -> Dataset:
     """
     check_choice("color", color, ("red", "white"))
     return fetch(f"wine_quality_{color}", **options)
+
+
+__all__ = ["DataNotFound", "Dataset", "Reason", "domain_of", "names"]
+__all__ += [own for own in globals() if own.startswith(("fetch", "load_"))]

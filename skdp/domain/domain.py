@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from skdp._codec import VERSION, decode, document, from_text, is_plain, to_text
 from skdp._codec import encode as written
-from skdp._sklearn import Documented
+from skdp._estimators import Documented
 from skdp.domain import declaration as _declare
 from skdp.domain.columns import UNIT, Levels, Number, listed, refuse_repeated
 from skdp.domain.layout import BoxProjection, Layout, Pairs, Piece, encode, number_units

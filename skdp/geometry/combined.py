@@ -67,7 +67,7 @@ def _axes(dim: int) -> Iterator[FloatArray]:
         yield np.eye(min(step, dim - first), dim, k=first)
 
 
-class BallImage(ABC):
+class BallImage(NormBall, ABC):
     """The part that images of a ball K under linear maps share."""
 
     ball: NormBall
@@ -81,7 +81,6 @@ class BallImage(ABC):
 
     @property
     def dim(self) -> int:
-        """Number of coordinates."""
         return self.ball.dim
 
     @property
@@ -95,7 +94,6 @@ class BallImage(ABC):
         return is_ours(self.ball) and bool(getattr(self.ball, "is_round", False))
 
     def sample(self, n: int, rng: Generator) -> FloatArray:
-        """Return n uniform draws, (n, dim)."""
         return self._image(self.ball.sample(n, rng))
 
     def _error_of_gauge(self, errors: FloatArray) -> float:
@@ -138,7 +136,6 @@ class ScaledBall(BallImage):
         object.__setattr__(self, "factor", check_positive("factor", self.factor))
 
     def gauge(self, v: ArrayLike) -> FloatArray:
-        """Return the gauge of v, (..., dim) to (...)."""
         return self.ball.gauge(v) / self.factor
 
     def support(self, w: ArrayLike) -> FloatArray:
@@ -212,7 +209,6 @@ class MappedBall(BallImage):
         return lu_factor(np.asarray(self.matrix))
 
     def gauge(self, v: ArrayLike) -> FloatArray:
-        """Return the gauge of v, (..., dim) to (...)."""
         v, matrix = as_points(v, self.dim), np.asarray(self.matrix)
         if matrix.ndim == 1:
             return self.ball.gauge(v / matrix)
@@ -343,7 +339,6 @@ class ShearedBall(BallImage):
         return matrix
 
     def gauge(self, v: ArrayLike) -> FloatArray:
-        """Return the gauge of v, (..., dim) to (...)."""
         v = as_points(v, self.dim)
         return self.ball.gauge(v - v[..., :1] * self.shift)
 
@@ -420,7 +415,7 @@ def _image_of(matrix: FloatArray, own: FloatArray, ball: NormBall) -> float:
 Index = tuple[tuple[int, ...], ...]
 
 
-class _Parts:
+class _Parts(NormBall):
     balls: tuple[NormBall, ...]
     index: Index | None
 
@@ -523,11 +518,9 @@ class ProductBall(_Parts):
     index: Index | None = None
 
     def gauge(self, v: ArrayLike) -> FloatArray:
-        """Return the gauge of v, (..., dim) to (...)."""
         return np.asarray(np.max([b.gauge(x) for b, x in self._split(v)], axis=0))
 
     def sample(self, n: int, rng: Generator) -> FloatArray:
-        """Return n uniform draws, (n, dim)."""
         return self._join([ball.sample(n, rng) for ball in self.balls])
 
     def log_volume(self) -> float:
@@ -626,12 +619,10 @@ class SumBall(_Parts):
         object.__setattr__(self, "weights", weights)
 
     def gauge(self, v: ArrayLike) -> FloatArray:
-        """Return the gauge of v, (..., dim) to (...)."""
         parts = zip(self.weights, self._split(v), strict=True)
         return np.asarray(sum(w * b.gauge(x) for w, (b, x) in parts))
 
     def sample(self, n: int, rng: Generator) -> FloatArray:
-        """Return n uniform draws, (n, dim)."""
         # exp(-gauge) is a product over the parts, so its law X is drawn part by part. |X| is
         # Gamma(d), independent of the direction; with E ~ Exp(1), |X| / (|X| + E) is Beta(d, 1).
         parts = [

@@ -85,7 +85,7 @@ class EncodedDomain(Protocol):
 
 
 @dataclass(frozen=True)
-class EncodedRowsBall:
+class EncodedRowsBall(NormBall):
     """The hull of {c x : |c| <= 1, x an encoded row}.
 
     Parameters
@@ -156,7 +156,6 @@ class EncodedRowsBall:
 
     @property
     def dim(self) -> int:
-        """Number of coordinates."""
         return int(self.intercept) + self.n_numbers + self._n_levels
 
     def greatest_square(self, weights: FloatArray) -> float:
@@ -176,14 +175,12 @@ class EncodedRowsBall:
         return float(weights @ shift**2 + added) * ROUND_UP
 
     def gauge(self, v: ArrayLike) -> FloatArray:
-        """Return the gauge of v, (..., dim) to (...)."""
         head, numbers, *blocks = self._split(v)
         up, down = greatest_sums(blocks, numbers.shape[:-1])
         need = np.maximum(2 * up - head, 2 * down + head) if self.intercept else up + down
         return np.asarray(np.maximum(need, np.abs(numbers).max(axis=-1, initial=0.0)))
 
     def sample(self, n: int, rng: Generator) -> FloatArray:
-        """Return n uniform draws, (n, dim)."""
         # a = (1 + u_0) / 2 and b = 1 - a, neither rounded to 0, u_0 as with an intercept.
         k = np.searchsorted(self._mixture_cdf, rng.random(n), side="right")
         shapes = np.stack([k + 1, self._n_levels - k + 1])

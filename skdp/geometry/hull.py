@@ -32,7 +32,7 @@ from skdp.geometry.polytope import (
     null_direction,
 )
 from skdp.trusted.arrays import FloatArray
-from skdp.trusted.ball import as_points
+from skdp.trusted.ball import NormBall, as_points
 from skdp.trusted.checks import fail
 
 # Least share of kept points for which rejection is used.
@@ -50,7 +50,7 @@ KNOWN_FOR_POLYTOPES = {
 
 
 @dataclass(frozen=True, eq=False)
-class Hull:
+class Hull(NormBall):
     """A symmetric convex body as a norm ball, built by one of the constructors.
 
     Parameters
@@ -186,7 +186,6 @@ class Hull:
 
     @property
     def dim(self) -> int:
-        """Number of coordinates."""
         return self.body.dim
 
     @property
@@ -200,7 +199,6 @@ class Hull:
         return self.decided and self.acceptance() >= LEAST_ACCEPTANCE
 
     def gauge(self, v: ArrayLike) -> FloatArray:
-        """Return the gauge of v, (..., dim) to (...)."""
         return self.body.gauge(as_points(v, self.dim))
 
     def support(self, w: ArrayLike) -> FloatArray:

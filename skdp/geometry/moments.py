@@ -39,7 +39,7 @@ _TINY = np.finfo(float).tiny
 
 
 @dataclass(frozen=True)
-class NumbersBall:
+class NumbersBall(NormBall):
     """The body K_T of Awan & Slavkovic (2020, section 5.1) for numbers in [-1, 1].
 
     It contains t(z) - t(z') for all z, z', and is not their hull. Coordinates of t: z_1, ..., z_P;
@@ -134,7 +134,7 @@ def _mean_squares(ball: NumbersBall) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class MomentBall:
+class MomentBall(NormBall):
     """A norm ball around the changes that one record can make in the moments.
 
     Under replace_one it contains every t(v) - t(v'), under add_remove every t(v) and -t(v), with
@@ -177,15 +177,12 @@ class MomentBall:
 
     @property
     def dim(self) -> int:
-        """Number of coordinates."""
         return self.layout.dim
 
     def gauge(self, v: ArrayLike) -> FloatArray:
-        """Return the gauge of v, (..., dim) to (...)."""
         return self._body.gauge(v)
 
     def sample(self, n: int, rng: Generator) -> FloatArray:
-        """Return n uniform draws, (n, dim)."""
         return self._body.sample(n, rng)
 
     def bounding_box(self) -> FloatArray:
@@ -289,7 +286,7 @@ class MomentBall:
 
 
 @dataclass(frozen=True)
-class RadialMomentBall:
+class RadialMomentBall(NormBall):
     """An ellipsoid around the moments' differences for rows |x|_2 <= radius and |y| <= 1.
 
     In the moments of order two it is a ball of the Frobenius norm, which is invariant under
@@ -324,15 +321,12 @@ class RadialMomentBall:
 
     @property
     def dim(self) -> int:
-        """Number of entries."""
         return self.layout.dim
 
     def gauge(self, v: ArrayLike) -> FloatArray:
-        """Return the gauge of v, (..., dim) to (...)."""
         return self._ellipsoid.gauge(v)
 
     def sample(self, n: int, rng: Generator) -> FloatArray:
-        """Return n uniform draws, (n, dim)."""
         return self._ellipsoid.sample(n, rng)
 
     def __getattr__(self, name: str) -> Any:
@@ -434,7 +428,7 @@ def _top(e: float, slope: float, constant: float) -> float:
 
 
 @dataclass(frozen=True)
-class SquaresBall:
+class SquaresBall(NormBall):
     """The hull of the changes of one record in sums of numbers and of their squares.
 
     Parameters
@@ -465,7 +459,6 @@ class SquaresBall:
 
     @property
     def dim(self) -> int:
-        """Number of coordinates."""
         return 2 * self.n_numbers + self.counted
 
     def projection(self, places: list[int]) -> NormBall:
@@ -478,14 +471,12 @@ class SquaresBall:
         return LpBall(len(places), p=math.inf)  # every coordinate is in [-1, 1]
 
     def gauge(self, v: ArrayLike) -> FloatArray:
-        """Return the gauge of v, (..., dim) to (...)."""
         v = as_points(v, self.dim)
         count, x, s = np.split(v, [self.counted, self.counted + self.n_numbers], axis=-1)
         gauges = counted_square_gauge(count, x, s) if self.counted else 2 * square_gauge(x, s)
         return np.asarray(gauges.max(axis=-1))
 
     def sample(self, n: int, rng: Generator) -> FloatArray:
-        """Return n uniform draws, (n, dim)."""
         count = np.zeros(n)
         missing = np.arange(n if self.counted else 0)
         while len(missing):

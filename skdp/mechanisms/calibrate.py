@@ -207,9 +207,7 @@ class Auto:
         return said
 
 
-def quick_candidates(
-    ball: NormBall, epsilon: float, delta: float, names: Sequence[str] = CANDIDATES
-) -> tuple[str, ...]:
+def quick_candidates(ball: NormBall, epsilon: float, delta: float) -> tuple[str, ...]:
     """Return the names of candidates that are quick for a ball, without duplicates of a noise."""
     left_out = {"elliptic" if knorm_is_less(ball.dim, epsilon, delta) else "elliptic_l2"}
     if isinstance(ball, LpBall) and ball.weights is None and ball.p in NAMES.values():
@@ -218,7 +216,7 @@ def quick_candidates(
         left_out |= {"l2", "linf", "hull", "elliptic", "elliptic_l2"}
     elif not (isinstance(ball, LpBall) and ball.p == 1):
         left_out |= set(LAWS)
-    return tuple(name for name in names if name not in left_out)
+    return tuple(name for name in CANDIDATES if name not in left_out)
 
 
 def first_of_least(errors: ArrayLike) -> NDArray[np.intp]:

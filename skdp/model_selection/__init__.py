@@ -1,15 +1,5 @@
 """Private search over hyper-parameters, private scores, and curves of a score against epsilon."""
 
-from skdp.model_selection._scores import RecordScore
-from skdp.model_selection.curve import EpsilonCurve, epsilon_curve
-from skdp.model_selection.score import PrivateScore, private_score
-from skdp.model_selection.search import PrivateSearchCV
+from skdp._lazy import lazily
 
-__all__ = [
-    "EpsilonCurve",
-    "PrivateScore",
-    "PrivateSearchCV",
-    "RecordScore",
-    "epsilon_curve",
-    "private_score",
-]
+__getattr__, __dir__, __all__ = lazily(__name__)

@@ -18,7 +18,7 @@ from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import _safe_indexing
 
-from skdp._progress import with_bar
+from skdp._estimators import with_bar
 from skdp.domain import Domain
 from skdp.domain.columns import has_foreign, kinds_of
 from skdp.domain.tables import Frame, as_cells, in_memory, read_target

@@ -12,8 +12,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._progress import with_bar
-from skdp._sklearn import Documented
+from skdp._estimators import Documented, with_bar
 from skdp.domain.tables import Frame, in_memory, read_target
 from skdp.linear_model.validation import (
     check_labels,

@@ -11,7 +11,7 @@ inverse of H at a standard exponential variable (docs/proofs/noise_laws.md, Theo
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Protocol, Self, cast, runtime_checkable
 
@@ -83,7 +83,7 @@ class Law(Protocol):
 _FAR = 1e150
 
 
-class EvenLaw(ABC):
+class EvenLaw(Law):
     """Base class of the laws of this package: a frozen dataclass of numbers.
 
     In private members x, near and far are >= 0.
@@ -138,7 +138,6 @@ class EvenLaw(ABC):
         """Return the differential entropy E[-log f(X)], in nats."""
 
     def var(self) -> float:
-        """Return the variance."""
         return self._unit * self._unit * self._unit_variance()
 
     def std(self) -> float:
@@ -154,7 +153,6 @@ class EvenLaw(ABC):
         return math.inf
 
     def logpdf(self, x: ArrayLike) -> FloatArray:
-        """Return the natural log of the density at x."""
         with np.errstate(all="ignore"):
             return plain(self._log_peak - self._potential(np.abs(floats(x))))
 
@@ -164,7 +162,6 @@ class EvenLaw(ABC):
             return plain(np.exp(self.logpdf(x)))
 
     def logsf(self, x: ArrayLike) -> FloatArray:
-        """Return log P(X > x)."""
         x = floats(x)
         with np.errstate(all="ignore"):
             log_tail = -math.log(2) - self._hazard(np.abs(x))
@@ -234,7 +231,6 @@ class EvenLaw(ABC):
         return lattice.publish(value, lambda generator: self.rvs(count, generator), rng, self)
 
     def scaled(self, s: float) -> Self:
-        """Return the law of s X, for s in (0, inf)."""
         s = check_positive("s", s)
         lengths = {name: s * getattr(self, name) for name in self._lengths}
         law = cast("Any", self)

@@ -25,7 +25,7 @@ from skdp.noise.steps import Uniform
 from skdp.privacy.curves import Approximate, NormalShift, Shifted, StandardLaplace
 from skdp.privacy.tradeoff import TradeOff, approximate, laplace, total_variation
 from skdp.trusted.arrays import FloatArray
-from skdp.trusted.ball import LpBall
+from skdp.trusted.ball import LpBall, as_points
 from skdp.trusted.checks import check_choice, check_count, check_interval, check_positive, fail
 from skdp.trusted.randomness import Lattice, RandomStateLike, as_generator, gammas
 
@@ -87,7 +87,7 @@ class IndependentCanonical(_Publishing):
         return len(self.laws)
 
     def logpdf(self, x: ArrayLike) -> FloatArray:
-        x = _points(x, self.dim)
+        x = as_points(x, self.dim, "x")
         return np.asarray(sum(law.logpdf(x[..., j]) for j, law in enumerate(self.laws)))
 
     def _draws(self, size: int, rng: Generator) -> FloatArray:
@@ -131,7 +131,9 @@ class LInfLaplace(_Publishing):
 
     def logpdf(self, x: ArrayLike) -> FloatArray:
         log_volume = math.lgamma(self.dim + 1) + self.dim * math.log(2 / self.epsilon)
-        return np.asarray(-self.epsilon * np.abs(_points(x, self.dim)).max(axis=-1) - log_volume)
+        return np.asarray(
+            -self.epsilon * np.abs(as_points(x, self.dim, "x")).max(axis=-1) - log_volume
+        )
 
     def _draws(self, size: int, rng: Generator) -> FloatArray:
         # The direction is uniform in the cube, not on its boundary: hence dim + 1 and not dim.
@@ -182,7 +184,7 @@ class UniformBall(_Publishing):
         return LpBall(self.dim, p=2.0, radius=(1 + 1e-12) / (2 * math.sqrt(square)))
 
     def logpdf(self, x: ArrayLike) -> FloatArray:
-        inside = self.ball.gauge(_points(x, self.dim)) <= 1
+        inside = self.ball.gauge(as_points(x, self.dim, "x")) <= 1
         return np.where(inside, -self.ball.log_volume(), -np.inf)
 
     def _draws(self, size: int, rng: Generator) -> FloatArray:
@@ -258,10 +260,3 @@ def _width(delta: float, dim: int) -> float:
     """Return the width with which uniform noise in ``dim`` coordinates is (0, delta) in l_inf."""
     # The factor covers a few roundings.
     return 1.0 if delta == 1 else (1 + 1e-14) / -math.expm1(math.log1p(-delta) / dim)
-
-
-def _points(x: ArrayLike, dim: int) -> FloatArray:
-    x = np.asarray(x, dtype=float)
-    if x.ndim == 0 or x.shape[-1] != dim:
-        raise fail("x", f"have {dim} columns", x.shape)
-    return x

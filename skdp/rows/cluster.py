@@ -11,7 +11,7 @@ from skdp._compiled import load_kernels
 from skdp.domain import Domain
 from skdp.rows.memory import (
     Block,
-    Coder,
+    Encode,
     KeptBlocks,
     T,
     block_slices,
@@ -37,7 +37,7 @@ class ClusterRows:
         self,
         domain: Domain,
         data: Collection,
-        coder: Coder,
+        encode: Encode,
         weight: int | None,
         groups: Groups | None = None,
     ) -> None:
@@ -45,7 +45,7 @@ class ClusterRows:
         tables = data.partitions()
         parts = [None] * len(tables) if groups is None else groups.parts
         self._partitions = [(*pair, part) for pair, part in zip(tables, parts, strict=True)]
-        self._coder, self._groups = coder, groups and replace(groups, parts=[])
+        self._encode, self._groups = encode, groups and replace(groups, parts=[])
         self._is_read = False
 
     @property
@@ -113,14 +113,14 @@ class ClusterRows:
         self, blocks: int = 1, dtype: type | None = None, at_once: bool = False
     ) -> Callable[[object, object, Persons | None], Iterator[Block]]:
         """Return the function of a partition to its blocks. It does not hold the collection."""
-        domain, coder, groups, target = self.domain, self._coder, self._groups, self._data.target
+        domain, encode, groups, target = self.domain, self._encode, self._groups, self._data.target
         cells = self.n * domain.n_columns
 
         def blocks_of(X: object, y: object, part: Persons | None) -> Iterator[Block]:
             load_kernels(cells)
             batch = (X, y) if target is None else X
             shares = None if groups is None or part is None else groups.shares(part)
-            for run in encoded_runs(domain, batch, target, coder, shares):
+            for run in encoded_runs(domain, batch, target, encode, shares):
                 slices = block_slices(domain, len(run.target), blocks)
                 yield from run.blocks(domain, slices, dtype, at_once)
 

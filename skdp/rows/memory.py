@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, islice
 from threading import Lock
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,11 +141,8 @@ class Run:
             yield Block(found.numbers, found.levels, self.target[own], self.share, person)
 
 
-class Coder(Protocol):
-    """Encodes a target: each entry by itself."""
-
-    def encode(self, y: object) -> Array:
-        """Return encoded numbers in [-1, 1], or positions of labels."""
+# Encodes a target, each entry by itself: to numbers in [-1, 1], or to positions of labels.
+Encode: TypeAlias = Callable[[object], Array]
 
 
 def columns_to_read(
@@ -162,7 +158,7 @@ def columns_to_read(
 
 
 def encoded_runs(
-    domain: Domain, batch: Frame, target: str | None, coder: Coder, shares: Shares | None = None
+    domain: Domain, batch: Frame, target: str | None, encode: Encode, shares: Shares | None = None
 ) -> Iterator[Run]:
     """Yield the rows of a batch with their encoded targets, those of equal shares together.
 
@@ -179,7 +175,7 @@ def encoded_runs(
     if shares is not None:
         members, X = shares.members(X[shares.column]), X.drop(columns=[shares.column])
     table = as_table(X, domain.names, domain.n_columns)
-    encoded = coder.encode(y)
+    encoded = encode(y)
     if len(encoded) != table.n_rows:
         raise fail("y", "have as many entries as X has rows, in each batch or partition")
     yield from Run.all_of(table, encoded, members)
@@ -220,7 +216,11 @@ _AHEAD = 4
 
 
 class _SharedThreads:
-    """The limit of one BLAS thread, which is shared by all fits that run at the same time."""
+    """The limit of one BLAS thread, which is shared by all fits that run at the same time.
+
+    Within it `in_order` uses the threads of BLAS, and BLAS one in each of them. The results of BLAS
+    then do not depend on the number of threads.
+    """
 
     def __init__(self) -> None:
         self._lock, self._users = Lock(), 0
@@ -243,15 +243,7 @@ class _SharedThreads:
                 self.count = 1
 
 
-_SHARED = _SharedThreads()
-
-
-def shared_threads() -> AbstractContextManager[None]:
-    """Let `in_order` use the threads of BLAS, and BLAS one in each of them.
-
-    The results of BLAS then do not depend on the number of threads.
-    """
-    return _SHARED
+SHARED_THREADS = _SharedThreads()
 
 
 def one_by_one(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
@@ -270,10 +262,10 @@ def compiled_in_order(function: Callable[[S], T], items: Iterable[S]) -> Iterato
 def in_order(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
     """Yield ``function(item)`` of each item, in their order.
 
-    Within `shared_threads` the items are shared among threads. numpy does not warn of underflow
+    Within `SHARED_THREADS` the items are shared among threads. numpy does not warn of underflow
     and the like: whether it does would depend on the data.
     """
-    threads = _SHARED.count
+    threads = SHARED_THREADS.count
     items = iter(items)
     first = list(islice(items, 2))
     if threads == 1 or len(first) < 2:
@@ -386,7 +378,7 @@ class Rows(Protocol):
         """
 
 
-class KeptBlocks:
+class KeptBlocks(Kept):
     """States of blocks in memory.
 
     Parameters
@@ -409,12 +401,10 @@ class KeptBlocks:
         self.states = states
 
     def sum(self, part: Callable[[Any], T]) -> T:
-        """Return the sum of ``part(state)`` over the blocks."""
         total: T = summed(compiled_in_order(part, self.states))
         return total
 
     def map(self, function: Callable[[Any], object]) -> KeptBlocks:
-        """Return ``function(state)`` of every block, kept in place of the states."""
         for k, state in enumerate(compiled_in_order(function, self.states)):
             self.states[k] = state
         return self

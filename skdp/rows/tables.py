@@ -25,7 +25,7 @@ from skdp.domain import Domain
 from skdp.domain.tables import Frame, arrow_frame, as_table, in_memory, native
 from skdp.rows.memory import (
     Block,
-    Coder,
+    Encode,
     KeptBlocks,
     Run,
     T,
@@ -437,12 +437,12 @@ class StreamedRows:
         domain: Domain,
         stream: Stream,
         target: str | None,
-        coder: Coder,
+        encode: Encode,
         weight: int | None,
         groups: Groups | None = None,
     ) -> None:
         self.domain, self.stream, self.target = domain, stream, target
-        self.coder, self.weight, self.groups = coder, weight, groups
+        self.encode, self.weight, self.groups = encode, weight, groups
         self._is_read = False
 
     @property
@@ -484,7 +484,7 @@ class StreamedRows:
                 yield from run.blocks(domain, slices, dtype, at_once)
             if not has_rows:  # sums over no row are zeros
                 table = as_table(np.empty((0, domain.n_columns)), domain.names, domain.n_columns)
-                run = Run(table, self.coder.encode(np.empty(0, object)))
+                run = Run(table, self.encode(np.empty(0, object)))
                 yield from run.blocks(domain, [slice(0, 0)], dtype)
 
         # The threads of the reader work at the same time.
@@ -498,7 +498,7 @@ class StreamedRows:
         columns = columns_to_read(domain, names, self.target, column)
         shares = None if groups is None else groups.shares(groups.parts[0])
         for batch in self.stream.batches(columns):
-            for run in encoded_runs(domain, batch, self.target, self.coder, shares):
+            for run in encoded_runs(domain, batch, self.target, self.encode, shares):
                 weight += run.weight
                 yield run
         check_weight(weight, self.weight, self._is_read or not self.n)

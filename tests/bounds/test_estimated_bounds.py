@@ -19,14 +19,8 @@ from scipy.sparse import csr_matrix
 from scipy.stats import kstest, laplace, norm
 from sklearn.pipeline import make_pipeline
 
-from skdp import (
-    BudgetExceeded,
-    Domain,
-    DPHuberRegressor,
-    DPLogisticRegression,
-    Ledger,
-    estimate_domain,
-)
+import skdp
+from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Ledger, estimate_domain
 from skdp.bounds.estimate import BoundsPlan, Request
 from skdp.domain.domain import subset
 from skdp.model_selection import PrivateSearchCV
@@ -437,7 +431,7 @@ def test_the_ledger_is_charged_before_noise_is_drawn():
     X, rng = np.ones((10, 1)), np.random.default_rng(0)
     state = rng.bit_generator.state
     ledger = Ledger(0.5)
-    with pytest.raises(BudgetExceeded) as caught:
+    with pytest.raises(skdp.BudgetExceeded) as caught:
         estimate_domain(X, epsilon=1, ledger=ledger, random_state=rng)
     assert rng.bit_generator.state == state
     assert caught.value.__notes__ == ["No budget was spent and no noise was drawn."]

@@ -11,16 +11,8 @@ from inner_descent import Blocks, RowBound, keep_scaled, plain_scaling
 from inner_fits import Design, exact_sums
 from inner_package import encode
 
-from skdp import (
-    Domain,
-    DPCoordinateDescentClassifier,
-    DPCoordinateDescentRegressor,
-    DPHuberRegressor,
-    DPLinearRegression,
-    DPLogisticRegression,
-    Spline,
-    from_json,
-)
+import skdp
+from skdp import Domain, DPCoordinateDescentClassifier, DPHuberRegressor, DPLinearRegression, Spline
 from skdp.domain.columns import Number
 from skdp.domain.domain import subset
 from skdp.domain.layout import encode_compactly
@@ -304,7 +296,7 @@ SURFACE = Domain(
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-@pytest.mark.parametrize("kind", [DPLogisticRegression, DPCoordinateDescentClassifier])
+@pytest.mark.parametrize("kind", [skdp.DPLogisticRegression, DPCoordinateDescentClassifier])
 def test_a_classifier_learns_what_no_sum_of_two_effects_can(kind, delta):
     X, y, _ = crossed(20_000, 0)
     other, labels, odds = crossed(4000, 1)
@@ -322,7 +314,7 @@ def test_a_classifier_learns_what_no_sum_of_two_effects_can(kind, delta):
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize(
-    "kind", [DPLinearRegression, DPHuberRegressor, DPCoordinateDescentRegressor]
+    "kind", [DPLinearRegression, DPHuberRegressor, skdp.DPCoordinateDescentRegressor]
 )
 def test_a_regressor_learns_what_no_sum_of_two_effects_can(kind, delta):
     X, _, odds = crossed(20_000, 0)
@@ -331,7 +323,7 @@ def test_a_regressor_learns_what_no_sum_of_two_effects_can(kind, delta):
     joint = domain.interact("a", "b")
     model = kind(domain=joint, epsilon=2.0, delta=delta, random_state=0).fit(X, odds)
     assert model.score(other, truth) > 0.6
-    again = from_json(model.to_json())
+    again = skdp.from_json(model.to_json())
     assert again.domain == joint
     np.testing.assert_array_equal(again.predict(other), model.predict(other))
     plain = kind(domain=domain, epsilon=2.0, delta=delta, random_state=0).fit(X, odds)
@@ -343,7 +335,7 @@ def test_persons_batches_arrow_tables_and_files():
     skops = pytest.importorskip("skops.io")
     X, y, _ = crossed(2000, 0)
     domain = SURFACE.interact("a", "b").interact("s", "a")
-    for kind in (DPLogisticRegression, DPCoordinateDescentClassifier):
+    for kind in (skdp.DPLogisticRegression, DPCoordinateDescentClassifier):
         model = kind(domain=domain, random_state=0).fit(X, y)
         parts = [(X[:700], y[:700]), (X[700:], y[700:])]
         batches = kind(domain=domain, random_state=0).fit(lambda parts=parts: iter(parts))

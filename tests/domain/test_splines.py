@@ -20,16 +20,8 @@ from scipy.special import expit
 from sklearn.linear_model import LinearRegression
 from spent import mu, part
 
-from skdp import (
-    Domain,
-    DPCoordinateDescentClassifier,
-    DPCoordinateDescentRegressor,
-    DPHuberRegressor,
-    DPLinearRegression,
-    DPLogisticRegression,
-    Spline,
-    from_json,
-)
+import skdp
+from skdp import Domain, DPCoordinateDescentRegressor, DPHuberRegressor, DPLinearRegression, Spline
 from skdp.domain.splines import GRID, STEPS
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.mechanisms import Sensitivity
@@ -227,7 +219,7 @@ def test_a_statistic_of_a_user_is_bounded_at_all_nodes():
 
 def test_a_clip_of_single_contributions_is_refused():
     domain = Domain({"x": Spline(0, 1)}, target=[0, 1])
-    model = DPCoordinateDescentClassifier(domain=domain, clip=0.5)
+    model = skdp.DPCoordinateDescentClassifier(domain=domain, clip=0.5)
     with pytest.raises(ValueError, match='clip must be "auto" or None for a domain with splines'):
         model.fit(np.zeros((4, 1)), [0, 1, 0, 1])
 
@@ -242,7 +234,7 @@ def curves(n, seed):
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("degree", [0, 1, 3])
-@pytest.mark.parametrize("kind", [DPLogisticRegression, DPCoordinateDescentClassifier])
+@pytest.mark.parametrize("kind", [skdp.DPLogisticRegression, skdp.DPCoordinateDescentClassifier])
 def test_a_classifier_learns_curves(kind, degree, delta):
     """The accuracy is near that of the truth; with linear effects it is far below."""
     X, y, _ = curves(8000, 0)
@@ -271,7 +263,7 @@ def test_a_regressor_learns_curves(kind, delta):
     own = {"epsilon": 2.0, "delta": delta, "random_state": 0}
     model = kind(domain=domain, **own).fit(X, z)
     assert model.score(other, truth) > 0.9
-    again = from_json(model.to_json())
+    again = skdp.from_json(model.to_json())
     np.testing.assert_array_equal(again.predict(other), model.predict(other))
 
 

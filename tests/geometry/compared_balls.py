@@ -10,16 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from examples import compare_norm_balls as example
-from skdp.geometry import (
-    EncodedRowsBall,
-    LpBall,
-    MappedBall,
-    ProductBall,
-    ScaledBall,
-    ShearedBall,
-    SimplexBall,
-    SumBall,
-)
+from skdp import geometry
+from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, ProductBall, ScaledBall, ShearedBall
 
 CURVED = example.CurvedBall()
 INF = math.inf
@@ -76,8 +68,8 @@ PLANE = [
     LpBall(2, p=1), LpBall(2, p=1.5, weights=(1.0, 3.0)), LpBall(2, p=2, radius=0.3),
     LpBall(2, p=7, weights=(20.0, 1.0)), LpBall(2, p=INF), MappedBall(LpBall(2, p=3), SHEAR),
     MappedBall(LpBall(2), SHEAR), ShearedBall(LpBall(2, p=3), (0.0, 0.7)),
-    MappedBall(ScaledBall(LpBall(2, p=INF), 2.0), SHEAR.T), SimplexBall(2),
-    EncodedRowsBall(0, (1,)), SumBall((LpBall(1), LpBall(1)), (1.0, 2.0)),
+    MappedBall(ScaledBall(LpBall(2, p=INF), 2.0), SHEAR.T), geometry.SimplexBall(2),
+    EncodedRowsBall(0, (1,)), geometry.SumBall((LpBall(1), LpBall(1)), (1.0, 2.0)),
     ProductBall((LpBall(1), LpBall(1, radius=3.0)), ((1,), (0,))), CURVED, Hexagon(),
 ]  # fmt: skip
 

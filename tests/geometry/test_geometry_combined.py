@@ -9,16 +9,8 @@ import numpy as np
 import pytest
 from ball_battery import BATTERY, Check, Shy
 
-from skdp.geometry import (
-    EncodedRowsBall,
-    LpBall,
-    MappedBall,
-    NormBall,
-    ProductBall,
-    ScaledBall,
-    ShearedBall,
-    SumBall,
-)
+from skdp import geometry
+from skdp.geometry import LpBall, MappedBall, ProductBall, ScaledBall, ShearedBall, SumBall
 from skdp.trusted.ball import uniform_variance
 from skdp.trusted.noise import _granularity, is_round
 
@@ -31,7 +23,9 @@ BALLS: dict[str, Any] = {
     "skew box": MappedBall(LpBall(3, p=math.inf), SKEW),
     "skew l3 ball": MappedBall(LpBall(3, p=3), SKEW),
     "sheared cross": ShearedBall(LpBall(3, p=1), (0.0, 0.5, -2.0)),
-    "centred rows": ShearedBall(EncodedRowsBall(1, (2, 1)), (0.0, 0.0, -1 / 3, -1 / 3, -0.5)),
+    "centred rows": ShearedBall(
+        geometry.EncodedRowsBall(1, (2, 1)), (0.0, 0.0, -1 / 3, -1 / 3, -0.5)
+    ),
     "cylinder": ProductBall((LpBall(1), LpBall(2, radius=2.0))),
     "prism, coordinates mixed": ProductBall((CROSS, BOX), ((3, 0), (1, 2))),
     "double cone": SumBall((LpBall(1), LpBall(2)), (2.0, 0.5)),
@@ -113,7 +107,7 @@ def test_a_permutation_is_an_index() -> None:
     same_body(ball, LpBall(3, weights=(2, 3, 1)), np.random.default_rng(32))
 
 
-def combinations_of(ball: NormBall) -> list[Any]:
+def combinations_of(ball: geometry.NormBall) -> list[Any]:
     one = LpBall(1)
     return [
         ScaledBall(ball, 2.0),

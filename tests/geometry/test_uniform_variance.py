@@ -9,16 +9,8 @@ import numpy as np
 import pytest
 from ball_battery import Shy
 
-from skdp.geometry import (
-    EncodedRowsBall,
-    LpBall,
-    MappedBall,
-    ProductBall,
-    ScaledBall,
-    ShearedBall,
-    SimplexBall,
-    SumBall,
-)
+from skdp import geometry
+from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, ProductBall, ShearedBall, SimplexBall
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 from skdp.trusted.ball import uniform_covariance, uniform_first_covariance, uniform_variance
 
@@ -34,13 +26,13 @@ BALLS = [
     LpBall(4, p=3, radius=2.0, weights=(1.0, 2.0, 3.0, 4.0)), SimplexBall(3), SimplexBall(4),
     EncodedRowsBall(2, (3, 4, 1)), EncodedRowsBall(2, (3, 4, 1), intercept=False),
     EncodedRowsBall(2, (), intercept=False), EncodedRowsBall(1, (3,), True, (3, 0, 1, 2, 4)),
-    EncodedRowsBall(0, (600,)), ScaledBall(SimplexBall(3), 3.0),
+    EncodedRowsBall(0, (600,)), geometry.ScaledBall(SimplexBall(3), 3.0),
     MappedBall(EncodedRowsBall(1, (2,)), FULL), MappedBall(EncodedRowsBall(1, (2,)), np.diag(FULL)),
     ShearedBall(EncodedRowsBall(1, (2,)), [0.0, 3.0, -0.4, 0.7]),
     ShearedBall(WithCovariance(SimplexBall(3)), [0.0, 3.0, -0.4]),
     EncodedRowsBall(0, (2, 1), True, (2, 0, 1, 3)),
     ProductBall((WithCovariance(LpBall(2)), LpBall(1)), ((2, 0), (1,))),
-    SumBall((WithCovariance(LpBall(2)), SimplexBall(3)), (1.0, 3.0), ((2, 0), (1, 3, 4))),
+    geometry.SumBall((WithCovariance(LpBall(2)), SimplexBall(3)), (1.0, 3.0), ((2, 0), (1, 3, 4))),
     RadialMomentBall(MomentLayout(3, range(3)), radius=2.0),
     MomentBall(MomentLayout(2, (0, 1)), level=0), WithCovariance(SimplexBall(3)),
 ]  # fmt: skip

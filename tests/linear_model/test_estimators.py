@@ -9,23 +9,15 @@ from scipy.special import logsumexp
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import make_pipeline
 
-from skdp import (
-    Domain,
-    DPCoordinateDescentClassifier,
-    DPCoordinateDescentRegressor,
-    DPHuberRegressor,
-    DPLinearRegression,
-    DPLogisticRegression,
-    Guarantee,
-    Ledger,
-)
+import skdp
+from skdp import Domain, DPCoordinateDescentRegressor, DPHuberRegressor, DPLogisticRegression
 from skdp.geometry import LpBall
 from skdp.mechanisms import KNorm
 from skdp.noise import Laplace
 
 OBJECTIVES = [DPLogisticRegression, DPHuberRegressor]
-DESCENTS = [DPCoordinateDescentClassifier, DPCoordinateDescentRegressor]
-ESTIMATORS = [*OBJECTIVES, *DESCENTS, DPLinearRegression]
+DESCENTS = [skdp.DPCoordinateDescentClassifier, DPCoordinateDescentRegressor]
+ESTIMATORS = [*OBJECTIVES, *DESCENTS, skdp.DPLinearRegression]
 
 
 @pytest.fixture(params=ESTIMATORS)
@@ -45,7 +37,7 @@ def test_parameters_are_named_and_stored_as_they_are(estimator):
 
 def test_fit_returns_the_estimator_and_writes_no_parameter(case):
     estimator, domain, X, y = case
-    ledger = Ledger(10.0)
+    ledger = skdp.Ledger(10.0)
     mechanism = Laplace() if estimator in DESCENTS else KNorm("l2")
     model = estimator(domain=domain, ledger=ledger, mechanism=mechanism, random_state=0)
     before, frame, target = dict(model.get_params()), X.copy(), y.copy()
@@ -151,7 +143,7 @@ def test_predict_clips_rows_to_the_domain(case):
 
 
 @pytest.mark.parametrize(
-    "estimator", [DPHuberRegressor, DPLinearRegression, DPCoordinateDescentRegressor]
+    "estimator", [DPHuberRegressor, skdp.DPLinearRegression, DPCoordinateDescentRegressor]
 )
 @pytest.mark.parametrize("bounds", [(0.1, 0.7), (-1e-3, 1e9), (-3.0, -2.9)])
 def test_regression_predictions_keep_the_targets_bounds(bounds, estimator):
@@ -246,7 +238,7 @@ def test_separate_models_share_the_budget_and_have_noise_of_their_own():
 def test_what_a_model_says_about_itself(case):
     estimator, domain, X, y = case
     model = estimator(epsilon=0.7, domain=domain, random_state=0).fit(X, y)
-    assert isinstance(model.guarantee_, Guarantee)
+    assert isinstance(model.guarantee_, skdp.Guarantee)
     assert (model.guarantee_.epsilon, model.guarantee_.delta) == (0.7, 0.0)
     assert model.n_features_in_ == 4
     assert model.converged_ is True

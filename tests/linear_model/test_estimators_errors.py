@@ -7,16 +7,8 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from skdp import (
-    Domain,
-    DPCoordinateDescentClassifier,
-    DPCoordinateDescentRegressor,
-    DPHuberRegressor,
-    DPLinearRegression,
-    DPLogisticRegression,
-    Ledger,
-    UndeclaredDomainWarning,
-)
+import skdp
+from skdp import Domain, DPCoordinateDescentClassifier, DPHuberRegressor, DPLogisticRegression
 from skdp.geometry import LpBall
 from skdp.mechanisms import KNorm
 from skdp.noise import Gaussian, Laplace
@@ -118,7 +110,7 @@ def each(estimators, table):
 
 def refuses(model, X, y, kind, text, **fit_parameters):
     """``fit`` raises as it should, with the note, and leaves the ledger alone."""
-    ledger = None if "ledger" in model._given else Ledger(10.0)
+    ledger = None if "ledger" in model._given else skdp.Ledger(10.0)
     if ledger is not None:
         model.set_params(ledger=ledger)
     with pytest.raises(kind, match=f"(?s){text}") as caught:
@@ -138,9 +130,9 @@ def model_of(estimator, **parameters):
 
 X, Y = np.linspace(-1, 1, 30).reshape(10, 3), np.array([0, 1] * 5)
 CLASSIFIERS = [DPLogisticRegression, DPCoordinateDescentClassifier]
-REGRESSORS = [DPHuberRegressor, DPLinearRegression, DPCoordinateDescentRegressor]
+REGRESSORS = [DPHuberRegressor, skdp.DPLinearRegression, skdp.DPCoordinateDescentRegressor]
 DESCENTS = pytest.mark.parametrize(
-    "estimator", [DPCoordinateDescentClassifier, DPCoordinateDescentRegressor]
+    "estimator", [DPCoordinateDescentClassifier, skdp.DPCoordinateDescentRegressor]
 )
 ALL = pytest.mark.parametrize("estimator", [*CLASSIFIERS, *REGRESSORS])
 
@@ -152,8 +144,8 @@ ALL = pytest.mark.parametrize("estimator", [*CLASSIFIERS, *REGRESSORS])
         *each([DPLogisticRegression, DPHuberRegressor], PARAMETERS),
         *each([DPLogisticRegression], CLASSIFIER),
         *each([DPHuberRegressor], REGRESSOR),
-        *each([DPLinearRegression], LINEAR),
-        *each([DPCoordinateDescentClassifier, DPCoordinateDescentRegressor], DESCENT),
+        *each([skdp.DPLinearRegression], LINEAR),
+        *each([DPCoordinateDescentClassifier, skdp.DPCoordinateDescentRegressor], DESCENT),
     ],
 )
 def test_bad_parameters_are_named(estimator, parameter, text):
@@ -319,7 +311,7 @@ def test_a_fit_without_a_domain_warns_whatever_the_data_are(estimator, scale):
     is_classifier = estimator in CLASSIFIERS
     y = rng.integers(0, 2, 60) if is_classifier else X[:, 0]
     labels = {"classes": [0, 1]} if is_classifier else {}
-    with pytest.warns(UndeclaredDomainWarning, match="clipped to \\[-1, 1\\]") as caught:
+    with pytest.warns(skdp.UndeclaredDomainWarning, match="clipped to \\[-1, 1\\]") as caught:
         estimator(random_state=0, **labels).fit(X, y)
     assert len(caught) == 1
     assert caught[0].filename == __file__
@@ -330,9 +322,9 @@ def test_a_fit_without_a_domain_warns_whatever_the_data_are(estimator, scale):
 
 
 def test_a_warning_that_is_an_error_spends_nothing():
-    ledger = Ledger(1.0)
+    ledger = skdp.Ledger(1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(UndeclaredDomainWarning):
+        with pytest.raises(skdp.UndeclaredDomainWarning):
             DPLogisticRegression(classes=[0, 1], ledger=ledger).fit([[0.0], [1.0]], [0, 1])
     assert not ledger.entries

@@ -9,16 +9,8 @@ import pytest
 from inner_objective import NotCertified
 from inner_objective import theorem_module as objective
 
-from skdp import (
-    BudgetExceeded,
-    Domain,
-    DPCoordinateDescentClassifier,
-    DPCoordinateDescentRegressor,
-    DPHuberRegressor,
-    DPLinearRegression,
-    DPLogisticRegression,
-    Ledger,
-)
+import skdp
+from skdp import BudgetExceeded, Domain, DPCoordinateDescentRegressor, DPLogisticRegression, Ledger
 
 NUMBER, WORD = 12345.678, "SECRET"
 N_RECORDS = 137  # under add/remove their number is private as well
@@ -33,12 +25,12 @@ def maker(estimator, target, **given):
 
 LABELS = ["no", "yes"]
 classifier = maker(DPLogisticRegression, LABELS)
-regressor = maker(DPHuberRegressor, (0.0, 1.0))
+regressor = maker(skdp.DPHuberRegressor, (0.0, 1.0))
 MAKERS = {
     "classifier": classifier,
     "regressor": regressor,
-    "linear": maker(DPLinearRegression, (0.0, 1.0)),
-    "descent classifier": maker(DPCoordinateDescentClassifier, LABELS),
+    "linear": maker(skdp.DPLinearRegression, (0.0, 1.0)),
+    "descent classifier": maker(skdp.DPCoordinateDescentClassifier, LABELS),
     "descent regressor": maker(DPCoordinateDescentRegressor, (0.0, 1.0)),
     # Without a look at the data before the descent.
     "descent blindly": maker(DPCoordinateDescentRegressor, (0.0, 1.0), scaling_share=0),

@@ -6,13 +6,8 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 
-from skdp import (
-    BudgetExceeded,
-    DPCoordinateDescentClassifier,
-    DPHuberRegressor,
-    DPLogisticRegression,
-    Ledger,
-)
+import skdp
+from skdp import BudgetExceeded, DPCoordinateDescentClassifier, DPLogisticRegression, Ledger
 
 GRID = {"epsilon": [0.1, 1, 10]}
 
@@ -42,7 +37,7 @@ def test_a_grid_search_charges_every_fit_once(estimator, n_jobs, people, domain,
 def test_a_pipeline_in_a_grid_search(people, pay_domain, pay):
     """The encoder first, the parameter by its step's name, frames split into folds."""
     ledger = Ledger(100.0)
-    step = DPHuberRegressor(domain=pay_domain.encoded, ledger=ledger)
+    step = skdp.DPHuberRegressor(domain=pay_domain.encoded, ledger=ledger)
     pipeline = make_pipeline(pay_domain.encoder(), step)
     grid = {"dphuberregressor__epsilon": [0.5, 5.0]}
     search = GridSearchCV(pipeline, grid, cv=2, refit=False, n_jobs=2).fit(people, pay)

@@ -22,19 +22,8 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from spent import refused
 
-from skdp import (
-    Domain,
-    DPCoordinateDescentClassifier,
-    DPCoordinateDescentRegressor,
-    DPHuberRegressor,
-    DPLinearRegression,
-    DPLogisticRegression,
-    Guarantee,
-    Ledger,
-    estimate_domain,
-    from_json,
-    load_model,
-)
+import skdp
+from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Guarantee, from_json, load_model
 from skdp.domain import Spline
 from skdp.geometry import LpBall
 from skdp.linear_model import SKOPS_TYPES, check_proof
@@ -43,8 +32,8 @@ from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.noise import Laplace
 from skdp.trusted import NotPrivate, overview
 
-CLASSIFIERS = [DPLogisticRegression, DPCoordinateDescentClassifier]
-REGRESSORS = [DPHuberRegressor, DPLinearRegression, DPCoordinateDescentRegressor]
+CLASSIFIERS = [DPLogisticRegression, skdp.DPCoordinateDescentClassifier]
+REGRESSORS = [DPHuberRegressor, skdp.DPLinearRegression, skdp.DPCoordinateDescentRegressor]
 ESTIMATORS = [*CLASSIFIERS, *REGRESSORS]
 SEED = 918273645
 
@@ -65,7 +54,7 @@ DOMAINS = {
     "ball without target": Domain.l2_ball(1, 1.0),
     "interactions": Domain({"a": ["x", "y"], "b": (0, 1), "c": ["u", "v"]}).interact("c", "a"),
     "encoded": Domain({"a": (0, 2), "b": ["x", "y", "z"], "c": ["one"]}, target=[0, 1]).encoded,
-    "estimated": estimate_domain(
+    "estimated": skdp.estimate_domain(
         pd.DataFrame({"a": np.linspace(3, 5, 500)}), epsilon=1.0, random_state=0
     ),
 }
@@ -268,8 +257,8 @@ OPTIONS = [
     (DPLogisticRegression, "three", {"delta": 1e-5, "mechanism": "gaussian"}),
     (DPHuberRegressor, "frame", {"epsilon": 20.0, "scaling_share": 0.2}),
     (DPHuberRegressor, "frame", {"loss": PseudoHuber(0.2)}),
-    (DPLinearRegression, "box", {"mechanism": "gaussian", "delta": 1e-6}),
-    (DPLinearRegression, "box", {"epsilon": 100.0}),
+    (skdp.DPLinearRegression, "box", {"mechanism": "gaussian", "delta": 1e-6}),
+    (skdp.DPLinearRegression, "box", {"epsilon": 100.0}),
 ]
 pytestmark = pytest.mark.filterwarnings("ignore:No domain was given")
 
@@ -339,7 +328,7 @@ def test_labels_that_json_cannot_hold_are_an_error():
 
 
 def test_a_model_from_moments_reads_back(fitted):
-    model, rows = fitted(DPLinearRegression, "box", mechanism="matrix")
+    model, rows = fitted(skdp.DPLinearRegression, "box", mechanism="matrix")
     other = model.from_moments(["x0"], target="x2")
     again = from_json(other.to_json())
     assert same_values(other, again, rows[:, :1])
@@ -469,16 +458,16 @@ def mean_of_target(moments):
 
 
 OBJECTS = [
-    *((estimator, "ledger", Ledger(10.0)) for estimator in ESTIMATORS),
+    *((estimator, "ledger", skdp.Ledger(10.0)) for estimator in ESTIMATORS),
     (DPLogisticRegression, "loss", LogisticLoss()),
     (DPHuberRegressor, "loss", PseudoHuber(0.3)),
     (DPLogisticRegression, "mechanism", LpBall(4)),
     (DPHuberRegressor, "mechanism", KNorm("l2")),
-    (DPLinearRegression, "mechanism", KNorm("l1")),
-    (DPLinearRegression, "postprocess", mean_of_target),
-    (DPCoordinateDescentClassifier, "mechanism", Laplace()),
-    (DPCoordinateDescentClassifier, "callback", print),
-    (DPCoordinateDescentRegressor, "start", (np.zeros(3), 0.0)),
+    (skdp.DPLinearRegression, "mechanism", KNorm("l1")),
+    (skdp.DPLinearRegression, "postprocess", mean_of_target),
+    (skdp.DPCoordinateDescentClassifier, "mechanism", Laplace()),
+    (skdp.DPCoordinateDescentClassifier, "callback", print),
+    (skdp.DPCoordinateDescentRegressor, "start", (np.zeros(3), 0.0)),
 ]
 
 
@@ -499,7 +488,7 @@ def test_objects_are_left_out_and_a_fit_without_them_is_an_error(
     assert again.to_dict() == content
     copied = clone(again)
     if parameter != "ledger":
-        copied.set_params(ledger=Ledger(10.0))
+        copied.set_params(ledger=skdp.Ledger(10.0))
     with refused(parameter, None if parameter == "ledger" else copied.ledger):
         copied.fit(rows, y)
     copied.set_params(**{parameter: value}).fit(rows, y)

@@ -13,14 +13,8 @@ import numpy as np
 import pytest
 from inner_package import main_module
 
-from skdp import (
-    Domain,
-    DPCoordinateDescentClassifier,
-    DPCoordinateDescentRegressor,
-    DPHuberRegressor,
-    DPLinearRegression,
-    DPLogisticRegression,
-)
+import skdp
+from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression
 from skdp.geometry import LpBall
 from skdp.linear_model import check_proof, from_json, load_model
 from skdp.linear_model.losses import PseudoHuber
@@ -29,7 +23,7 @@ from skdp.model_selection import PrivateSearchCV
 from skdp.trusted import NotPrivate, certify, overview
 
 COLUMNS = {"age": (17, 90), "sex": ["f", "m"], "city": ["a", "b", "c"], "hours": (0, 60)}
-CLASSIFIERS = (DPLogisticRegression, DPCoordinateDescentClassifier)
+CLASSIFIERS = (DPLogisticRegression, skdp.DPCoordinateDescentClassifier)
 # A model, or an inference, for each kind of release, noise and change.
 MODELS = [
     (DPLogisticRegression, {}),
@@ -49,10 +43,10 @@ MODELS = [
     (DPLinearRegression, {"ball": True, "delta": 1e-6}),
     (DPLinearRegression, {"delta": 1e-3, "epsilon": 0.3}),
     (DPLogisticRegression, {"mechanism": "hull"}),
-    (DPCoordinateDescentClassifier, {"labels": 3}),
-    (DPCoordinateDescentClassifier, {"delta": 1e-6}),
-    (DPCoordinateDescentRegressor, {"order": "greedy"}),
-    (DPCoordinateDescentRegressor, {"mechanism": "laplace", "ball": True}),
+    (skdp.DPCoordinateDescentClassifier, {"labels": 3}),
+    (skdp.DPCoordinateDescentClassifier, {"delta": 1e-6}),
+    (skdp.DPCoordinateDescentRegressor, {"order": "greedy"}),
+    (skdp.DPCoordinateDescentRegressor, {"mechanism": "laplace", "ball": True}),
     (DPHuberRegressor, {"persons": True, "infer": {"epsilon": 1.0, "rows_per_person": 3}}),
     (DPLogisticRegression, {"ball": True, "neighbors": "add_remove", "infer": {"epsilon": 2.0}}),
     (DPLinearRegression, {"mechanism": "matrix", "infer": {}}),

@@ -7,20 +7,13 @@ import numpy as np
 import pytest
 
 import skdp
-from skdp import (
-    Domain,
-    DPCoordinateDescentClassifier,
-    DPCoordinateDescentRegressor,
-    DPHuberRegressor,
-    DPLinearRegression,
-    DPLogisticRegression,
-)
+from skdp import Domain, DPCoordinateDescentRegressor, DPHuberRegressor, DPLogisticRegression
 from skdp.trusted import overview
 
 PROOFS = Path(skdp.__file__).parents[1] / "docs" / "proofs"
 X = np.random.default_rng(0).uniform(-1, 1, size=(400, 3))
-CLASSIFIERS = [DPLogisticRegression, DPCoordinateDescentClassifier]
-REGRESSORS = [DPHuberRegressor, DPLinearRegression, DPCoordinateDescentRegressor]
+CLASSIFIERS = [DPLogisticRegression, skdp.DPCoordinateDescentClassifier]
+REGRESSORS = [DPHuberRegressor, skdp.DPLinearRegression, DPCoordinateDescentRegressor]
 
 
 def fitted(estimator, labels=2, **parameters):
@@ -32,13 +25,13 @@ def fitted(estimator, labels=2, **parameters):
 
 
 MORE = [
-    (DPCoordinateDescentClassifier, {"order": "greedy"}),
+    (skdp.DPCoordinateDescentClassifier, {"order": "greedy"}),
     (DPCoordinateDescentRegressor, {"order": "greedy", "scaling_share": 0}),
     (DPCoordinateDescentRegressor, {"mechanism": "logistic", "scaling_share": 0.3}),
     (DPLogisticRegression, {"mechanism": "logistic", "scaling_share": 0.3}),
     (DPLogisticRegression, {"scaling_share": 0.1}),
     (DPHuberRegressor, {"scaling_share": 0.1}),
-    (DPLinearRegression, {"mechanism": "l1"}),
+    (skdp.DPLinearRegression, {"mechanism": "l1"}),
 ]
 
 
@@ -75,7 +68,7 @@ def test_the_releases_spend_the_budget(estimator, parameters, epsilon, delta, ne
 
 def test_the_releases_have_the_laws_of_the_noise():
     """The last one has the noise that ``noise_`` has."""
-    model = fitted(DPLinearRegression, mechanism="gaussian", delta=1e-6)
+    model = fitted(skdp.DPLinearRegression, mechanism="gaussian", delta=1e-6)
     (release,) = model.releases_
     assert release.deviation == pytest.approx(np.sqrt(np.mean(model.noise_.variance())))
     assert release.law == "GaussianNoise"

@@ -32,14 +32,9 @@ class LaplaceNoise:
 class LaplaceInTheBox:
     """One Laplace variable per coordinate, scaled to the box around all differences."""
 
-    spread: float = 1.0
-    claimed_delta: float = 0.0
-
     def calibrate(self, sensitivity, *, epsilon, delta=0.0):
         widths = sensitivity.radius * sensitivity.ball.bounding_box()
-        scales = self.spread * len(widths) * widths / epsilon
-        promised = Guarantee(epsilon / self.spread, self.claimed_delta)
-        return LaplaceNoise(scales, promised)
+        return LaplaceNoise(len(widths) * widths / epsilon, Guarantee(epsilon))
 
 
 def data(n=3000):
@@ -63,19 +58,6 @@ def test_a_classifier_and_a_regressor_take_the_mechanism():
     huber = DPHuberRegressor(mechanism=LaplaceInTheBox(), ledger=ledger).fit(X, target)
     assert huber.score(X, target) > 0.5
     assert ledger.remaining.epsilon == 0
-
-
-@pytest.mark.parametrize(
-    "mechanism", [LaplaceInTheBox(0.9), LaplaceInTheBox(1 - 5e-10), LaplaceInTheBox(1.0, 1e-6)]
-)
-def test_a_mechanism_that_promises_too_little_is_refused(mechanism):
-    """More epsilon than asked for, or a delta: refused before the ledger is charged."""
-    X, y = data(50)
-    ledger = Ledger(1.0)
-    model = DPLogisticRegression(classes=[0, 1], mechanism=mechanism, ledger=ledger)
-    with pytest.raises(ValueError, match=r"make noise with epsilon <= .* and delta <= "):
-        model.fit(X, y)
-    assert ledger.entries == ()
 
 
 def test_the_seeded_noise_says_that_its_guarantee_is_void():

@@ -15,15 +15,9 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
+import skdp
 import skdp.model_selection.search as module
-from skdp import (
-    BudgetExceeded,
-    Domain,
-    DPHuberRegressor,
-    DPLogisticRegression,
-    Ledger,
-    PrivacyLeakWarning,
-)
+from skdp import BudgetExceeded, Domain, DPHuberRegressor, DPLogisticRegression, Ledger
 from skdp.model_selection import PrivateSearchCV, RecordScore
 from skdp.privacy.ledger import Budget
 
@@ -261,7 +255,7 @@ def test_fits_of_a_seeded_search_have_seeds_of_their_own(people, domain, answers
 def test_labels_that_nobody_declared_are_told_to_all_parts(people, answers):
     X = np.clip(people[["age", "hours"]].to_numpy() / 50 - 1, -1, 1)
     found = PrivateSearchCV(DPLogisticRegression(), RIDGES, epsilon=8.0)
-    with pytest.warns(PrivacyLeakWarning, match="labels were read from y"):
+    with pytest.warns(skdp.PrivacyLeakWarning, match="labels were read from y"):
         found.fit(X[:30], answers[:30])
     assert any("read from y" in sentence for sentence in found.guarantee_.assumptions)
 

@@ -5,17 +5,10 @@ import math
 from collections import Counter
 from fractions import Fraction
 
+import inner_package
 import numpy as np
 import pytest
-from inner_package import (
-    UNITS,
-    as_score,
-    bernoulli_exp,
-    parts,
-    permute_and_flip,
-    sizes,
-    uniform_below,
-)
+from inner_package import UNITS, as_score, bernoulli_exp, parts, sizes, uniform_below
 from scipy.integrate import quad
 from scipy.stats import chi2
 
@@ -82,7 +75,7 @@ def test_permute_and_flip_is_the_greatest_with_exponential_noise(scores):
 def test_draws_have_this_law(scores):
     """And draws at a rate that is a tenth too great are told apart."""
     rng = np.random.default_rng(0)
-    draws = [permute_and_flip(scores, Fraction(3, 5), rng) for _ in range(DRAWS)]
+    draws = [inner_package.permute_and_flip(scores, Fraction(3, 5), rng) for _ in range(DRAWS)]
     assert is_drawn_from(draws, dict(enumerate(law_of_choice(scores, 0.6))))
     assert not is_drawn_from(draws, dict(enumerate(law_of_choice(scores, 0.8))))
 

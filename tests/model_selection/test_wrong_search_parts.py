@@ -15,17 +15,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
-from skdp import (
-    BudgetExceeded,
-    Domain,
-    DPCoordinateDescentClassifier,
-    DPCoordinateDescentRegressor,
-    DPHuberRegressor,
-    DPLinearRegression,
-    DPLogisticRegression,
-    Ledger,
-    PrivacyLeakWarning,
-)
+import skdp
+from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Ledger, PrivacyLeakWarning
 from skdp.geometry import LpBall
 from skdp.mechanisms import KNorm
 from skdp.model_selection import PrivateSearchCV, RecordScore
@@ -47,7 +38,7 @@ def logistic(**options):
 
 
 def descent(**options):
-    return DPCoordinateDescentClassifier(**{"domain": BOX, "n_passes": 2, **options})
+    return skdp.DPCoordinateDescentClassifier(**{"domain": BOX, "n_passes": 2, **options})
 
 
 def pipeline(*before, model=None, **options):
@@ -400,13 +391,15 @@ def test_a_score_is_tried_on_no_record_of_the_data(people, pay_domain, pay):
         return -np.abs(model.predict(X) - y)
 
     def search(**options):
-        step = DPCoordinateDescentRegressor(domain=pay_domain, n_passes=1, callback=passes.append)
+        step = skdp.DPCoordinateDescentRegressor(
+            domain=pay_domain, n_passes=1, callback=passes.append
+        )
         score = RecordScore(closeness, -60.0, 0.0)
         grid = {"penalty": ["none", "l1"]}
         return PrivateSearchCV(step, grid, scoring=score, **options)
 
     columns = people.columns[::-1]
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(skdp.BudgetExceeded):
         search(ledger=Ledger(0.5)).fit(people[columns], np.full(len(people), 50.0))
     assert len(asked) == 10
     assert passes == []
@@ -447,16 +440,16 @@ class Plugged:
         (logistic(mechanism=Plugged()), {}),
         (descent(mechanism="gaussian"), {"delta": 1e-5}),
         (DPHuberRegressor(domain=NUMBERS), {}),
-        (DPLinearRegression(domain=NUMBERS), {}),
-        (DPLinearRegression(domain=NUMBERS, mechanism="matrix"), {}),
-        (DPCoordinateDescentRegressor(domain=NUMBERS), {}),
+        (skdp.DPLinearRegression(domain=NUMBERS), {}),
+        (skdp.DPLinearRegression(domain=NUMBERS, mechanism="matrix"), {}),
+        (skdp.DPCoordinateDescentRegressor(domain=NUMBERS), {}),
         (pipeline(stateless(), model=logistic()), {}),
     ],
 )
 def test_a_chosen_model_claims_no_less_than_the_search_cost(model, options, table):
     """Wherever it says something of privacy, in pickles too; and losses are the search's."""
     X, y = table
-    if not isinstance(model, DPLogisticRegression | DPCoordinateDescentClassifier | Pipeline):
+    if not isinstance(model, DPLogisticRegression | skdp.DPCoordinateDescentClassifier | Pipeline):
         y = X[:, 0] - X[:, 1]
     prefix = "model__" if isinstance(model, Pipeline) else ""
     grid = {f"{prefix}fit_intercept": [True]}

@@ -2,11 +2,7 @@
 
 import math
 import pickle
-import re
-import runpy
-import sys
 from itertools import pairwise
-from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -313,21 +309,6 @@ def test_every_root_is_canonical_for_the_same_function():
     for n in range(5):
         noise = divided(tradeoff.gaussian, n)
         assert noise.cdf(noise.isf(alpha) - 1) == pytest.approx(f(alpha), rel=1e-10)
-
-
-def test_the_example_prints_and_saves(tmp_path, monkeypatch, capsys):
-    """Without a folder nothing is saved; every noise is canonical, but for roots that are none."""
-    script = Path(__file__).parents[2] / "examples" / "canonical_noise.py"
-    for arguments, saved in (([], []), (["--out", str(tmp_path)], ["canonical_noise.png"])):
-        monkeypatch.setattr(sys, "argv", [str(script), *arguments])
-        runpy.run_path(str(script), run_name="__main__")
-        assert [path.name for path in tmp_path.iterdir()] == saved
-        text = capsys.readouterr().out
-        rows = re.findall(r"^ +\d +([\d.]+) +([\d.e-]+) +([\d.e-]+)$", text, re.M)
-        spent = [float(row[2]) for row in rows]
-        assert max(spent[:5]) < 1e-14
-        assert min(spent[5:]) > 1e-2
-        assert "approximate(0.5): none. tradeoff must be infinitely divisible" in text
 
 
 def test_the_log_concave_ones():

@@ -162,7 +162,7 @@ BAD = [
     (lambda: multivariate_canonical(PURE, 1), "dim must be an integer >= 2"),
     (lambda: LInfLaplace(0.0, 2), "epsilon must be a finite number > 0"),
     (lambda: LInfLaplace(1.0, 0), "dim must be an integer >= 1"),
-    (lambda: LInfLaplace(1.0, 2).logpdf([1.0]), "x must have 2 columns"),
+    (lambda: LInfLaplace(1.0, 2).logpdf([1.0]), "x must have 2 numbers on its last axis"),
 ]
 
 

@@ -8,18 +8,11 @@ import pytest
 from exact_law import DIGITS, exact
 from mpmath import mpf
 
-from skdp.noise import (
-    FlippedHuber,
-    Gaussian,
-    Laplace,
-    Logistic,
-    OffsetGaussian,
-    Subbotin,
-    TruncatedLaplace,
-)
+from skdp import noise
+from skdp.noise import FlippedHuber, Gaussian, Laplace, OffsetGaussian, Subbotin, TruncatedLaplace
 
 FEW = [
-    Laplace(0.7), Gaussian(2.0), Logistic(0.3), Subbotin(3.5, 2.0), Subbotin(100.0),
+    Laplace(0.7), Gaussian(2.0), noise.Logistic(0.3), Subbotin(3.5, 2.0), Subbotin(100.0),
     FlippedHuber(0.1, 1.3), FlippedHuber(1e-3, 1.1), FlippedHuber(2.0, 1.0), FlippedHuber(1e6, 1.0),
     TruncatedLaplace(3.0, 1.0), TruncatedLaplace(80.0, 1.1), OffsetGaussian(0.3, 1.0),
     OffsetGaussian(30.0, 1.0),

@@ -7,26 +7,18 @@ import numpy as np
 import pytest
 from law_battery import DRAWS, check_draws, check_law, check_tails
 
-from skdp.noise import (
-    FlippedHuber,
-    Gaussian,
-    Laplace,
-    Law,
-    Logistic,
-    OffsetGaussian,
-    Subbotin,
-    TruncatedLaplace,
-)
+from skdp import noise
+from skdp.noise import FlippedHuber, Gaussian, Laplace, OffsetGaussian, Subbotin, TruncatedLaplace
 from skdp.noise import law as noise_law
 
 KINDS = [
-    Laplace(0.7), Gaussian(), Logistic(), Subbotin(7.5), FlippedHuber(0.55, 1.1),
+    Laplace(0.7), Gaussian(), noise.Logistic(), Subbotin(7.5), FlippedHuber(0.55, 1.1),
     TruncatedLaplace(3.0), OffsetGaussian(0.5),
 ]  # fmt: skip
 SHAPES = [
     Laplace(1e-5),
     Gaussian(1e5),
-    Logistic(1e-5),
+    noise.Logistic(1e-5),
     *(Subbotin(r) for r in (1.0, 2.0, 100.0)),
     *(FlippedHuber(alpha, 1.1) for alpha in (0.0, 1e-6, 0.4, 2.0, 20.0, 1e6)),
     FlippedHuber(3.0, 1e-6),
@@ -110,8 +102,8 @@ def test_a_law_of_ones_own_needs_six_members():
     class NoTail:
         logpdf = isf = rvs = var = scaled = abs
 
-    assert isinstance(Own(), Law)
-    assert not isinstance(NoTail(), Law)
+    assert isinstance(Own(), noise.Law)
+    assert not isinstance(NoTail(), noise.Law)
 
 
 QUANTILES = np.concatenate([np.geomspace(1e-300, 0.4, 200), 0.5 - np.geomspace(1e-15, 0.1, 40)])
@@ -212,7 +204,7 @@ def test_the_crossing_of_a_level_loss_is_its_far_end():
     [
         (lambda: Laplace(0.0), "scale must be a finite number > 0, got 0.0"),
         (lambda: Gaussian(math.nan), "scale must be a finite number > 0, got nan"),
-        (lambda: Logistic("1"), "scale must be a finite number > 0, got '1'"),
+        (lambda: noise.Logistic("1"), "scale must be a finite number > 0, got '1'"),
         (lambda: Subbotin(0.99), "r must be a number in .1, inf., got 0.99. For r < 1"),
         (lambda: Subbotin(math.inf), "r must be"),
         (lambda: FlippedHuber(-1.0), "alpha must be a number in"),

@@ -6,15 +6,9 @@ from functools import partial
 import numpy as np
 import pytest
 
+from skdp import mechanisms
 from skdp.geometry import LpBall, MomentBall, MomentLayout
-from skdp.mechanisms import (
-    Independent,
-    MatrixGaussianNoise,
-    MatrixLaplace,
-    Sensitivity,
-    calibrate,
-    calibrate_releases,
-)
+from skdp.mechanisms import Independent, MatrixGaussianNoise, MatrixLaplace, Sensitivity, calibrate
 from skdp.noise import Gaussian, Laplace, Subbotin, Tulap, multivariate_canonical
 from skdp.privacy import tradeoff
 
@@ -38,7 +32,7 @@ NOISES = {
     "independent": calibrate(Independent("laplace"), BOX, epsilon=1.0),
     "Wishart": calibrate(MatrixLaplace(), Sensitivity(MOMENTS), epsilon=1.0),
     "symmetric": MatrixGaussianNoise(MOMENTS.layout, 2.0),
-    "repeated": calibrate_releases(
+    "repeated": mechanisms.calibrate_releases(
         "laplace", [(1.0, 3)], neighbors="add_remove", epsilon=1.0, delta=0.01
     ),
 }

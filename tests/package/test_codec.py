@@ -11,31 +11,15 @@ from functools import reduce
 from operator import getitem
 from typing import Any
 
+import inner_package
 import numpy as np
 import pytest
 from file_edits import outcome, paths
-from inner_package import (
-    ARRAYS,
-    TYPES,
-    FloatArray,
-    decode,
-    encode,
-    from_text,
-    hints_of,
-    to_text,
-    type_named,
-)
+from inner_package import ARRAYS, TYPES, FloatArray, decode, encode, from_text, hints_of, to_text
 from numpy.typing import NDArray
 
-from skdp import (
-    Domain,
-    DPCoordinateDescentRegressor,
-    DPLinearRegression,
-    DPLogisticRegression,
-    Guarantee,
-    Spline,
-    load_model,
-)
+import skdp
+from skdp import Domain, DPCoordinateDescentRegressor, DPLinearRegression, Guarantee, Spline
 from skdp.domain.columns import Levels, Number
 from skdp.domain.splines import Column
 from skdp.linear_model import check_proof
@@ -156,7 +140,7 @@ def test_deep_nesting_is_a_clear_error():
 
 def test_types_of_the_table_are_frozen_dataclasses_of_this_package_or_have_a_form_of_their_own():
     for name in TYPES:
-        kind = type_named(name)
+        kind = inner_package.type_named(name)
         assert name in (kind.__name__, f"{kind.__name__}Loss")
         assert kind.__module__.startswith("skdp.")
         if not hasattr(kind, "from_dict"):
@@ -186,7 +170,7 @@ def losses_of(content):
 
 def proved(content):
     """A model whose proof holds or fails: no other error."""
-    found = load_model(content)
+    found = skdp.load_model(content)
     with suppress(NotPrivate):
         check_proof(found)
     return found
@@ -194,7 +178,7 @@ def proved(content):
 
 GREEDY = {"order": "greedy", "delta": 1e-6, "mechanism": "laplace"}
 FILES = {
-    "classifier": (model(DPLogisticRegression, ["no", "yes"]).to_dict(), proved),
+    "classifier": (model(skdp.DPLogisticRegression, ["no", "yes"]).to_dict(), proved),
     "regressor": (model(DPLinearRegression, (0, 1), mechanism="matrix").to_dict(), proved),
     "moments": (model(DPLinearRegression, (0, 1), delta=1e-6).to_dict(), proved),
     "descent": (model(DPCoordinateDescentRegressor, (0, 1), **GREEDY).to_dict(), proved),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from inner_package import check_at_first_use, others_in, relied_on, remembered
+from own_parts import Cylinder, HyperbolicSecant
 
 from skdp import Domain, DPHuberRegressor
 from skdp.geometry import LpBall, ScaledBall
@@ -13,7 +14,7 @@ from skdp.mechanisms import Independent, KNorm, Sensitivity, calibrate, calibrat
 from skdp.noise import Gaussian, Laplace
 from skdp.privacy import Composition, Guarantee
 from skdp.privacy.shift import ShiftLoss
-from skdp.testing.examples import Cylinder, HyperbolicSecant, LaplaceInTheBox
+from skdp.testing.examples import LaplaceInTheBox
 from skdp.trusted.losses import GaussianLoss, counted
 
 

@@ -11,7 +11,7 @@ import skdp
 
 ROOT = Path(skdp.__file__).parent
 TOP = {"bounds", "model_selection", "inspection", "datasets", "testing", "__main__"}
-BASE = {"_compiled", "_codec", "_lazy", "_progress", "_search", "_sklearn", "trusted"}
+BASE = {"_compiled", "_codec", "_estimators", "_lazy", "_search", "trusted"}
 # Checks of a part from outside the package when it is first used.
 CHECKS = {f"skdp.testing.{name}" for name in ("_require", "ball", "law", "loss")}
 MIDDLE = BASE | {"domain", "privacy", "noise", "geometry"}
@@ -23,9 +23,8 @@ ALLOWED = {
     "checks": {"trusted", "noise"},
     "_first_use": {"trusted", "noise", "checks"},
     "_lazy": set(),
-    "_progress": set(),
+    "_estimators": set(),
     "_search": {"trusted"},
-    "_sklearn": set(),
     "domain": BASE,
     "privacy": BASE,
     "noise": BASE | {"privacy", "geometry"},
@@ -69,11 +68,6 @@ def imported(tree):
                 yield found
 
 
-def is_lazy(node):
-    """Whether an ``if TYPE_CHECKING`` declares names that ``__getattr__`` imports."""
-    return any("__getattr__" in ast.unparse(part) for part in node.orelse)
-
-
 class AtImport(ast.NodeTransformer):
     """Drop what does not run when a module is imported."""
 
@@ -83,14 +77,15 @@ class AtImport(ast.NodeTransformer):
     visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_If(self, node):
-        if ast.unparse(node.test) != "TYPE_CHECKING":
-            return node
-        # The names of a lazy package: their modules are imported when they are used.
-        return node.body if is_lazy(node) else None
+        return None if ast.unparse(node.test) == "TYPE_CHECKING" else node
 
 
 def parsed(path):
-    return ast.parse(path.read_text(encoding="utf-8"))
+    """Return the code of a module; that of a lazy package ends with its stub."""
+    found, stub = ast.parse(path.read_text(encoding="utf-8")), path.with_suffix(".pyi")
+    if stub.exists():
+        found.body += ast.parse(stub.read_text(encoding="utf-8")).body
+    return found
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -175,36 +170,26 @@ def f():
 class C:
     from skdp.trusted.randomness import Lattice
 """
-    lazy = """
-if TYPE_CHECKING:
-    from skdp.noise.laws import Laplace
-else:
-    __getattr__, __dir__ = lazily(__name__, {"laws": "Laplace"})
-"""
     at_import = ["skdp.trusted.ball", "skdp.domain", "skdp.trusted.randomness"]
     at_import.append("skdp.linear_model._shared.base")
     every = set(imported(ast.parse(source)))
     assert every == {*at_import, "skdp.privacy", "skdp.mechanisms.knorm"}
     assert set(imported(AtImport().visit(ast.parse(source)))) == set(at_import)
-    assert set(imported(AtImport().visit(ast.parse(lazy)))) == {"skdp.noise.laws"}
+    assert "skdp.noise.laws" in set(imported(AtImport().visit(parsed(MODULES["skdp.noise"]))))
     assert "linear_model" not in ALLOWED["geometry"]
 
 
-LAZY = {
-    module: node
-    for module, path in MODULES.items()
-    for node in parsed(path).body
-    if isinstance(node, ast.If) and is_lazy(node)
-}
+LAZY = [module for module, path in MODULES.items() if path.with_suffix(".pyi").exists()]
 
 
 @pytest.mark.parametrize("module", LAZY)
-def test_lazy_names_are_those_declared_for_types(module):
+def test_names_of_a_lazy_package_are_those_of_its_stub(module):
     """Each in the module that is named there, in ``dir``, and the same object every time."""
     package = importlib.import_module(module)
+    stub = ast.parse(MODULES[module].with_suffix(".pyi").read_text(encoding="utf-8"))
     declared = {
-        alias.name: node.module
-        for node in LAZY[module].body
+        alias.asname: node.module  # without it type checkers do not export a name
+        for node in stub.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }

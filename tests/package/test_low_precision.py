@@ -7,14 +7,8 @@ import numpy as np
 import pytest
 from inner_package import check_interval, check_positive
 
-from skdp import (
-    Domain,
-    DPCoordinateDescentClassifier,
-    DPCoordinateDescentRegressor,
-    DPHuberRegressor,
-    DPLinearRegression,
-    DPLogisticRegression,
-)
+import skdp
+from skdp import Domain, DPCoordinateDescentClassifier, DPHuberRegressor, DPLogisticRegression
 from skdp.geometry import LpBall
 from skdp.linear_model.losses import PseudoHuber, SharpLogistic
 from skdp.mechanisms import Sensitivity
@@ -32,9 +26,9 @@ ESTIMATORS = [
     (DPLogisticRegression, OBJECTIVE),
     (DPLogisticRegression, {**OBJECTIVE, "mechanism": "gaussian"}),
     (DPHuberRegressor, {**OBJECTIVE, "threshold": 0.3}),
-    (DPLinearRegression, SHARES),
+    (skdp.DPLinearRegression, SHARES),
     (DPCoordinateDescentClassifier, DESCENT),
-    (DPCoordinateDescentRegressor, DESCENT),
+    (skdp.DPCoordinateDescentRegressor, DESCENT),
 ]
 
 

@@ -8,18 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdp import (
-    Domain,
-    DPCoordinateDescentClassifier,
-    DPCoordinateDescentRegressor,
-    DPHuberRegressor,
-    DPLinearRegression,
-    DPLogisticRegression,
-    Guarantee,
-    Ledger,
-    Spline,
-    estimate_domain,
-)
+import skdp
+from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Guarantee, Ledger, estimate_domain
 from skdp.geometry import LpBall, MappedBall, ShearedBall, SquaresBall, SumBall
 from skdp.mechanisms import EllipticGaussian, Independent, KNorm, Sensitivity, calibrate
 from skdp.model_selection import PrivateSearchCV, epsilon_curve
@@ -107,9 +97,9 @@ ALL = ["epsilon", "delta", "n_public", "rows_per_person"]
 FITS = {
     DPLogisticRegression: ["regularization", "scaling_share", "additive"],
     DPHuberRegressor: ["threshold", "regularization", "scaling_share"],
-    DPLinearRegression: [],
-    DPCoordinateDescentClassifier: ["n_passes", "alpha", "l1_ratio", "step_size", "clip"],
-    DPCoordinateDescentRegressor: ["scaling_share", "mechanism", "verbose", "average"],
+    skdp.DPLinearRegression: [],
+    skdp.DPCoordinateDescentClassifier: ["n_passes", "alpha", "l1_ratio", "step_size", "clip"],
+    skdp.DPCoordinateDescentRegressor: ["scaling_share", "mechanism", "verbose", "average"],
 }
 CALLS = {
     f"{kind.__name__}: {name}": partial(fitted, kind, name)
@@ -158,7 +148,7 @@ CALLS = {
 CALLS |= {
     "a bound of a Domain: 'a'": lambda value: Domain({"a": (-2, value)}),
     "a column of a Domain: 'a'": lambda value: Domain({"a": value}),
-    "a knot: 'a'": lambda value: Domain({"a": Spline(0, 1, knots=value)}),
+    "a knot: 'a'": lambda value: Domain({"a": skdp.Spline(0, 1, knots=value)}),
 }
 SEARCHES = ["epsilon", "delta", "held_out", "n_jobs"]
 CURVES = ["epsilons", "repeats", "n_jobs"]

@@ -5,13 +5,8 @@ import pickle
 import pytest
 from public_estimators import ESTIMATORS
 
-from skdp import (
-    Domain,
-    DPCoordinateDescentClassifier,
-    DPCoordinateDescentRegressor,
-    DPLogisticRegression,
-    Ledger,
-)
+import skdp
+from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression, Ledger
 from skdp.noise import Laplace
 
 X, Y = [[0.1], [-0.3], [0.5], [0.2]], [0, 1, 0, 1]
@@ -74,7 +69,7 @@ def test_a_descent_is_fitted_without_a_copy_of_the_estimator():
     assert len(model.fit(X, Y).history_) == len(seen) == 3
 
 
-@pytest.mark.parametrize("kind", [DPCoordinateDescentClassifier, DPCoordinateDescentRegressor])
+@pytest.mark.parametrize("kind", [DPCoordinateDescentClassifier, skdp.DPCoordinateDescentRegressor])
 def test_a_change_of_parameters_during_a_fit_has_no_effect(kind):
     """Of a callback: the passes, and who is told of them, are those of the beginning."""
     seen = []

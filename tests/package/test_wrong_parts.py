@@ -10,14 +10,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from skdp import (
-    Domain,
-    DPCoordinateDescentRegressor,
-    DPHuberRegressor,
-    DPLinearRegression,
-    DPLogisticRegression,
-    Ledger,
-)
+import skdp
+from skdp import Domain, DPCoordinateDescentRegressor, DPHuberRegressor, DPLogisticRegression
 from skdp.geometry import LpBall, ScaledBall
 from skdp.linear_model.losses import LogisticLoss, PseudoHuber
 from skdp.mechanisms import Auto, Independent, KNorm, Sensitivity, calibrate
@@ -40,7 +34,7 @@ def refused(model, match):
     """A fit is refused with a clear error, and costs nothing."""
     X = np.random.default_rng(0).uniform(-1, 1, (40, 2))
     labels = isinstance(model, DPLogisticRegression)
-    ledger = Ledger(epsilon=1.0, delta=1e-3)
+    ledger = skdp.Ledger(epsilon=1.0, delta=1e-3)
     model.set_params(ledger=ledger, domain=LABELS if labels else DOMAIN, epsilon=1.0)
     with pytest.raises(ValueError, match=match) as told:
         model.fit(X, (X[:, 0] > 0).astype(int) if labels else X[:, 0])
@@ -269,7 +263,7 @@ MECHANISMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("estimator", [DPLogisticRegression, DPLinearRegression])
+@pytest.mark.parametrize("estimator", [DPLogisticRegression, skdp.DPLinearRegression])
 @pytest.mark.parametrize(("mechanism", "match"), MECHANISMS, ids=range(len(MECHANISMS)))
 def test_a_mechanism_is_refused(mechanism, match, estimator):
     refused(estimator(mechanism=mechanism), match)
@@ -295,7 +289,7 @@ def test_a_mechanism_without_a_ball_or_with_its_own():
 WRONG = [
     {"domain": changed(Domain)({"a": (-1, 1), "b": (-1, 1)}, target=(-1.0, 1.0))},
     {"domain": {"a": (-1, 1)}},
-    {"ledger": changed(Ledger)(epsilon=1.0)},
+    {"ledger": changed(skdp.Ledger)(epsilon=1.0)},
     {"ledger": 1.0},
 ]
 

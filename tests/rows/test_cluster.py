@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from inner_fits import Design, NumberCoder
+from inner_fits import Design
 from inner_objective import ClippingBounds, finisher, row_builder
 from test_streams import (
     BOUNDS,
@@ -24,13 +24,8 @@ from test_streams import (
     target_of,
 )
 
-from skdp import (
-    Domain,
-    DPCoordinateDescentClassifier,
-    DPHuberRegressor,
-    DPLinearRegression,
-    DPLogisticRegression,
-)
+import skdp
+from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows import cluster, memory
 from skdp.rows.cluster import ClusterRows, WorkerStates
@@ -195,7 +190,7 @@ def test_what_needs_a_table_in_memory_does_not_compute_a_collection():
             call(lazy)
 
 
-@pytest.mark.parametrize("kind", [DPLinearRegression, DPCoordinateDescentClassifier])
+@pytest.mark.parametrize("kind", [DPLinearRegression, skdp.DPCoordinateDescentClassifier])
 def test_a_partition_that_is_lost_or_repeated_is_found(kind, monkeypatch):
     target, own = target_of(kind), cluster._numbered
     for wrong in (lambda pair, k: own(pair, min(k, 1)), lambda pair, k: (*pair, [k] * (k != 1))):
@@ -239,7 +234,7 @@ def test_states_that_are_finished_twice_are_the_same():
     table = FRAME[["a", "b", "z"]]
     with one_thread_worker():
         data = Collection(dataframe.from_pandas(table, npartitions=3), target="z")
-        rows = ClusterRows(design.domain, data, NumberCoder(design.domain), None)
+        rows = ClusterRows(design.domain, data, design.domain.encode_target, None)
         kept = rows.keep(row_builder(design), dtype=np.float32)
         assert isinstance(kept, WorkerStates)
         finish = finisher(half, None, kept.may_change)
@@ -278,7 +273,7 @@ def test_workers_give_what_the_table_in_memory_gives(kind):
 @pytest.mark.slow("starts processes")
 def test_a_fit_survives_a_worker_that_is_killed():
     """Its states are built again, and all moves are made again, with the same bits."""
-    kind = DPCoordinateDescentClassifier
+    kind = skdp.DPCoordinateDescentClassifier
     whole = FRAME[[*BOUNDS, "y"]]
     expected = made(kind, n_passes=4).fit(whole, target="y")
     killed = []
@@ -350,7 +345,7 @@ def test_our_own_errors_of_a_partition_are_shown():
     check_refused(made(DPHuberRegressor), message, lazy, target="z")
 
 
-@pytest.mark.parametrize("kind", [DPHuberRegressor, DPCoordinateDescentClassifier])
+@pytest.mark.parametrize("kind", [DPHuberRegressor, skdp.DPCoordinateDescentClassifier])
 def test_a_score_shows_no_entry_of_a_target(kind):
     """scikit-learn's errors quote texts, and labels of another type."""
     model = made(kind).fit(FRAME[list(BOUNDS)], FRAME[target_of(kind)])

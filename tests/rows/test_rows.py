@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from skdp import Domain
 from skdp.rows import Block, KeptBlocks, MemoryRows
 from skdp.rows import memory as memory_module
-from skdp.rows.memory import MOST_ROWS, block_rows, in_order, shared_threads
+from skdp.rows.memory import MOST_ROWS, SHARED_THREADS, block_rows, in_order
 from skdp.trusted.arrays import FOLD, Total
 
 COLUMNS = {"a": (0, 3), "job": ["x", "y", "z"], "one": ["u"], "b": (-1, 1), "sex": ["f", "m"]}
@@ -37,7 +37,7 @@ def table(n, seed: int = 0) -> pd.DataFrame:
 def n_threads(request: Any) -> Iterator[int]:
     with threadpool_limits(request.param, user_api="blas"):
         assert blas_threads() == request.param
-        with shared_threads():
+        with SHARED_THREADS:
             yield request.param
         assert blas_threads() == request.param  # restored
 
@@ -400,12 +400,11 @@ def test_context_variables_of_the_caller_are_seen(n_threads):
 
 def test_fits_at_the_same_time_share_the_limit_and_the_last_one_restores_it():
     with threadpool_limits(2, user_api="blas"):
-        first, second = shared_threads(), shared_threads()
-        first.__enter__()
-        second.__enter__()
+        SHARED_THREADS.__enter__()
+        SHARED_THREADS.__enter__()
         assert blas_threads() == 1
-        first.__exit__(None, None, None)
+        SHARED_THREADS.__exit__(None, None, None)
         assert blas_threads() == 1
         assert len(set(in_order(lambda _: threading.get_ident(), range(50)))) <= 2
-        second.__exit__(None, None, None)
+        SHARED_THREADS.__exit__(None, None, None)
         assert blas_threads() == 2

@@ -12,15 +12,8 @@ import pytest
 from inner_fits import spell_levels
 from pyarrow.parquet import ParquetFile
 
-from skdp import (
-    Domain,
-    DPCoordinateDescentClassifier,
-    DPCoordinateDescentRegressor,
-    DPHuberRegressor,
-    DPLinearRegression,
-    DPLogisticRegression,
-    Ledger,
-)
+import skdp
+from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression, Ledger
 from skdp.domain.layout import encode_compactly
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows import memory, tables
@@ -28,7 +21,7 @@ from skdp.rows.tables import opened, spellings
 
 N, SECRET = 3000, "Zanzibar"
 BOUNDS = {"a": (-1.0, 1.0), "b": (0.0, 5.0), "g": ["u", "v", "w"]}
-EXACT = [DPLinearRegression, DPCoordinateDescentClassifier, DPCoordinateDescentRegressor]
+EXACT = [DPLinearRegression, skdp.DPCoordinateDescentClassifier, skdp.DPCoordinateDescentRegressor]
 ROUNDED = [DPLogisticRegression, DPHuberRegressor]
 
 
@@ -46,7 +39,7 @@ FRAME = table()
 
 
 def is_classifier(kind) -> bool:
-    return kind in (DPLogisticRegression, DPCoordinateDescentClassifier)
+    return kind in (DPLogisticRegression, skdp.DPCoordinateDescentClassifier)
 
 
 def target_of(kind) -> str:

@@ -15,16 +15,8 @@ import pandas as pd
 import pytest
 from public_estimators import CLASSIFIERS, ESTIMATORS
 
-from skdp import (
-    Domain,
-    DPCoordinateDescentClassifier,
-    DPHuberRegressor,
-    DPLinearRegression,
-    DPLogisticRegression,
-    Ledger,
-    UndeclaredDomainWarning,
-    estimate_domain,
-)
+import skdp
+from skdp import Domain, DPLinearRegression, DPLogisticRegression, Ledger, estimate_domain
 from skdp.domain import tables as tables_module
 from skdp.domain.layout import read_once
 from skdp.domain.tables import EncodedRows, arrow_frame, in_memory
@@ -218,7 +210,7 @@ def test_other_doors_take_them():
         for own, expected in zip(found(table, COLUMNS["polars"](WORDS)), theirs, strict=True):
             np.testing.assert_array_equal(own, expected)
     whole = POLARS.with_columns(y=pl.Series(WORDS.tolist()))
-    model = DPCoordinateDescentClassifier(domain=DOMAIN, delta=1e-6, random_state=0)
+    model = skdp.DPCoordinateDescentClassifier(domain=DOMAIN, delta=1e-6, random_state=0)
     expected = model.fit(FRAME, WORDS).coef_
     for parts in (
         lambda: iter([whole[:200], whole[200:].to_arrow()]),
@@ -382,7 +374,9 @@ def doors_of_targets(target, estimators):
         model = made(kind)
         yield (lambda m=model: m.fit(X, target)), model.ledger
     yield (lambda: BOUNDED.encode_target(target)), None
-    search = PrivateSearchCV(made(DPHuberRegressor), {"regularization": [0.5, 1.0]}, random_state=0)
+    search = PrivateSearchCV(
+        made(skdp.DPHuberRegressor), {"regularization": [0.5, 1.0]}, random_state=0
+    )
     yield (lambda: search.fit(X, target)), search.estimator.ledger
 
 
@@ -577,7 +571,7 @@ def test_no_number_is_too_far_for_silence(estimator, kind):
     rows = np.resize([1e308, -1e308, 5e-324, 0.0, -0.0, 1e-300, 2.0], (N, 2)).astype(kind)
     target = Y if estimator in CLASSIFIERS else np.resize([1e308, -1e308, 5e-324], N).astype(kind)
     domain = Domain.box([-1e300, 0], [1e300, 1e-200], target=made(estimator).domain.target)
-    warnings.simplefilter("ignore", UndeclaredDomainWarning)
+    warnings.simplefilter("ignore", skdp.UndeclaredDomainWarning)
     for own in (None, domain, Domain.l2_ball(2, 100.0, target=domain.target)):
         parameters = {"classes": [0, 1]} if estimator in CLASSIFIERS else {}
         model = estimator(domain=own, random_state=0, **parameters)

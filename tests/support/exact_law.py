@@ -16,15 +16,8 @@ from typing import Any
 import mpmath
 from mpmath import mpf
 
-from skdp.noise import (
-    FlippedHuber,
-    Gaussian,
-    Laplace,
-    Logistic,
-    OffsetGaussian,
-    Subbotin,
-    TruncatedLaplace,
-)
+from skdp import noise
+from skdp.noise import FlippedHuber, Gaussian, Laplace, Logistic, OffsetGaussian, Subbotin
 
 DIGITS = 50
 # exp(-130) is the 57th digit of an integral that starts with 1.
@@ -133,6 +126,6 @@ SHAPES: dict[type, Callable[..., ExactLaw]] = {
     Logistic: lambda s: ExactLaw(lambda t: 2 * mpmath.log(mpmath.cosh(t / (2 * s)))),
     Subbotin: lambda r, s: ExactLaw(lambda t: (t / s) ** r / r),
     FlippedHuber: _flipped_huber,
-    TruncatedLaplace: lambda b, s: ExactLaw(lambda t: t / s, end=b),
+    noise.TruncatedLaplace: lambda b, s: ExactLaw(lambda t: t / s, end=b),
     OffsetGaussian: lambda o, s: ExactLaw(lambda t: ((t + o) ** 2 - o * o) / (2 * s * s)),
 }

@@ -5,15 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+import inner_descent
 import numpy as np
-from inner_descent import (
-    Gradients,
-    RowBound,
-    clipped_residual,
-    keep_scaled,
-    logistic_slope,
-    plain_scaling,
-)
+from inner_descent import Gradients, RowBound, clipped_residual, keep_scaled, logistic_slope
 from inner_fits import GRAM_BITS, NUMBER_BITS
 
 from skdp import Domain
@@ -27,7 +21,7 @@ SLOPES = {"logistic": logistic_slope, "residual": clipped_residual(0.3)}
 
 def plain(blocks, bound=None):
     """The scaling of the domain itself; ``bound`` is on the square of a record's length."""
-    return plain_scaling(blocks, 100.0, RowBound(np.ones(len(blocks)), bound))
+    return inner_descent.plain_scaling(blocks, 100.0, RowBound(np.ones(len(blocks)), bound))
 
 
 def scaled(blocks, centre=0.0, scale=1.0, bound=None):

@@ -9,32 +9,13 @@ import warnings
 from dataclasses import replace
 from functools import partial
 
+import inner_replay
 import numpy as np
 import pytest
-from inner_replay import (
-    Descent,
-    DescentPlan,
-    InferencePlan,
-    InferenceRelease,
-    KNormFamily,
-    NoisyMinimiser,
-    ScaledRows,
-    base_module,
-    exact_gram,
-    gram_module,
-    moments_module,
-    publish,
-    theorem_module,
-)
+from inner_replay import Descent, DescentPlan, KNormFamily, NoisyMinimiser, ScaledRows, base_module
 
 import skdp
-from skdp import (
-    Domain,
-    DPCoordinateDescentRegressor,
-    DPLinearRegression,
-    DPLogisticRegression,
-    Guarantee,
-)
+from skdp import Domain, DPCoordinateDescentRegressor, DPLinearRegression, DPLogisticRegression
 from skdp.noise import Laplace, independent
 from skdp.noise.independent import RepeatedNoise
 from skdp.testing import replay
@@ -144,9 +125,11 @@ def released(patch, draw):
             noise = draw(release.noise, stretch, exact, generator)
             return lattice.release(exact, unit, noise, generator)
 
-        return publish(release, exact, drawn, rng, unit=unit, scale=stretch, lattice=lattice)
+        return inner_replay.publish(
+            release, exact, drawn, rng, unit=unit, scale=stretch, lattice=lattice
+        )
 
-    patch.setattr(gram_module, "release_integers", release_integers)
+    patch.setattr(inner_replay.gram_module, "release_integers", release_integers)
 
 
 def after_fit(patch, leak):
@@ -193,7 +176,7 @@ def the_solution_has_no_output_noise(patch):
     def near(theta, exponent, scale, rng):
         return publish_near(theta, exponent, 1, rng)
 
-    patch.setattr(theorem_module, "publish_near", near)
+    patch.setattr(inner_replay.theorem_module, "publish_near", near)
 
 
 @fault("noise", logistic)
@@ -208,7 +191,7 @@ def the_solver_stops_early(patch):
         point.theta = -objective.linear_term / (objective.ridge + objective.n / 4)
         return point
 
-    patch.setattr(theorem_module, "minimise", minimise)
+    patch.setattr(inner_replay.theorem_module, "minimise", minimise)
 
 
 # Changes
@@ -216,7 +199,7 @@ def the_solver_stops_early(patch):
 
 def unchecked(patch):
     def stated(releases, public, *_):
-        return Guarantee(public.epsilon, public.delta, public.neighbors, unit=public.unit)
+        return skdp.Guarantee(public.epsilon, public.delta, public.neighbors, unit=public.unit)
 
     patch.setattr(base_module, "guarantee_of", stated)
 
@@ -229,10 +212,10 @@ def cells_are_not_clipped(patch):
 @fault("change", moments)
 def a_sum_is_the_count_times_a_float(patch):
     def rough(*given, **others):
-        means = exact_gram(*given, **others) / 2.0**40 / N
+        means = inner_replay.exact_gram(*given, **others) / 2.0**40 / N
         return np.round(means.astype(np.float16).astype(float) * N * 2.0**40).astype(object)
 
-    patch.setattr(moments_module, "exact_gram", rough)
+    patch.setattr(inner_replay.moments_module, "exact_gram", rough)
 
 
 @fault("change", descent)
@@ -313,7 +296,7 @@ def weights_of_labels_are_above_one(patch):
 
 @fault("flow", lambda: linear().infer)
 def the_noise_of_another_release_is_used(patch):
-    releases = InferencePlan.releases.func
+    releases = inner_replay.InferencePlan.releases.func
 
     def swapped(self):
         own = releases(self)
@@ -324,7 +307,7 @@ def the_noise_of_another_release_is_used(patch):
     def stage(self):
         return {own.name: own for own in swapped(self.plan)}
 
-    patch.setattr(InferenceRelease, "_releases", property(stage))
+    patch.setattr(inner_replay.InferenceRelease, "_releases", property(stage))
 
 
 @fault("flow", descent)

@@ -4,13 +4,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from own_parts import Cylinder
 from scipy.stats import binom
 
 from skdp.mechanisms import KNorm, Sensitivity
 from skdp.privacy import Guarantee
 from skdp.testing import check_mechanism, epsilon_lower_bound
 from skdp.testing.audit import _best_event, _with_features, ratio_bound
-from skdp.testing.examples import BoxNoise, Cylinder, LaplaceInTheBox
+from skdp.testing.examples import BoxNoise, LaplaceInTheBox
 
 # Mechanisms
 

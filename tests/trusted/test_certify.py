@@ -13,17 +13,8 @@ import numpy as np
 import pytest
 
 from examples.benchmarks.upkeep.certified import weaker
-from skdp import Domain, DPCoordinateDescentClassifier
-from skdp.geometry import (
-    Hull,
-    LpBall,
-    MappedBall,
-    MomentBall,
-    ProductBall,
-    ShearedBall,
-    SquaresBall,
-    SumBall,
-)
+from skdp import Domain, DPCoordinateDescentClassifier, geometry
+from skdp.geometry import Hull, LpBall, MappedBall, ProductBall, ShearedBall, SquaresBall, SumBall
 from skdp.geometry.moments import MomentLayout
 from skdp.mechanisms import (
     GaussianNoise,
@@ -54,7 +45,7 @@ BALLS = [
     ProductBall((LpBall(2), LpBall(2, p=1))),
     SumBall((LpBall(2), LpBall(2, p=1)), (0.3, 0.7)),
     MappedBall(LpBall(2), [[2.0, 1.0], [0.0, 1.0]]),
-    MomentBall(MomentLayout(2, range(2))),
+    geometry.MomentBall(MomentLayout(2, range(2))),
 ]
 PURE = ("auto", "l1", "l2", "linf", "hull", "laplace", "elliptic_l2")
 MIXED = (*PURE, "gaussian", "elliptic")
@@ -197,7 +188,9 @@ def test_noise_for_other_numbers_is_refused():
     """Of another dimension, or for the moments of another layout with as many rows."""
     noise = calibrate("gaussian", Sensitivity(LpBall(2)), epsilon=1.0, delta=1e-6)
     assert refused([NoisySum("sums", Sensitivity(LpBall(3)), noise)], Public(1.0, 1e-6))
-    one, other = (MomentBall(MomentLayout(2, range(2), shifted=s), level=0) for s in (True, False))
+    one, other = (
+        geometry.MomentBall(MomentLayout(2, range(2), shifted=s), level=0) for s in (True, False)
+    )
     matrix = calibrate(MatrixLaplace(), Sensitivity(one), epsilon=1.0)
     certify([NoisySum("moments", Sensitivity(one), matrix)], Public(1.0))
     assert refused([NoisySum("moments", Sensitivity(other), matrix)], Public(1.0))

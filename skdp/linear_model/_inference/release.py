@@ -285,8 +285,8 @@ RATIO_NOISE, LEAST_LONGEST = 0.2, 8.0
 # deviation of their mean from 1, that of each from their mean as a share of it, and the least
 # share. A mean below HIDDEN deviations of its noise is raised to them.
 COMMON, UNEQUAL, LEAST_RATIO, HIDDEN = 1.0, 0.5, 0.2, 1.5
-# Of labels: the kurtosis of a normal variable times the square of (1 - 6 p (1 - p)) / 2, and k times
-# the share of the product of two random directions that is in a third one, in squares.
+# Of labels: the kurtosis of a normal variable times the square of (1 - 6 p (1 - p)) / 2, and k
+# times the share of the product of two random directions that is in a third one, in squares.
 CUBIC, COHERENT = 3 / 16, 3.0
 NOISE, LEAST_PRODUCT, MOST_PRODUCT, MOST_RESIDUAL = 0.65, 6.0, 20.0, 8.0
 
@@ -475,14 +475,12 @@ class InferenceRelease:
         direct = variances(plan.numerators) * scale**2
         # A coordinate of K-norm noise on the ball in m dimensions has the excess 6 / (m + 1).
         heavy = 6 / (m + 1) if isinstance(plan.numerators, KNormNoise) else 0.0
-        # Two estimates of the denominators, weighted by their variances. Curvatures of labels at the
-        # new model are others than those of the matrix, by about one factor.
-        matrix, apart = (
-            np.vecdot(w.T, rough.matrix[:, at].T),
-            variances(plan.denominators) * entries**2,
-        )
+        # Two estimates of the denominators, weighted by their variances. Curvatures of labels at
+        # the new model are others than those of the matrix, by about one factor.
+        matrix = np.vecdot(w.T, rough.matrix[:, at].T)
         if label is not None:
             matrix *= max(float(matrix @ denominator / max(matrix @ matrix, 1e-300)), 0.0)
+        apart = variances(plan.denominators) * entries**2
         share = apart / (apart + law.spread)
         denominator += share * (matrix - denominator)
         sampling = usual * gram * np.outer(root, root)
@@ -499,10 +497,11 @@ class InferenceRelease:
             (law.fourth + heavy * direct**2) / np.diag(law.privacy + np.diag(direct)) ** 2,
             2 / max(deviation, 1e-9) ** 2,
         )
-        if m < len(step):
+        # A smaller model of labels has other curvatures, which no sum of these tells.
+        if m < len(step) or label is not None:
             return found, rough, None, None
         r_squared = None
-        if label is None and self.intercept:
+        if self.intercept:
             slopes = places.scores.slopes * places.scaler.scale[:-1] + found.step[1:]
             error = float((np.diag(sampling) / np.diag(gram)).mean())
             r_squared = explained(rough.matrix, slopes, found.covariance[1:, 1:], error)

@@ -283,9 +283,9 @@ class Inference:
     def without(self, *names: str) -> Inference:
         """Return the table of the model without some coefficients, at no cost.
 
-        It follows from the released sums. Where the noise hides a coefficient, those of correlated
-        columns can have shorter intervals without it. For labels, the likelihood is approximated at
-        the estimate.
+        It follows from the released sums of a regression. Where the noise hides a coefficient,
+        those of correlated columns can have shorter intervals without it. A smaller model of labels
+        has other curvatures: call ``infer`` of a model without the column.
 
         Parameters
         ----------
@@ -299,7 +299,7 @@ class Inference:
         Raises
         ------
         ValueError
-            If a name is not one of the table's, if none is left, or if the table has the estimates
+            If a name is not one of the table's, if none is left, or if the table is one of labels or
             of some ``effects`` only.
 
         Examples
@@ -354,8 +354,8 @@ class Inference:
     def _restricted(self, matrix: FloatArray, names: Sequence[str]) -> Inference:
         """Return the inference of gamma, where the coefficients are ``matrix @ gamma``."""
         if self.equations is None or len(self.rows) != self.rows.shape[1]:
-            remedy = "Call infer(X, y, ...) without `effects`."
-            raise fail("the table", "have all coefficients and an intercept", remedy=remedy)
+            rule = "be of a regression of numbers, with an intercept and all coefficients"
+            raise fail("the table", rule, remedy="Name all columns to leave out in one call.")
         back = np.linalg.inv(self.rows)
         found = self.equations.restricted(back @ matrix, -back @ self.constants, self.estimate)
         unit = np.eye(len(names))

@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._sklearn import Documented
+from skdp._estimators import Documented
 from skdp.domain import Domain
 from skdp.domain.domain import declare_input
 from skdp.domain.tables import as_column, in_memory
@@ -33,8 +33,6 @@ from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import row_unit
 from skdp.linear_model._shared.predict import for_any_rows, predictors, score_by
 from skdp.linear_model._shared.task import (
-    LabelCoder,
-    NumberCoder,
     Records,
     Task,
     check_places,
@@ -60,6 +58,7 @@ from skdp.linear_model.validation import (
     estimated_by,
     label_weights,
     numbered,
+    places_of,
     refuse_empty,
     refuse_foreign,
     refuse_unsupported,
@@ -71,7 +70,7 @@ from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.guarantee import guarantee_of
 from skdp.rows import MemoryRows, Rows
 from skdp.rows.cluster import ClusterRows
-from skdp.rows.memory import columns_to_read, shared_threads, weight_of
+from skdp.rows.memory import SHARED_THREADS, Encode, columns_to_read, weight_of
 from skdp.rows.persons import WHOLE, Persons, Shares
 from skdp.rows.tables import Collection, CsvStream, Stream, StreamedRows, opened
 from skdp.trusted.arrays import FloatArray
@@ -297,7 +296,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             whether the budget was spent.
         """
         # Whether numpy warns of underflow would depend on the data.
-        with np.errstate(all="ignore"), shared_threads():
+        with np.errstate(all="ignore"), SHARED_THREADS:
             with columns_kept(self), spent_note() as spent:
                 refuse_unsupported(others)
                 self._check_call(groups)
@@ -379,7 +378,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             two labels, or if its fit had another neighbouring relation or unit. A note of each
             error states whether the budget was spent.
         """
-        with np.errstate(all="ignore"), shared_threads(), spent_note() as spent:
+        with np.errstate(all="ignore"), SHARED_THREADS, spent_note() as spent:
             check_is_fitted(self)
             refuse_unsupported(others, "infer")
             remedy = "Write infer(X, y, epsilon=1.0)."
@@ -500,7 +499,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         header = header_of(data, self.domain, target, groups)
         check_table(self, header, self.domain, reset=design is None)
         check_ledger("ledger", self.ledger, data.names)
-        coder, models, attributes = self._coder()
+        encode, models, attributes = self._encoder()
         if isinstance(data, CsvStream):
             spell_levels(data, self.domain, target, attributes.get("classes_"))
         if isinstance(data, Collection):
@@ -514,9 +513,9 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         design, weights = design or self._public_design(), self._label_weights(attributes)
         rows: Rows
         if isinstance(data, Collection):
-            rows = ClusterRows(design.domain, data, coder, weight, known)
+            rows = ClusterRows(design.domain, data, encode, weight, known)
         else:
-            rows = StreamedRows(design.domain, data, target, coder, weight, known)
+            rows = StreamedRows(design.domain, data, target, encode, weight, known)
         return Records(design, rows, models, weights, n, unit, attributes)
 
     def _public_design(self) -> Design:
@@ -693,8 +692,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         domain = self._public_domain(self.n_features_in_)
         return domain.encode_target(check_target(self, y, n)), (None,), {}
 
-    def _coder(self) -> tuple[NumberCoder, Models, dict[str, Any]]:
-        return NumberCoder(self._public_domain(self.n_features_in_)), (None,), {}
+    def _encoder(self) -> tuple[Encode, Models, dict[str, Any]]:
+        return self._public_domain(self.n_features_in_).encode_target, (None,), {}
 
     def _set_coefficients(self) -> None:
         encoded = self._encoded_coef, self._encoded_intercept
@@ -784,10 +783,14 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         found = found.astype(np.min_scalar_type(len(labels)))
         return found, _predicted(labels), {"classes_": labels}
 
-    def _coder(self) -> tuple[LabelCoder, Models, dict[str, Any]]:
+    def _encoder(self) -> tuple[Encode, Models, dict[str, Any]]:
         # Of a target that is not in memory, whose labels are declared.
         labels = sorted_labels(self._declared_labels())
-        return LabelCoder(labels), _predicted(labels), {"classes_": labels}
+
+        def encode(y: object) -> NDArray[Any]:
+            return places_of(as_column(y), labels)
+
+        return encode, _predicted(labels), {"classes_": labels}
 
     def _declared(self) -> dict[str, Any]:
         declared, labels = self._declared_labels(), self.classes_

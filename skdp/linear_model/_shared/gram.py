@@ -65,16 +65,13 @@ def exact_gram(rows: Rows, place: Place | None = None, features: bool = True) ->
     return gram
 
 
-def exact_cross(rows: Rows, place: Place | None = None) -> NDArray[Any]:
-    """Return the last column of `exact_gram`, without its last entry."""
-    cross: NDArray[Any] = exact_sum(rows, partial(_cross, rows.domain, place))
-    return cross
-
-
 def exact_both(
     rows: Rows, box: Place, layout: MomentLayout, place: Place
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return `exact_cross` in a box, and the entries of a layout, by one reading of the rows."""
+    """Return the products with the target in a box, and the entries of a layout, in one reading.
+
+    The products are the last column of `exact_gram` without its last entry.
+    """
     domain = rows.domain
 
     def both(block: Block) -> tuple[NDArray[np.int64], ...]:
@@ -92,14 +89,9 @@ def exact_statistic(layout: MomentLayout, gram: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(scale * gram[i, j] - shift * gram[0, 0])
 
 
-def exact_sums(
-    rows: Rows, change: Callable[[Block], Block] | None = None
-) -> tuple[NDArray[Any], NDArray[Any], Any]:
-    """Return the sums of the columns of (x, y) and of their squares, in units of 2^-40, and n.
-
-    A function may ``change`` each block before.
-    """
-    sums, squares, count = exact_sum(rows, partial(_sums, rows.domain, change))
+def exact_sums(rows: Rows) -> tuple[NDArray[Any], NDArray[Any], Any]:
+    """Return the sums of the columns of (x, y) and of their squares, in units of 2^-40, and n."""
+    sums, squares, count = exact_sum(rows, partial(_sums, rows.domain))
     return sums, squares, count[0]
 
 
@@ -228,11 +220,9 @@ def _cross(domain: Domain, place: Place | None, block: Block) -> NDArray[np.int6
     return _added(in_units(rows[:, -1] @ rows[:, :-1]) for rows in blocks)
 
 
-def _sums(
-    domain: Domain, change: Callable[[Block], Block] | None, block: Block
-) -> tuple[NDArray[np.int64], ...]:
+def _sums(domain: Domain, block: Block) -> tuple[NDArray[np.int64], ...]:
     """Return the sums of columns and of their squares, which are equal for indicators."""
-    block, one = block if change is None else change(block), 2**GRAM_BITS
+    one = 2**GRAM_BITS
     sums, squares = np.zeros((2, domain.n_encoded + 1), dtype=np.int64)
     places = [*domain.number_index.tolist(), domain.n_encoded]
     numbers = np.column_stack([block.numbers / row_unit(domain), block.target])

@@ -120,7 +120,9 @@ def for_any_rows(method: Callable[[M, Any], R]) -> Callable[[M, Any], R | Any]:
             _checked_header(self, data)
             if isinstance(data, CsvStream):
                 spell_levels(data, self._design.domain, None, None)
-            return _batches(partial(method, self), data, _names(self, data))
+            batches = data.batches(_names(self, data))
+            tables = (own[0] if isinstance(own, tuple) else own for own in batches)
+            return (method(self, table) for table in tables)
         return method(self, data)
 
     called.__doc__ = f"{method.__doc__}{_SECTIONS}"
@@ -173,10 +175,3 @@ def _checked_header(model: Any, data: Stream | Collection) -> Any:
 def _names(model: Any, data: Stream | Collection) -> list[str] | None:
     names = model._design.domain.names
     return None if names is None or data.names is None else list(names)
-
-
-def _batches(
-    predict: Callable[[Any], Any], stream: Stream, names: list[str] | None
-) -> Iterator[Any]:
-    for batch in stream.batches(names):
-        yield predict(batch[0] if isinstance(batch, tuple) else batch)

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._progress import draw_bar
+from skdp._estimators import draw_bar
 from skdp.domain import Domain
 from skdp.domain.layout import levels_by_name
-from skdp.domain.tables import as_column
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model.validation import places_of, without_column
+from skdp.linear_model.validation import without_column
 from skdp.rows import Rows
 from skdp.rows.persons import Groups, Persons
 from skdp.rows.tables import Collection, CsvStream, Stream, spellings
@@ -122,26 +121,6 @@ class Progress:
         """Draw a progress bar on standard error."""
         done = self.model * self.n_passes + self.n_pass
         draw_bar(done, self.n_models * self.n_passes, "pass")
-
-
-@dataclass(frozen=True, eq=False)
-class LabelCoder:
-    """Encodes labels as their positions among the declared ones."""
-
-    labels: NDArray[Any]
-
-    def encode(self, y: Any) -> NDArray[Any]:
-        return places_of(as_column(y), self.labels)
-
-
-@dataclass(frozen=True, eq=False)
-class NumberCoder:
-    """Encodes the numbers of a regression by the bounds of a domain."""
-
-    domain: Domain
-
-    def encode(self, y: Any) -> NDArray[Any]:
-        return self.domain.encode_target(y)
 
 
 def check_places(y: Any, target: Any) -> None:

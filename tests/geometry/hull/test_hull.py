@@ -3,16 +3,10 @@
 import math
 import pickle
 
+import ball_battery
 import numpy as np
 import pytest
-from ball_battery import (
-    BATTERY,
-    check_covariance,
-    check_radius,
-    check_rejection,
-    check_stationary,
-    lp_gauge,
-)
+from ball_battery import BATTERY, check_covariance, check_radius, check_rejection, check_stationary
 from scipy.optimize import linprog
 
 from skdp.geometry import EncodedRowsBall, LpBall, SimplexBall
@@ -70,7 +64,7 @@ def test_points_and_half_spaces_describe_one_ball(dim):
     hull = Hull.from_points(points)
     again = Hull.from_halfspaces(*both_sides(hull.facets()))
     v = rng.normal(size=(30, dim))
-    truth = [lp_gauge(np.vstack([points, -points]), x) for x in v]
+    truth = [ball_battery.lp_gauge(np.vstack([points, -points]), x) for x in v]
     for ball in (hull, again, Hull(Corners(points)), Hull(Facets(hull.facets()))):
         np.testing.assert_allclose(ball.gauge(v), truth, rtol=1e-8)
         np.testing.assert_allclose(ball.support(v), np.abs(v @ points.T).max(axis=1), rtol=1e-8)

@@ -11,18 +11,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import ball_battery
 import numpy as np
 import pytest
-from ball_battery import (
-    BATTERY,
-    Twin,
-    check_box,
-    check_norm,
-    check_protocol,
-    check_radius,
-    check_rejection,
-    lp_gauge,
-)
+from ball_battery import BATTERY, Twin, check_box, check_norm, check_radius, lp_gauge
 from moment_records import LAYOUTS, Array, changes, draw_rows, greatest, moments
 from scipy.stats import chisquare
 
@@ -72,7 +64,7 @@ def test_level_one_of_many_numbers_is_the_box() -> None:
     assert small.sample(20, np.random.default_rng(0)).shape == (20, small.dim)
 
 
-@pytest.mark.parametrize("check", [check_protocol, check_norm, check_radius])
+@pytest.mark.parametrize("check", [ball_battery.check_protocol, check_norm, check_radius])
 def test_parts_are_put_together_in_their_places(check: Callable[[Any, Any], None]) -> None:
     """Numbers, blocks and their products; the body of the numbers is tested apart."""
     check(MomentBall(MIXED, 1), np.random.default_rng(83))
@@ -311,4 +303,4 @@ def test_draws_without_the_acceptance_step_are_caught() -> None:
         check_three(without(1)(NumbersBall(2, 1), 500_000, np.random.default_rng(102)))
     twin = Twin(NumbersBall(1, 1), {"sample": without(2)})
     with pytest.raises(AssertionError):
-        check_rejection(twin, np.random.default_rng(103))
+        ball_battery.check_rejection(twin, np.random.default_rng(103))

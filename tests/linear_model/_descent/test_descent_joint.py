@@ -5,21 +5,14 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
+import inner_descent
 import numpy as np
 import pandas as pd
 import pytest
 from descent_runs import undithered
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from inner_descent import (
-    Blocks,
-    Gradients,
-    RowBound,
-    Scaling,
-    SoftmaxSlope,
-    joint_slope,
-    keep_scaled,
-)
+from inner_descent import Blocks, Gradients, RowBound, Scaling, SoftmaxSlope, keep_scaled
 from inner_descent import algorithm_module as _algorithm
 from inner_descent import gradients_module as _gradients
 from inner_descent import solve_module as _descent
@@ -121,7 +114,7 @@ def test_a_joint_model_needs_less_noise_than_separate_ones(monkeypatch):
 
 def test_the_normalizer_grows_with_the_information():
     for delta in (0.0, 1e-6):
-        found = [joint_slope(5, 2.0**k, delta).normalizer for k in range(-10, 30)]
+        found = [inner_descent.joint_slope(5, 2.0**k, delta).normalizer for k in range(-10, 30)]
         assert (np.diff(found) >= 0).all()
         assert found[-1] == 1
         assert 0.1 < found[0] < 0.5

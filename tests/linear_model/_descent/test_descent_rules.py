@@ -6,27 +6,12 @@ import math
 from dataclasses import replace
 from itertools import product
 
+import inner_descent
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from inner_descent import (
-    LOGISTIC,
-    SQUARED,
-    Blocks,
-    RowBound,
-    curvatures,
-    penalties,
-    plain_scaling,
-    plan_descent,
-    residual_bound,
-    roughness,
-    row_lengths,
-    scaling_of,
-    stage_sums,
-    strength,
-    usual_passes,
-)
+from inner_descent import LOGISTIC, SQUARED, Blocks, penalties, residual_bound, scaling_of, strength
 from inner_descent import plan_module as rules
 from inner_descent import solve_module as solving
 from inner_fits import Design, Task
@@ -45,9 +30,9 @@ def planned(domain=MIXED, *, n=1000.0, stage=True, n_models=1, **facts):
     """A plan as an estimator asks for it."""
     budget = {name: facts.pop(name, usual) for name, usual in USUAL.items()}
     blocks = Blocks(domain, True, all_levels=True)
-    sums = stage_sums(blocks, True, None if n is None else int(n)) if stage else None
+    sums = inner_descent.stage_sums(blocks, True, None if n is None else int(n)) if stage else None
     task = Task(Design(domain, True), n, n_models=n_models, **budget)
-    return plan_descent(task, blocks, sums, **facts)
+    return inner_descent.plan_descent(task, blocks, sums, **facts)
 
 
 # Every corner
@@ -81,7 +66,7 @@ def test_greedy_steps_are_few_where_little_is_known_and_never_many(delta):
         tasks.append(Task(Design(MIXED, True), 1000.0, epsilon, delta))
     information = [1000 * strength(task) / len(blocks) for task in tasks]
     steps = [
-        usual_passes(task, blocks, "greedy", own)
+        inner_descent.usual_passes(task, blocks, "greedy", own)
         for task, own in zip(tasks, information, strict=True)
     ]
     assert steps[0] == 3
@@ -92,7 +77,7 @@ def test_greedy_steps_are_few_where_little_is_known_and_never_many(delta):
 def check_choices(plan, scaling):
     """All that comes after the stage is finite, and positive where it divides."""
     for kind in (LOGISTIC, SQUARED):
-        curvature = curvatures(plan.blocks, scaling, kind)
+        curvature = inner_descent.curvatures(plan.blocks, scaling, kind)
         assert ((curvature > 0) & (curvature < math.inf)).all()
         bound = residual_bound(plan, scaling)
         assert 0 < bound <= 2
@@ -181,7 +166,9 @@ def test_rows_are_bounded_where_the_proof_holds_and_nowhere_else(mechanism, fact
 def test_the_intercept_is_the_more_precise_where_hardly_more_can_be_learnt():
     """Never quieter than with much information, and as much louder as is allowed with none."""
     blocks = Blocks(MIXED, True)
-    louder = [row_lengths(blocks, x, True).precision[0] for x in np.geomspace(0.2, 2e5, 13)]
+    louder = [
+        inner_descent.row_lengths(blocks, x, True).precision[0] for x in np.geomspace(0.2, 2e5, 13)
+    ]
     assert (np.diff(louder) <= 0).all()
     assert louder[0] == rules.INTERCEPT_PRECISION * rules.MOST_PRECISE
     assert louder[-1] == rules.INTERCEPT_PRECISION
@@ -225,7 +212,7 @@ def test_automatic_ridges_are_the_best_for_coefficients_as_they_are_taken_for():
     plan, scaling = estimated()
     unit = np.full(plan.blocks.dim, residual_bound(plan, scaling))
     _, ridge = penalties(plan, scaling, SQUARED, unit, "auto", None, 0.5)
-    curvature = curvatures(plan.blocks, scaling, SQUARED) / (
+    curvature = inner_descent.curvatures(plan.blocks, scaling, SQUARED) / (
         scaling.square * scaling.rows.radius**2
     )
     variance = scaling.target_deviation**2
@@ -275,12 +262,15 @@ def test_neighbouring_coefficients_of_a_spline_are_similar(monkeypatch, strength
     monkeypatch.setattr(solving, "SMOOTH", strength)
     spline = Spline(0, 1, knots=(0.1, 0.5), degree=2, missing="indicator")
     domain = Domain({"x": spline, "b": list("uv")}).interact("x", "b")
-    assert roughness(Blocks(domain, True, True), None, np.ones(99)) == {}  # no neighbours
+    # Without neighbours.
+    assert inner_descent.roughness(Blocks(domain, True, True), None, np.ones(99)) == {}
     blocks = Blocks(Domain({"b": list("uv"), "x": spline}), True, True)
     rng = np.random.default_rng(0)
     ridge, square = rng.uniform(1, 9, 9), rng.uniform(0.1, 1, 9)
-    scaling = replace(plain_scaling(blocks, 9.0, RowBound(np.ones(3))), square=square)
-    ((block, matrix),) = roughness(blocks, scaling, ridge).items()
+    scaling = replace(
+        inner_descent.plain_scaling(blocks, 9.0, inner_descent.RowBound(np.ones(3))), square=square
+    )
+    ((block, matrix),) = inner_descent.roughness(blocks, scaling, ridge).items()
     assert blocks.places[block] == slice(3, 9)
     theta, own = rng.normal(size=6), ridge[3:]
     expected = own @ theta**2

@@ -7,25 +7,13 @@ from fractions import Fraction
 from itertools import product
 from types import SimpleNamespace
 
+import inner_descent
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from inner_descent import (
-    Blocks,
-    Gradients,
-    RowBound,
-    Scaling,
-    independent,
-    keep_scaled,
-    plain_scaling,
-    plan_descent,
-    residual,
-    scaling_of,
-    stage_sums,
-    usual_square,
-)
+from inner_descent import Blocks, Gradients, RowBound, Scaling, keep_scaled, plain_scaling, residual
 from inner_descent import solve_module as _solve
 from inner_fits import GRAM_BITS, NUMBER_BITS, Design, Task, exact_sums
 
@@ -46,7 +34,7 @@ def table(records):
 
 
 def stage_of(blocks, with_target, n, gaussian=False):
-    return independent(stage_sums(blocks, with_target, n), gaussian)
+    return inner_descent.independent(inner_descent.stage_sums(blocks, with_target, n), gaussian)
 
 
 def exact_of(stage, records):
@@ -58,7 +46,7 @@ def exact_of(stage, records):
 def scaling_from(stage, blocks, released, deviation, rows):
     """The scaling after a stage whose sums of numbers have noise of this deviation."""
     facts = {"stage": stage, "rows": rows, "stage_deviation": deviation}
-    return scaling_of(SimpleNamespace(blocks=blocks, **facts), released)
+    return inner_descent.scaling_of(SimpleNamespace(blocks=blocks, **facts), released)
 
 
 def box(blocks=BLOCKS):
@@ -115,7 +103,9 @@ def test_the_ball_of_a_pure_stage_holds_every_change(with_target, n):
     """Over all pairs of corner records; with 5 % less noise some cost more than epsilon."""
     epsilon, neighbors = 0.7, "add_remove" if n is None else "replace_one"
     task = Task(Design(DOMAIN, True), n, 1.0, neighbors=neighbors)
-    stage = plan_descent(task, BLOCKS, stage_sums(BLOCKS, with_target, n), share=epsilon).stage
+    stage = inner_descent.plan_descent(
+        task, BLOCKS, inner_descent.stage_sums(BLOCKS, with_target, n), share=epsilon
+    ).stage
     noise = stage.norm
     rows = np.array([exact_of(stage, [r]) for r in CORNERS])
     changes = rows if n is None else (rows[:, None] - rows).reshape(-1, stage.sums.dim)
@@ -233,7 +223,7 @@ def test_the_scaling_of_the_domain_bounds_every_square():
     assert not plain.is_estimated
     ball = Blocks(Domain.l2_ball(5, radius=3.0), True)
     assert plain_scaling(ball, 10.0, box(ball)).scale[0] == 0.75
-    assert usual_square(ball) <= 0.06
+    assert inner_descent.usual_square(ball) <= 0.06
 
 
 def test_what_would_make_a_share_infinite_or_nan_is_refused():

@@ -5,19 +5,11 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
+import inner_moments
 import numpy as np
 import pytest
 from inner_fits import Design, Task, exact_both, exact_cross, exact_gram, exact_statistic
-from inner_moments import (
-    MomentPlan,
-    RowScaler,
-    ScaledMoments,
-    _gaussian,
-    greatest_square,
-    plan_moments,
-    pooled,
-    scalers,
-)
+from inner_moments import MomentPlan, RowScaler, ScaledMoments, _gaussian, greatest_square, pooled
 from spent import mu, part
 
 from skdp import Domain, DPLinearRegression
@@ -256,7 +248,7 @@ def table(n, p=10, seed=0):
 
 def plan_for(n=600, **changed):
     design = Design(TEN, changed.pop("intercept", True))
-    return plan_moments(Task(design, n, **{"epsilon": 1.0, **changed}), "auto")
+    return inner_moments.plan_moments(Task(design, n, **{"epsilon": 1.0, **changed}), "auto")
 
 
 def test_the_choice_of_the_release_is_of_public_things():
@@ -326,7 +318,7 @@ def test_deviations_are_those_of_the_noise():
     X, y = (np.array(v) for v in zip(*(record(domain, rng) for _ in range(n)), strict=True))
     plan, rows = plan_of(domain, "replace_one", 5.0, n=n, strength=40.0), MemoryRows(domain, X, y)
     seen = plan.first.release(plan.releases[0], plan.sums(rows), rng)
-    box, scaler = scalers(plan, seen)
+    box, scaler = inner_moments.scalers(plan, seen)
     names = ("1", *map(str, range(domain.n_encoded)), "y")
     cross, moments = (
         part.astype(float) / 2**40

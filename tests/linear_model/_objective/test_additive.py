@@ -4,20 +4,13 @@ import contextlib
 import math
 import tracemalloc
 
+import inner_objective
 import numpy as np
 import pandas as pd
 import pytest
 from inner_fits import NUMBER_BITS, Design
 from inner_moments import CLIPPING, ColumnSums, sums_noise
-from inner_objective import (
-    ClippingBounds,
-    Curves,
-    DesignRows,
-    finisher,
-    greatest_leverage,
-    weigher,
-    weighted_length,
-)
+from inner_objective import ClippingBounds, Curves, DesignRows, finisher, weigher, weighted_length
 from inner_objective import solve_module as clipping
 from scipy.special import expit, logit
 
@@ -341,7 +334,10 @@ def worst_ratio(epsilon, q, *, noise=1.0, ridge=1.0):
     The noise has the density exp(-|v| / scale). A public linear term moves V far away in the
     direction of the row. Another label and output give the second row its full slope.
     """
-    loss, leverage = LogisticLoss(), greatest_leverage(LogisticLoss(), q, epsilon, "replace_one")
+    loss, leverage = (
+        LogisticLoss(),
+        inner_objective.greatest_leverage(LogisticLoss(), q, epsilon, "replace_one"),
+    )
     rows, weights, metric, bound = law(leverage)
     scale = noise * 2 * bound / (epsilon * q)
     lengths = weights * np.linalg.norm(rows, axis=1)

@@ -8,19 +8,12 @@ import subprocess
 import sys
 from typing import Any
 
+import inner_objective
 import numpy as np
 import pandas as pd
 import pytest
 from inner_fits import Design
-from inner_objective import (
-    CompiledSums,
-    DesignRows,
-    is_compiled,
-    predictor,
-    sums_over,
-    terms_of,
-    weigher,
-)
+from inner_objective import CompiledSums, DesignRows, is_compiled, predictor, terms_of, weigher
 from inner_objective import solve_module as clipping
 from inner_package import compiled_module as compiled
 
@@ -87,7 +80,7 @@ def test_sums_and_curvatures_are_those_of_arrays(loss: Any, weighted: bool, n: i
     np.testing.assert_allclose(
         curvatures, rows.weighted(loss.curvature(z, y)), rtol=1e-13, atol=1e-15
     )
-    expected = sums_over(rows, numbers, rows.weighted(loss.slope(z, y)), design)
+    expected = inner_objective.sums_over(rows, numbers, rows.weighted(loss.slope(z, y)), design)
     weight = np.ones(n) if rows.weight is None else rows.weight
     for grid in (0.0, 2.0**-20):
         found = CompiledSums(loss, design, terms, None, grid)(rows, y)

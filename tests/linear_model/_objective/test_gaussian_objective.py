@@ -6,18 +6,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
+import inner_objective
 import numpy as np
 import pytest
-from inner_objective import (
-    JointProfile,
-    _worst_cells,
-    _worst_removed,
-    corners,
-    greatest_shift,
-    leverage_apart,
-    leverages_apart,
-    rough_shifts,
-)
+from inner_objective import JointProfile, _worst_cells, corners, greatest_shift, rough_shifts
 from inner_objective import profiles_module as gaussian_objective
 from scipy.special import expit
 from scipy.stats import norm
@@ -74,7 +66,7 @@ def pairs(neighbors):
 @pytest.mark.parametrize(("epsilon", "delta", "room"), [(0.5, 1e-3, 0.5), (2.0, 1e-5, 0.3)])
 def test_no_pair_of_data_sets_exceeds_the_profile(loss, neighbors, epsilon, delta, room):
     """By the exact densities in one dimension, at the epsilon asked for and elsewhere."""
-    leverage = leverage_apart(loss, room, epsilon)
+    leverage = inner_objective.leverage_apart(loss, room, epsilon)
     shift = greatest_shift(loss, leverage, epsilon, delta, neighbors)
     profile = JointProfile(loss, shift, leverage, neighbors)
     law = {"deviation": loss.slope_bound / shift, "ridge": 1 / leverage}
@@ -181,7 +173,7 @@ def test_the_worst_cells_are_the_greatest_of_all(loss, shift):
         shifts, costs, grid, *_ = _worst_cells(loss, shift, leverage)
         epsilon = np.append(rng.uniform(0, 8, 300), [0.0, 1e-9, 50.0, 2 * grid[-1]])
         whole = gaussian_log_delta(shifts, epsilon[:, None] - costs).max(axis=1)
-        found = _worst_removed(loss, shift, leverage, epsilon)
+        found = inner_objective._worst_removed(loss, shift, leverage, epsilon)
         np.testing.assert_allclose(found, whole, rtol=1e-9, atol=2e-10)
 
 
@@ -382,7 +374,7 @@ def test_somebody_elses_noise_is_asked_for_a_share_of_delta(neighbors):
 def test_rough_shifts_are_near_the_greatest_and_are_not_used_for_privacy(loss, neighbors):
     """They compare candidates; the winner's shift is the greatest shift, which has passed."""
     for epsilon, delta in [(0.05, 1e-4), (1.0, 1e-6), (5.0, 1e-12)]:
-        leverages = leverages_apart(loss, (0.2, 0.5, 0.9), epsilon)
+        leverages = inner_objective.leverages_apart(loss, (0.2, 0.5, 0.9), epsilon)
         rough = rough_shifts(loss, leverages, epsilon, delta, neighbors)
         found = [greatest_shift(loss, one, epsilon, delta, neighbors) for one in leverages]
         np.testing.assert_allclose(rough, found, rtol=0.06)

@@ -2,20 +2,11 @@
 
 import dataclasses
 
+import inner_objective
 import numpy as np
 import pytest
 from inner_fits import Design, Task
-from inner_objective import (
-    Q_GRID,
-    GaussianFamily,
-    KNormFamily,
-    ModelTask,
-    choose,
-    cluster,
-    greatest_leverage,
-    greatest_shift,
-    rough_leverage,
-)
+from inner_objective import Q_GRID, GaussianFamily, KNormFamily, ModelTask, choose, cluster
 from inner_objective import advice_module as _rules
 from inner_objective import advice_module as families
 
@@ -118,7 +109,7 @@ def test_the_ridge_holds_the_leverage_of_common_rows(kind, design, neighbors):
         assert all(np.ptp(choice.ridge[list(group.index)]) == 0 for group in design.groups)
         square = task.population.square
         ridge = np.array([choice.ridge[group.index[0]] for group in design.groups])
-        leverage = greatest_leverage(choice.loss, choice.q, epsilon, neighbors)
+        leverage = inner_objective.greatest_leverage(choice.loss, choice.q, epsilon, neighbors)
         assert np.sum(square / ridge) <= 1.05 * leverage
 
 
@@ -221,8 +212,8 @@ def test_noise_favours_the_sharp_loss_and_plenty_the_likelihood():
 def test_the_rough_leverage_is_near_the_true_one(loss, neighbors):
     """To within some percent: it plans, and is no part of the proof."""
     for epsilon in (0.01, 0.3, 1.0, 10.0):
-        rough = rough_leverage(loss, Q_GRID, epsilon, neighbors)
-        true = [greatest_leverage(loss, q, epsilon, neighbors) for q in Q_GRID]
+        rough = inner_objective.rough_leverage(loss, Q_GRID, epsilon, neighbors)
+        true = [inner_objective.greatest_leverage(loss, q, epsilon, neighbors) for q in Q_GRID]
         np.testing.assert_allclose(rough, true, rtol=0.05)
 
 
@@ -272,4 +263,6 @@ def test_the_rough_choice_of_gaussian_noise_has_nearly_the_least_risk(name, neig
 
 
 def exact_shifts(loss, leverages, *asked):
-    return np.array([greatest_shift(loss, leverage, *asked) for leverage in leverages])
+    return np.array(
+        [inner_objective.greatest_shift(loss, leverage, *asked) for leverage in leverages]
+    )

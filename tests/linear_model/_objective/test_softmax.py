@@ -4,21 +4,13 @@ import itertools
 import math
 from dataclasses import replace
 
+import inner_objective
 import mpmath
 import numpy as np
 import pytest
 from exact_gradient import dense_hessian, problem
 from inner_fits import Design, Task
-from inner_objective import (
-    JointProfile,
-    ModelTask,
-    Objective,
-    SoftmaxRecord,
-    certified_gradient,
-    greatest_leverage,
-    greatest_shift,
-    minimise,
-)
+from inner_objective import JointProfile, SoftmaxRecord, greatest_leverage, greatest_shift, minimise
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp, ndtr, softmax
 
@@ -293,7 +285,7 @@ def joint(n, d, loss, *, seed=0, ridge=1.0, linear_term=1.0, **layout):
     made = replace(made, target=labels)
     rows = made.objective().rows
     made = replace(made, loss=loss)
-    own = Objective(loss, rows, made.layout, ridges, linear, n)
+    own = inner_objective.Objective(loss, rows, made.layout, ridges, linear, n)
     return made, own
 
 
@@ -321,7 +313,7 @@ def test_the_certified_error_holds_for_several_classes(a, size, weighted):
     """With centred levels, numbers, weights, and predictors up to hundreds."""
     made, objective = joint(60, 4, Softmax(4, a), weighted=weighted, intercept=True, sizes=(3, 5))
     theta = size * np.random.default_rng(2).normal(size=objective.dim)
-    found = certified_gradient(objective, theta)
+    found = inner_objective.certified_gradient(objective, theta)
     with mpmath.workdps(60):
         difference = [
             e - mpmath.mpf(v)
@@ -500,7 +492,7 @@ def test_a_file_with_a_wrong_normalizer_is_refused(k, normalizer, message):
 
 def test_several_rows_of_one_dimension_are_not_one_row():
     """The rows of a person may have different classes: Theorem 4 is for one row only."""
-    task = ModelTask(
+    task = inner_objective.ModelTask(
         Design(Domain.unit_box(1), False), n=100, epsilon=1.0, delta=1e-6, n_models=1,
         are_persons=True, size=100.0, reference=DPLogisticRegression._reference,
     )  # fmt: skip

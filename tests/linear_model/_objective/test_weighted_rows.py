@@ -3,17 +3,11 @@
 import functools
 import math
 
+import inner_objective
 import numpy as np
 import pytest
 from inner_fits import Design
-from inner_objective import (
-    JointProfile,
-    greatest_leverage,
-    greatest_shift,
-    leverage_apart,
-    weighted_length,
-    weighted_radius,
-)
+from inner_objective import JointProfile, greatest_leverage, weighted_length, weighted_radius
 from scipy.special import expit, logit
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression
@@ -210,8 +204,8 @@ def test_the_profile_for_weighted_rows_is_reached_with_gaussian_noise(loss, epsi
 
     Between the ends the slope and, for the second loss, its sign change with V.
     """
-    leverage = leverage_apart(loss, q, epsilon)
-    shift = greatest_shift(loss, leverage, epsilon, delta, "add_remove")
+    leverage = inner_objective.leverage_apart(loss, q, epsilon)
+    shift = inner_objective.greatest_shift(loss, leverage, epsilon, delta, "add_remove")
     law = {"shift": shift, "leverage": leverage}
     profile = JointProfile(loss, shift, leverage)
     bounds = np.exp([profile._removed(np.array(epsilon)), profile._added(np.array(epsilon))])

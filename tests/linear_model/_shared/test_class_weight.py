@@ -11,26 +11,12 @@ import pytest
 from exact_minimiser import Weighted, greatest_ratio, noise_scale
 from inner_descent import Blocks, Gradients, logistic_slope
 from inner_fits import Design
-from inner_objective import (
-    ClippingBounds,
-    finisher,
-    greatest_leverage,
-    row_builder,
-    weigher,
-)
+from inner_objective import ClippingBounds, finisher, greatest_leverage, row_builder, weigher
 from sklearn.linear_model import LogisticRegression
 from summed_records import MIXED, ONE, kept, moved, scaled, table
 
-from skdp import (
-    Domain,
-    DPCoordinateDescentClassifier,
-    DPHuberRegressor,
-    DPLogisticRegression,
-    Ledger,
-    PrivacyLeakWarning,
-    from_json,
-    load_model,
-)
+import skdp
+from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression, Ledger, load_model
 from skdp.linear_model.losses import LogisticLoss, SharpLogistic
 from skdp.linear_model.validation import label_weights
 from skdp.model_selection import PrivateSearchCV
@@ -299,7 +285,7 @@ def test_labels_that_are_read_off(kind):
     X, y = people()
     declared = made(kind, class_weight={"yes": 0.2}).fit(X, y)
     domain = Domain.unit_box(2)
-    with pytest.warns(PrivacyLeakWarning):
+    with pytest.warns(skdp.PrivacyLeakWarning):
         found = made(kind, class_weight={"yes": 0.2}, domain=domain).fit(X, y)
     np.testing.assert_array_equal(found.coef_, declared.coef_)
 
@@ -371,7 +357,7 @@ def test_wrong_weights_are_errors_before_anything_is_spent(kind, declares, weigh
 
 def test_regressors_have_no_weights_of_labels():
     with pytest.raises(TypeError, match="class_weight"):
-        DPHuberRegressor(class_weight={0: 1.0})
+        skdp.DPHuberRegressor(class_weight={0: 1.0})
 
 
 # Search and export
@@ -408,7 +394,7 @@ def test_weights_are_exported(kind, labels, weights):
     model = made(kind, labels, class_weight=weights).fit(X, y)
     content = json.loads(model.to_json())
     assert content["parameters"]["class_weight"] == [[*pair] for pair in weights.items()]
-    again = from_json(model.to_json())
+    again = skdp.from_json(model.to_json())
     assert again.class_weight == weights
     assert [*map(type, again.class_weight)] == [*map(type, weights)]
     assert again.to_json() == model.to_json()

@@ -4,19 +4,12 @@ import math
 import tracemalloc
 from fractions import Fraction
 
+import inner_fits
 import numpy as np
 import pandas as pd
 import pytest
 from inner_descent import SLOPE_BLOCKS
-from inner_fits import (
-    GRAM_BITS,
-    NUMBER_BITS,
-    exact_cross,
-    exact_gram,
-    exact_statistic,
-    exact_sums,
-    row_unit,
-)
+from inner_fits import GRAM_BITS, NUMBER_BITS, exact_cross, exact_gram, exact_statistic, row_unit
 from inner_package import load_kernels
 
 import skdp.rows.memory as memory_module
@@ -109,7 +102,7 @@ def test_neither_the_order_of_rows_nor_the_blocks_change_it(monkeypatch):
         cross = exact_cross(MemoryRows(DOMAIN, X, target)).tolist()
         assert cross == [line[-1] for line in whole[:-1]]
         rows = MemoryRows(DOMAIN, X, target)
-        sums, squares, n = exact_sums(rows)
+        sums, squares, n = inner_fits.exact_sums(rows)
         assert n == 9000
         assert sums.tolist() == whole[0][1:]
         assert squares.tolist() == [line[k] for k, line in enumerate(whole)][1:]

@@ -7,19 +7,12 @@ import pickle
 import warnings
 from fractions import Fraction
 
+import inner_descent
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from inner_descent import (
-    SLOPE_BLOCKS,
-    Blocks,
-    Gradients,
-    Moves,
-    gradients_module,
-    logistic_slope,
-    residual,
-)
+from inner_descent import SLOPE_BLOCKS, Blocks, Gradients, Moves, logistic_slope, residual
 from inner_fits import NUMBER_BITS
 from summed_records import (
     MIXED,
@@ -215,7 +208,7 @@ def test_a_slope_that_depends_on_its_neighbours_is_caught():
 
 def test_without_the_grid_shares_would_not_add_up(monkeypatch):
     """The twin: shares of all bits, whose sums are rounded."""
-    monkeypatch.setattr(gradients_module, "on_grid", lambda numbers: None)
+    monkeypatch.setattr(inner_descent.gradients_module, "on_grid", lambda numbers: None)
     blocks = Blocks(Domain.unit_box(1), intercept=True)
     rng = np.random.default_rng(7)
     X, y = rng.uniform(-1, 1, (50, 1)), rng.integers(0, 2, 50).astype(float)

@@ -8,22 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import summed_records
 from inner_descent import Blocks, Gradients, RowBound, clipped_residual, logistic_slope, residual
 from inner_descent import gradients_module as scaled_rows_module
-from summed_records import (
-    MIXED,
-    ONE,
-    STEP,
-    gradients,
-    kept,
-    moved,
-    one_state,
-    plain,
-    scaled,
-    sums,
-    sums_along,
-    table,
-)
+from summed_records import MIXED, ONE, STEP, gradients, kept, moved, one_state, scaled, sums, table
 
 from skdp import Domain
 from skdp.rows.memory import MOST_ROWS
@@ -85,7 +73,7 @@ def test_levels_are_kept_in_the_smallest_integers(size, dtype):
 def test_rows_of_a_ball_are_exact_too():
     blocks = Blocks(Domain.l2_ball(3, 0.7), intercept=False)
     X, y = np.random.default_rng(9).normal(size=(40, 3)), np.ones(40)
-    scaling = plain(blocks)
+    scaling = summed_records.plain(blocks)
     moves = moved(blocks, 10, 5.0)
     alone = [sums(blocks, scaling, X[[i]], y[[i]], logistic_slope, moves) for i in range(40)]
     assert max(abs(m) for share in alone for m in share) <= ONE
@@ -137,7 +125,9 @@ def test_predictors_that_are_lost_are_computed_again_to_the_last_bit(clips):
     rows = kept(blocks, scaled(blocks, 0.1, 0.5), X, y)
     slope, moves = clipped_residual(2.0), [moved(blocks, seed) for seed in (11, 12)]
     alone = [
-        sums_along(gradients(blocks, scaled(blocks, 0.1, 0.5), X, y, slope, clips), own)
+        summed_records.sums_along(
+            gradients(blocks, scaled(blocks, 0.1, 0.5), X, y, slope, clips), own
+        )
         for own in moves
     ]
     models = [Gradients(rows, blocks, None, slope, clips) for _ in moves]

@@ -15,18 +15,12 @@ from inner_objective import certified_gradient, minimise, row_builder, theorem_m
 from summed_records import MIXED, gradients, moved, scaled, sums_along
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from skdp import (
-    Domain,
-    DPCoordinateDescentClassifier,
-    DPCoordinateDescentRegressor,
-    DPHuberRegressor,
-    DPLinearRegression,
-    DPLogisticRegression,
-)
+import skdp
+from skdp import Domain, DPCoordinateDescentClassifier, DPCoordinateDescentRegressor
 from skdp.linear_model.losses import LogisticLoss
 from skdp.rows import MemoryRows
 from skdp.rows import memory as memory_module
-from skdp.rows.memory import shared_threads
+from skdp.rows.memory import SHARED_THREADS
 
 DOMAIN = Domain({"a": (0, 100), "c": ["x", "y", "z"], "b": (-1, 1)}, target=(-5.0, 5.0))
 FEATURES = {"a": (0, 100), "c": ["x", "y", "z"], "b": (-1, 1)}
@@ -48,15 +42,15 @@ def table(n: int) -> tuple[pd.DataFrame, Any, Any]:
 
 
 MODELS = {
-    "moments": (DPLinearRegression, {}),
-    "one stage of moments": (DPLinearRegression, {"mechanism": "l1"}),
+    "moments": (skdp.DPLinearRegression, {}),
+    "one stage of moments": (skdp.DPLinearRegression, {"mechanism": "l1"}),
     "descent": (DPCoordinateDescentRegressor, {"delta": 1e-6}),
     "clipped descent": (DPCoordinateDescentRegressor, {"clip": 0.3, "delta": 1e-6}),
     "descent of classes": (DPCoordinateDescentClassifier, {"delta": 1e-6, "order": "random"}),
     "greedy descent": (DPCoordinateDescentClassifier, {"order": "greedy", "n_passes": 9}),
-    "logistic": (DPLogisticRegression, {}),
-    "logistic with scaling": (DPLogisticRegression, {"scaling_share": 0.2, "delta": 1e-6}),
-    "huber": (DPHuberRegressor, {"scaling_share": 0.2}),
+    "logistic": (skdp.DPLogisticRegression, {}),
+    "logistic with scaling": (skdp.DPLogisticRegression, {"scaling_share": 0.2, "delta": 1e-6}),
+    "huber": (skdp.DPHuberRegressor, {"scaling_share": 0.2}),
 }
 EXACT = [name for name, (kind, _) in MODELS.items() if "Descent" in kind.__name__]
 EXACT += ["moments", "one stage of moments"]
@@ -77,7 +71,7 @@ def released(name: str, n: int) -> list[Any]:
 
 
 def of_threads(count: int, call: Any) -> Any:
-    with threadpool_limits(count, user_api="blas"), shared_threads():
+    with threadpool_limits(count, user_api="blas"), SHARED_THREADS:
         return call()
 
 

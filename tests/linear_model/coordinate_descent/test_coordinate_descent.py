@@ -9,18 +9,10 @@ import pytest
 from descent_runs import undithered
 from poor_tables import TABLES, both, fit_quietly
 
-from skdp import Domain, DPCoordinateDescentClassifier, DPCoordinateDescentRegressor, Ledger
+from skdp import Domain, DPCoordinateDescentClassifier, DPCoordinateDescentRegressor, Ledger, noise
 from skdp.linear_model import Progress
 from skdp.mechanisms import Independent
-from skdp.noise import (
-    FlippedHuber,
-    Gaussian,
-    Laplace,
-    Logistic,
-    OffsetGaussian,
-    Subbotin,
-    TruncatedLaplace,
-)
+from skdp.noise import FlippedHuber, Gaussian, Laplace, Logistic, OffsetGaussian, Subbotin
 from skdp.noise.independent import RepeatedNoise
 from skdp.privacy import Composition
 
@@ -292,7 +284,7 @@ class Hyperbolic:
 
 NAMES = {"laplace": Laplace, "logistic": Logistic, "gaussian": Gaussian, "subbotin": Subbotin}
 NAMES |= {"flipped_huber": FlippedHuber, "offset_gaussian": OffsetGaussian}
-NAMES |= {"truncated_laplace": TruncatedLaplace}
+NAMES |= {"truncated_laplace": noise.TruncatedLaplace}
 LAWS = [FlippedHuber(2.0, 1.0), Subbotin(1.5), Laplace(3.0), Gaussian(), Hyperbolic()]
 
 

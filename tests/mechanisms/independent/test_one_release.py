@@ -8,23 +8,16 @@ import pytest
 from exact_profile import Bare, exact_delta
 from inner_package import last_passing
 
+from skdp import noise as laws
 from skdp.mechanisms.independent import calibrate_releases, least_scale
 from skdp.noise.independent import greatest_slope
-from skdp.noise.laws import (
-    FlippedHuber,
-    Gaussian,
-    Laplace,
-    Logistic,
-    OffsetGaussian,
-    Subbotin,
-    TruncatedLaplace,
-)
+from skdp.noise.laws import FlippedHuber, Gaussian, Laplace, Logistic, OffsetGaussian, Subbotin
 from skdp.privacy.shift import log_delta
 
 LAWS = [
     Laplace(0.7), Gaussian(2.0), Logistic(0.4), Subbotin(1.05), Subbotin(1.5), Subbotin(8.0),
     FlippedHuber(1e-3, 1.0), FlippedHuber(1.5, 1.0), FlippedHuber(30.0, 1.0),
-    TruncatedLaplace(0.2, 1.0), TruncatedLaplace(5.0, 1.0), OffsetGaussian(0.5, 1.0),
+    laws.TruncatedLaplace(0.2, 1.0), laws.TruncatedLaplace(5.0, 1.0), OffsetGaussian(0.5, 1.0),
     OffsetGaussian(20.0, 1.0),
 ]  # fmt: skip
 GRID = [

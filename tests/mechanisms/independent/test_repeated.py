@@ -7,23 +7,16 @@ import mpmath as mp
 import numpy as np
 import pytest
 from exact_profile import exact_delta, facts
+from own_parts import HyperbolicSecant
 from scipy.stats import kstest
 
+from skdp import noise as laws
 from skdp.mechanisms import Independent
 from skdp.mechanisms.independent import MECHANISMS, calibrate_releases, choice_width, least_scale
 from skdp.noise.independent import MOST_SIZES, Releases, fewer, length_of
-from skdp.noise.laws import (
-    FlippedHuber,
-    Gaussian,
-    Laplace,
-    Logistic,
-    OffsetGaussian,
-    Subbotin,
-    TruncatedLaplace,
-)
+from skdp.noise.laws import FlippedHuber, Gaussian, Laplace, Logistic, OffsetGaussian, Subbotin
 from skdp.privacy.composition import Composition
 from skdp.privacy.shift import ShiftLoss, log_delta, log_ratio
-from skdp.testing.examples import HyperbolicSecant
 from skdp.trusted.losses import GaussianLoss, SelectionLoss
 
 NAMED = [
@@ -35,7 +28,7 @@ NAMED = [
 ]
 LAWS = [
     Laplace(), Logistic(), FlippedHuber(1.0, 1.0), OffsetGaussian(1.0), Subbotin(1.5),
-    TruncatedLaplace(20.0),
+    laws.TruncatedLaplace(20.0),
 ]  # fmt: skip
 MIXED = [(1.0, 20), (0.4, 300), (2.0, 3)]
 

@@ -14,16 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
-from skdp.geometry import (
-    EncodedRowsBall,
-    LpBall,
-    MappedBall,
-    ProductBall,
-    ScaledBall,
-    ShearedBall,
-    SimplexBall,
-    SumBall,
-)
+from skdp import geometry
+from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, ProductBall, ShearedBall, SimplexBall
 from skdp.mechanisms import Sensitivity, calibrate, ellipsoid
 from skdp.mechanisms.ellipsoid import cover_points, least_cover, trace
 from skdp.mechanisms.knorm import EllipticGaussian, IsotropicGaussian
@@ -36,12 +28,12 @@ BALLS = [
     *(LpBall(3, p=p, radius=1.5, weights=(1.0, 0.1, 4.0)) for p in P),
     *(MappedBall(LpBall(3, p=p), SKEW) for p in P), MappedBall(LpBall(3, p=3.0), (1.0, -5.0, 0.2)),
     FLAT, EncodedRowsBall(1, (2,), intercept=False), SimplexBall(4),
-    ScaledBall(SimplexBall(3), 7.0),
+    geometry.ScaledBall(SimplexBall(3), 7.0),
     ProductBall((LpBall(1), LpBall(2, radius=3.0)), ((1,), (0, 2))),
     ProductBall((SimplexBall(2), LpBall(1, radius=0.1), EncodedRowsBall(1, (1,)))),
     ShearedBall(EncodedRowsBall(1, (2, 1), index=(0, 3, 1, 2, 4)), (0.0, -0.3, 0.4, -0.2, -0.5)),
     ShearedBall(EncodedRowsBall(1, (2,), index=(3, 0, 1, 2)), (0.0, -0.3, 0.4, -0.2)),
-    SumBall((LpBall(1), SimplexBall(2), LpBall(2, p=3.0)), (0.3, 0.7, 2.0)),
+    geometry.SumBall((LpBall(1), SimplexBall(2), LpBall(2, p=3.0)), (0.3, 0.7, 2.0)),
 ]  # fmt: skip
 IDS = [repr(ball).replace("\n", "") for ball in BALLS]
 

@@ -7,15 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from skdp.geometry import (
-    EncodedRowsBall,
-    LpBall,
-    MappedBall,
-    ProductBall,
-    ShearedBall,
-    SimplexBall,
-    SumBall,
-)
+from skdp import geometry
+from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, ProductBall, ShearedBall, SimplexBall
 from skdp.mechanisms import Independent, IndependentNoise, Sensitivity, calibrate
 from skdp.mechanisms.knorm import IsotropicGaussian, gaussian_scale
 from skdp.noise import Laplace
@@ -30,7 +23,7 @@ BALLS = [
     LpBall(3, p=math.inf, weights=(1.0, 0.5, 4.0)), EncodedRowsBall(1, (2,)),
     MappedBall(SimplexBall(3), [[2.0, 1.0, 0.0], [0.0, 1.0, -1.0], [0.0, 0.0, 0.5]]),
     ProductBall((LpBall(1), LpBall(2, radius=3.0)), ((1,), (0, 2))),
-    SumBall((LpBall(1), SimplexBall(2)), (0.3, 0.7)),
+    geometry.SumBall((LpBall(1), SimplexBall(2)), (0.3, 0.7)),
     ShearedBall(EncodedRowsBall(1, (2,)), (0.0, 0.2, -1 / 3, -1 / 3)),
 ]  # fmt: skip
 

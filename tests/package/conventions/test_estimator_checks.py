@@ -17,14 +17,8 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from skdp import (
-    Domain,
-    DPCoordinateDescentClassifier,
-    DPCoordinateDescentRegressor,
-    DPHuberRegressor,
-    DPLinearRegression,
-    DPLogisticRegression,
-)
+import skdp
+from skdp import Domain, DPCoordinateDescentClassifier, DPHuberRegressor, DPLogisticRegression
 from skdp.model_selection import PrivateSearchCV
 
 pytestmark = pytest.mark.filterwarnings(
@@ -42,17 +36,19 @@ MODELS = [
     DPHuberRegressor(),
     DPHuberRegressor(neighbors="add_remove", mechanism="l1"),
     DPHuberRegressor(threshold=1.0, fit_intercept=False, regularization=0.0),
-    DPLinearRegression(),
-    DPLinearRegression(neighbors="add_remove", mechanism="matrix"),
-    DPLinearRegression(mechanism="l1", fit_intercept=False, postprocess="pinv"),
+    skdp.DPLinearRegression(),
+    skdp.DPLinearRegression(neighbors="add_remove", mechanism="matrix"),
+    skdp.DPLinearRegression(mechanism="l1", fit_intercept=False, postprocess="pinv"),
     DPCoordinateDescentClassifier(),
     DPCoordinateDescentClassifier(delta=1e-6, neighbors="add_remove"),
     DPCoordinateDescentClassifier(
         epsilon=8.0, penalty="l1", alpha=0.01, order="random", fit_intercept=False, scaling_share=0
     ),
-    DPCoordinateDescentRegressor(),
-    DPCoordinateDescentRegressor(neighbors="add_remove", n_public=1000, scaling_share=0, clip=0.5),
-    DPCoordinateDescentRegressor(delta=1e-6, mechanism="gaussian", order="greedy", n_passes=5),
+    skdp.DPCoordinateDescentRegressor(),
+    skdp.DPCoordinateDescentRegressor(
+        neighbors="add_remove", n_public=1000, scaling_share=0, clip=0.5
+    ),
+    skdp.DPCoordinateDescentRegressor(delta=1e-6, mechanism="gaussian", order="greedy", n_passes=5),
 ]
 SEARCHES = [
     PrivateSearchCV(DPLogisticRegression(), {"regularization": [0.0, 1.0]}, epsilon=5.0),
@@ -63,7 +59,7 @@ RARER = [
     DPLogisticRegression(delta=1e-6, additive=3),
     DPLogisticRegression(additive="auto"),
     DPHuberRegressor(additive=2, delta=1e-6),
-    DPLinearRegression(mechanism="gaussian", delta=1e-6),
+    skdp.DPLinearRegression(mechanism="gaussian", delta=1e-6),
     *(
         PrivateSearchCV(kind(), {"fit_intercept": [True, False]}, epsilon=5.0)
         for kind in dict.fromkeys(type(model) for model in MODELS)

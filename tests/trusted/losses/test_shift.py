@@ -8,15 +8,8 @@ import numpy as np
 import pytest
 from exact_profile import Bare, exact_delta
 
-from skdp.noise.laws import (
-    FlippedHuber,
-    Gaussian,
-    Laplace,
-    Logistic,
-    OffsetGaussian,
-    Subbotin,
-    TruncatedLaplace,
-)
+from skdp import noise
+from skdp.noise.laws import FlippedHuber, Gaussian, Laplace, Logistic, Subbotin, TruncatedLaplace
 from skdp.privacy.shift import crossing, log_delta, log_ratio, log_spared
 
 LAWS = [
@@ -28,7 +21,7 @@ LAWS = [
     FlippedHuber(0.1, 1.0),
     FlippedHuber(3.0, 1.0),
     TruncatedLaplace(3.0, 1.0),
-    OffsetGaussian(0.5, 1.0),
+    noise.OffsetGaussian(0.5, 1.0),
 ]
 
 

@@ -4,8 +4,8 @@ import sys
 
 import numpy as np
 import pytest
-from inner_package import main_module as demo
 
+from examples import demo
 from skdp.datasets import load_breast_cancer
 from skdp.model_selection import EpsilonCurve
 

@@ -1,4 +1,4 @@
-"""Progress bars on standard error."""
+"""What estimators of several folders share: the link to their documentation, progress bars."""
 
 from __future__ import annotations
 
@@ -8,11 +8,25 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 
+# As the documentation's address in the project's metadata, which a test compares. A constant does
+# not depend on how the package was installed.
+DOCUMENTATION = "https://skdp.readthedocs.io/en/stable/"
 _WIDTH = 30
 
 
+class Documented:
+    """Base of estimators whose diagram leads to the documentation of their class."""
+
+    # Names of scikit-learn, which reads them in `_get_doc_link`.
+    _doc_link_module = "skdp"
+    _doc_link_template = DOCUMENTATION + "reference/estimators/{name}.html"
+
+    def _doc_link_url_param_generator(self) -> dict[str, str]:
+        return {"name": type(self).__name__}
+
+
 def draw_bar(done: int, total: int, label: str) -> None:
-    """Draw a bar over the one before it; after the last step the line ends."""
+    """Draw a bar on standard error over the one before it; after the last step the line ends."""
     filled = "#" * (_WIDTH * done // total)
     end = "\n" if done == total else ""
     text = f"\r[{filled:<{_WIDTH}}] {label} {done} of {total}"

@@ -95,8 +95,10 @@ class NoisyCurvatures:
         values, vectors = self._parts
         inverse = (vectors / values.clip(min=LEAST * self.ridge)) @ vectors.T
         whole = rest + noise
-        error = whole @ inverse
-        error += np.vecdot(self.noise, error[:, None]) @ inverse  # to first order in N
+        term = error = whole @ inverse
+        for _ in range(2):  # to second order in N, as the second-order term is
+            term = np.vecdot(self.noise, term[:, None]) @ inverse
+            error = error + term
         own = np.einsum("jm,djm->dm", w, self.noise[:, :, at])
         second = whole @ w - (np.vecdot(w.T, self.matrix[:, at].T) - own) * error[:, at]
         mean = second.mean(axis=0)

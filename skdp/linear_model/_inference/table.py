@@ -299,8 +299,8 @@ class Inference:
         Raises
         ------
         ValueError
-            If a name is not one of the table's, if none is left, or if the table is one of labels or
-            of some ``effects`` only.
+            If a name is not one of the table's, if none is left, or if the table is one of labels
+            or of some ``effects`` only.
 
         Examples
         --------

@@ -98,7 +98,8 @@ def plan(
 
     Artificial tables are drawn from public guesses, and ``fit`` and ``infer`` run on each of them.
     No data are read and no ledger is charged. Numbers have a standard deviation of an eighth of
-    the width of their bounds, and the second of two labels has a share of a quarter.
+    the width of their bounds, and the second of two labels has a share of a quarter. A warning that
+    ``infer`` would give is given here, too.
 
     Parameters
     ----------
@@ -145,15 +146,14 @@ def plan(
         rng = np.random.default_rng(seed)
         X, y = population(domain, n, shares, correlation, spread, rng)
         seeds = rng.integers(2**31, size=2).tolist()
-        with warnings.catch_warnings(action="ignore"):  # the plan says what they would say
-            model = clone(self).set_params(**facts, random_state=seeds[0]).fit(X, y)
-            calls = [(model.releases_, model.public_)]
-            if inference:
-                table = model.infer(X, y, **budget, random_state=seeds[1])
-                names, calls = table.names, [*calls, (table.releases, table.public)]
-                widths = np.diff(table.conf_int(), axis=1)[:, 0]
-                ratios = table.std_error / table.sampling_error
-                ratios[table.is_hidden] = np.inf
+        model = clone(self).set_params(**facts, random_state=seeds[0]).fit(X, y)
+        calls = [(model.releases_, model.public_)]
+        if inference:
+            table = model.infer(X, y, **budget, random_state=seeds[1])
+            names, calls = table.names, [*calls, (table.releases, table.public)]
+            widths = np.diff(table.conf_int(), axis=1)[:, 0]
+            ratios = table.std_error / table.sampling_error
+            ratios[table.is_hidden] = np.inf
         if domain.target_labels is None:
             error = [np.sqrt(np.mean((y - value) ** 2)) for value in (model.predict(X), y.mean())]
         else:

@@ -499,10 +499,12 @@ def positions_of(domain: Domain, effects: Sequence[str] | None, intercept: bool)
 
 
 _WIDTH = 78
+_SMALLER = (
+    " Without another release, `without` and `merge` show the model with fewer coefficients."
+)
 _HIDDEN = (
     "The noise hides {}: the intervals of {} coefficients of {} are unbounded. A larger epsilon,"
-    " more records, narrower declared bounds, delta=1e-6 or fewer `effects` would help. Without"
-    " another release, `without` and `merge` show the model with fewer coefficients."
+    " more records, narrower declared bounds, delta=1e-6 or fewer `effects` would help."
 )
 _VOID = "THE GUARANTEE DOES NOT HOLD: {}."
 _GUARANTEE = (
@@ -660,6 +662,8 @@ class CoefficientTable:
             if np.isinf(end).any()
         ]
         found = [_HIDDEN.format(", ".join(hidden), len(hidden), len(ends))] if hidden else []
+        if hidden and self.inference.equations is not None:
+            found[0] += _SMALLER
         if own is not None:
             found += [_VOID.format(why) for why in own.void_because]
             found += [_GUARANTEE.format(own)]

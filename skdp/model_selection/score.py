@@ -346,11 +346,11 @@ def private_score(
         neighbors = usual if neighbors is None else neighbors
         neighbors = checks.check_choice("neighbors", neighbors, NEIGHBORS)
         ledger = getattr(inner, "ledger", None) if ledger is None else ledger
-        validation.check_ledger("ledger", ledger)
+        names = getattr(getattr(inner, "domain", None), "names", None)  # of an array
+        validation.check_ledger("ledger", ledger, getattr(X := in_memory(X), "columns", names))
         if groups is None and getattr(getattr(inner, "guarantee_", None), "unit", "") == "person":
             rule = "be given, as in the fit: otherwise only rows would be protected"
             raise checks.fail("groups", rule, remedy="Pass the identifiers of persons.")
-        X = in_memory(X)
         validation.refuse_empty(len(X), neighbors)
         y = validation.check_target(model, y, len(X))
         n, persons = validation.units_of(groups, len(X))

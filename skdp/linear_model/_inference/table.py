@@ -21,7 +21,7 @@ from skdp.linear_model.export import InferenceFile, entries_of
 from skdp.privacy import Guarantee
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.certify import Listed
-from skdp.trusted.checks import check_interval, fail, optional_module
+from skdp.trusted.checks import check_interval, check_numbers, fail, optional_module
 from skdp.trusted.statement import Public
 
 INTERCEPT = "intercept"
@@ -382,10 +382,10 @@ class Inference:
         ----------
         columns : str, sequence of str, dict or array-like of shape (m, n_names)
             Names of coefficients or of declared columns, which stand for all their coefficients;
-            or a dict of names in the order of the table and values; or the matrix R, whose rows
-            are linearly independent.
-        value : float or array-like of shape (m,), default=0
-            The values r under the null.
+            or a dict of names and values; or the matrix R, whose rows are linearly independent.
+        value : float or array-like, default=0
+            The values r under the null: one for all, or one for each name or row of R, in their
+            order. The value of a column is that of all its coefficients.
 
         Returns
         -------
@@ -393,11 +393,12 @@ class Inference:
         """
         if isinstance(columns, Mapping):
             columns, value = [*columns], [*columns.values()]
-        weights = self._restrictions(columns)
-        values = np.asarray(value, dtype=np.float64)
-        if values.shape not in ((), (len(weights),)) or not np.isfinite(values).all():
-            rule = f"be a finite number, or {len(weights)} of them"
+        values = check_numbers("value", value)
+        weights, sizes = self._restrictions(columns, is_one=values.ndim == 0)
+        if values.shape not in ((), (len(sizes),)) or not np.isfinite(values).all():
+            rule = f"be a finite number, or one for each of the {len(sizes)} names or rows"
             raise fail("value", rule, values.tolist())
+        values = values.repeat(sizes) if values.ndim else values
         rows = weights @ self.rows
         size = np.abs(rows).max(axis=1, keepdims=True)
         if not size.all() or np.linalg.matrix_rank(rows / size) < len(rows):
@@ -448,13 +449,18 @@ class Inference:
             "columns", f"be names of coefficients or columns, {sorted({*known} - {''})}", name
         )
 
-    def _restrictions(self, columns: Any) -> FloatArray:
-        """Return the matrix of the combinations that names or a matrix stand for."""
+    def _restrictions(self, columns: Any, is_one: bool) -> tuple[FloatArray, list[int]]:
+        """Return the combinations that names or a matrix stand for, and how many each entry has.
+
+        With one value for all, those of a name that is given again are left out.
+        """
         given = [columns] if isinstance(columns, str) else columns
         if not isinstance(given, Sequence) or not any(isinstance(name, str) for name in given):
-            return self._weights(given)
-        chosen = sorted({j for name in given for j in self._named(name)})
-        return np.asarray(np.eye(len(self.names))[chosen])
+            return (found := self._weights(given)), [1] * len(found)
+        places = [self._named(name) for name in given]
+        chosen = [j for own in places for j in own]
+        chosen = [*dict.fromkeys(chosen)] if is_one else chosen
+        return np.eye(len(self.names))[chosen], [*map(len, places)]
 
     def _weights(self, weights: Any) -> FloatArray:
         """Return a matrix of weights of the coefficients as floats."""

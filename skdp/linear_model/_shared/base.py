@@ -478,9 +478,9 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
                 rule = "be None where X is read in batches"
                 raise fail("y", rule, None, "Name the target column.")
             return self._distant(X, target, groups, design)
-        X, y, groups = split_frame(X, y, target, groups)
         if self.ledger is not None:  # first: the error for undeclared columns says to drop them
             check_ledger("ledger", self.ledger, getattr(in_memory(X), "columns", None))
+        X, y, groups = split_frame(X, y, target, groups)
         X = check_table(self, X, self.domain, reset=design is None, neighbors=self.neighbors)
         encoded, models, attributes = self._target(y, len(X))
         design, weights = design or self._public_design(), self._label_weights(attributes)

@@ -164,10 +164,21 @@ def test_intervals_p_values_combinations_and_joint_tests_agree():
     for columns, value, message in [
         (["jobs"], 0.0, "names of coefficients or columns"),
         (np.eye(5)[[1, 1]], 0.0, "linearly independent"),
-        ("job", [0.0, np.nan], "value must be a finite number, or 2"),
+        ("job", [0.0, 1.0], "value must be a finite number, or one for each of the 1 names"),
+        (["job", "age"], [0.0, np.nan], "value must be a finite number, or one for each of the 2"),
+        (["job", "job_craft"], [0.0, 1.0], "linearly independent"),
+        ("age", "x", "value must be a number.*, got 'x'"),
+        ({"age": "x"}, 0.0, r"value must be a number.*, got \['x'\]"),
     ]:
         with pytest.raises(ValueError, match=message):
             found.wald_test(columns, value)
+    # Values belong to the names as they are given; that of a column is that of all its coefficients.
+    mixed = found.wald_test({"job": 0.5, "age": 0.1})
+    assert mixed == found.wald_test(["job", "age"], [0.5, 0.1])
+    same = found.wald_test([NAMES[1], *NAMES[3:1:-1]], [0.1, 0.5, 0.5])
+    assert mixed.statistic == pytest.approx(same.statistic)
+    assert mixed.p_value != pytest.approx(found.wald_test({"job": 0.1, "age": 0.5}).p_value)
+    assert found.wald_test(["job", "job_craft"]) == both
     for weights in ([[1, 2]], [["a"] * 5], [[np.nan, 0, 0, 0, 0]], np.zeros((0, 5))):
         with pytest.raises(ValueError, match="matrix of finite numbers with 5 columns"):
             found.combine(weights)

@@ -332,6 +332,13 @@ def estimated_by(domain: Any, guarantee: Guarantee) -> Any:
     return type(domain)._build(*domain._key(), compose(earlier, guarantee) if alike else guarantee)
 
 
+def without_bounds(domain: Any) -> Any:
+    """Return the domain of records with labels, without the bounds of a target."""
+    columns, names, target, *others = domain._key()
+    target = None if domain.target_bounds else target
+    return type(domain)._build(columns, names, target, *others, domain.estimated)
+
+
 def is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 

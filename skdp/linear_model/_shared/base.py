@@ -66,6 +66,7 @@ from skdp.linear_model.validation import (
     sorted_labels,
     spent_note,
     warn_without,
+    without_bounds,
 )
 from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.guarantee import guarantee_of
@@ -424,7 +425,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             fit=self.guarantee_,
             releases=plan.releases,
             public=replace(public, delta=guarantee.delta),
-            records=design.domain,
+            records=design.domain if label is None else without_bounds(design.domain),
             n_records=task.n,
             model=type(self).__name__,
         )

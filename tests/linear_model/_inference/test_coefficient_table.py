@@ -172,7 +172,7 @@ def test_intervals_p_values_combinations_and_joint_tests_agree():
     ]:
         with pytest.raises(ValueError, match=message):
             found.wald_test(columns, value)
-    # Values belong to the names as they are given; that of a column is that of all its coefficients.
+    # Values belong to the names as given; that of a column is that of all its coefficients.
     mixed = found.wald_test({"job": 0.5, "age": 0.1})
     assert mixed == found.wald_test(["job", "age"], [0.5, 0.1])
     same = found.wald_test([NAMES[1], *NAMES[3:1:-1]], [0.1, 0.5, 0.5])

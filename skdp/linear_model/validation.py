@@ -39,6 +39,7 @@ RECORDS = {
     f" from this person's data alone, {_ALONE}; identifiers do not change between readings",
 }
 UNSEEN = "running time, memory, errors and what other code prints or warns of are not observed"
+INFERRED = "the set of labels in y is public: it was read from y, because none were declared"
 _PUBLIC_WEIGHTS = (
     '"balanced" weights would be computed from the data. If the frequencies of the labels are'
     " public, pass 1 / (n_labels * frequency) for each label."
@@ -157,6 +158,12 @@ def numbered(declared: Any, labels: NDArray[Any]) -> tuple[str, ...]:
     """Return what a guarantee assumes if positions stand for the declared labels."""
     is_numbered = labels.dtype.kind in "iu" and sorted_labels(declared).dtype.kind == "U"
     return (_NUMBERED,) if is_numbered else ()
+
+
+def label_facts(model: Any) -> tuple[str, ...]:
+    """Return what the guarantee of a fit assumes about the labels that its model has."""
+    known = getattr(getattr(model, "guarantee_", None), "assumptions", ())
+    return (INFERRED,) if INFERRED in known else ()
 
 
 def sorted_labels(declared: Any) -> NDArray[Any]:

@@ -366,6 +366,7 @@ def private_score(
         sentences = (
             validation.chosen_publicly(getattr(inner, "domain", None), chosen),
             *(validation.RECORDS[unit], PUBLIC_MODEL, validation.UNSEEN, *positions),
+            *validation.label_facts(inner),
             *(() if scores.rowwise_steps(model) else (_FOREIGN,)),
         )
         void = () if is_cryptographic(random_state) else (SEEDED,)

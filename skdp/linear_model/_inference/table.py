@@ -488,6 +488,15 @@ def _columns_of(domain: Domain) -> list[str]:
     return found
 
 
+def check_names(domain: Domain, intercept: bool) -> None:
+    """Raise an error if the name of a column is also that of another coefficient."""
+    pairs = [*zip(domain.encoded_names(), _columns_of(domain), strict=True)]
+    pairs += [(INTERCEPT, "")] * intercept
+    columns = {column for _, column in pairs}
+    if both := sorted(name for name, column in pairs if name != column and name in columns):
+        raise fail("columns", "have other names than coefficients", both, "Rename the columns.")
+
+
 def positions_of(domain: Domain, effects: Sequence[str] | None, intercept: bool) -> tuple[int, ...]:
     """Return the encoded coefficients of some columns; 0 is the intercept. None stands for all."""
     if effects is None:

@@ -27,7 +27,7 @@ from skdp.domain.tables import as_column, in_memory
 from skdp.linear_model._inference.outlook import plan, warn_if_hidden
 from skdp.linear_model._inference.plan import plan_inference
 from skdp.linear_model._inference.release import InferenceRelease, Scores
-from skdp.linear_model._inference.table import Inference, positions_of
+from skdp.linear_model._inference.table import Inference, check_names, positions_of
 from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import row_unit
@@ -48,6 +48,7 @@ from skdp.linear_model.export import Exportable
 from skdp.linear_model.losses import Softmax
 from skdp.linear_model.proof import PUBLIC_MODEL
 from skdp.linear_model.validation import (
+    INFERRED,
     RECORDS,
     UNSEEN,
     check_class_weight,
@@ -58,6 +59,7 @@ from skdp.linear_model.validation import (
     chosen_publicly,
     columns_kept,
     estimated_by,
+    label_facts,
     label_weights,
     numbered,
     refuse_empty,
@@ -383,6 +385,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         with np.errstate(all="ignore"), shared_threads(), spent_note() as spent:
             check_is_fitted(self)
             refuse_unsupported(others, "infer")
+            check_names(self._design.domain, self._design.intercept)
             remedy = "Write infer(X, y, epsilon=1.0)."
             check_choice("estimand", estimand, ("ols", "weighted"))
             if X is None:
@@ -406,7 +409,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             targets = positions_of(design.domain, effects, design.intercept)
             inputs = task, records.models == (None,), targets, estimand == "ols"
             plan = plan_inference(*inputs)
-            public = own._public(records, PUBLIC_MODEL)
+            public = own._public(records, PUBLIC_MODEL, *label_facts(self))
             void = dict.fromkeys((*public.void_because, *self.guarantee_.void_because))
             public = replace(public, void_because=(*void,))
             guarantee = _certified(plan.releases, public)
@@ -720,9 +723,6 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         return tags
 
 
-_INFERRED = "the set of labels in y is public: it was read from y, because none were declared"
-
-
 @with_parameters
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
     """Base of the classifiers. The linear predictor of a model is the log-odds of its label.
@@ -777,7 +777,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     def _assumptions(self, records: Records) -> tuple[str, ...]:
         found, declared = super()._assumptions(records), self._declared_labels()
         if declared is None:
-            return (*found, _INFERRED)
+            return (*found, INFERRED)
         return found + numbered(declared, records.attributes["classes_"])
 
     def _target(self, y: Any, n: int) -> tuple[NDArray[Any], Models, dict[str, Any]]:

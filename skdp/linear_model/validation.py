@@ -36,7 +36,8 @@ RECORDS = {
     "row": "one record is one row of X with its target, which was made from this record alone,"
     f" {_ALONE}",
     "person": "one person is all rows of X with one identifier, with their targets, which were made"
-    f" from this person's data alone, {_ALONE}; identifiers do not change between readings",
+    f" from this person's data alone, {_ALONE}; identifiers do not change between readings,"
+    " and the rows of a person are in the same order in all tables",
 }
 UNSEEN = "running time, memory, errors and what other code prints or warns of are not observed"
 INFERRED = "the set of labels in y is public: it was read from y, because none were declared"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from skdp.linear_model.export import InferenceFile, entries_of
 from skdp.privacy import Guarantee
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.certify import Listed
-from skdp.trusted.checks import check_interval, check_numbers, fail, optional_module
+from skdp.trusted.checks import check_entries, check_interval, check_numbers, fail, optional_module
 from skdp.trusted.statement import Public
 
 INTERCEPT = "intercept"
@@ -87,7 +87,7 @@ class Inference:
         The released sums of a whole table, from which :meth:`without` and :meth:`merge` compute.
     r_squared : float or None
         The share of the variance that the model explains, estimated from the same sums; None for
-        labels, for some ``effects``, and without an intercept.
+        labels, for some ``effects``, without an intercept, and where units overflow.
     slope : float
         The mean change of predictions for a unit of the linear predictor: 1 for a regression, the
         mean of p (1 - p) at the model for labels.
@@ -139,6 +139,10 @@ class Inference:
     records: Domain | None = None
     n_records: int | None = None
     model: str = ""
+
+    def __post_init__(self) -> None:
+        if self.r_squared is not None and not math.isfinite(self.r_squared):
+            object.__setattr__(self, "r_squared", None)
 
     @classmethod
     def of(
@@ -336,12 +340,14 @@ class Inference:
         """
         places = dict(zip(self.names, range(len(self.names)), strict=True))
         kinds = dict(zip(self.domain.names or (), self.domain._columns, strict=False))
-        if not isinstance(kind := kinds.get(column), Levels) or column not in self.columns:
+        kind = kinds.get(column) if isinstance(column, str) else None
+        if not isinstance(kind, Levels) or column not in self.columns:
             raise fail("column", "be a column of levels in the table", column)
         every = dict(zip(kind.levels, kind.corners(column), strict=False))
-        if isinstance(levels, str) or len(set(levels)) < 2 or not {*levels} <= {*every}:
+        given = () if isinstance(levels, str) else check_entries("levels", levels)
+        chosen = [name for own, name in every.items() if own in given]
+        if len(chosen) < 2 or any(own not in [*every] for own in given):
             raise fail("levels", f"be two or more of {[*every]}", levels)
-        chosen = [every[own] for own in every if own in levels]
         if chosen[0] not in places:  # the first level, whose coefficient is 0
             return self.without(*chosen[1:])
         matrix, names = np.eye(len(self.names)), [*self.names]
@@ -354,7 +360,9 @@ class Inference:
     def _restricted(self, matrix: FloatArray, names: Sequence[str]) -> Inference:
         """Return the inference of gamma, where the coefficients are ``matrix @ gamma``."""
         if self.equations is None or len(self.rows) != self.rows.shape[1]:
-            remedy = "Call infer(X, y, ...) without `effects`."
+            remedy = (
+                "Call infer(X, y, ...) without `effects`, and name all in one call of `without`."
+            )
             raise fail("the table", "have all coefficients and an intercept", remedy=remedy)
         back = np.linalg.inv(self.rows)
         found = self.equations.restricted(back @ matrix, -back @ self.constants, self.estimate)
@@ -503,8 +511,9 @@ def positions_of(domain: Domain, effects: Sequence[str] | None, intercept: bool)
         return tuple(range(int(not intercept), domain.n_encoded + 1))
     names, columns = domain.encoded_names(), _columns_of(domain)
     known = sorted({*names, *columns} - {""})
-    if isinstance(effects, str) or not all(isinstance(name, str) for name in effects):
-        raise fail("effects", "be a list of names", remedy=f"Choose of {known}.")
+    names_given = isinstance(effects, Collection) and not isinstance(effects, str)
+    if not names_given or not all(isinstance(name, str) for name in effects):
+        raise fail("effects", "be a list of names", effects, f"Choose of {known}.")
     if strangers := [name for name in effects if name not in known]:
         raise fail("effects", f"be names of coefficients or columns, {known}", strangers)
     if not len(effects):

@@ -447,6 +447,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
     def _check_inference(self, groups: Any) -> None:
         """Raise an error unless ``infer`` is possible for the model, and adds to its guarantee."""
         fit = self.guarantee_
+        check_interval("epsilon", self.epsilon, 1e-10, 1e12, remedy="It is divided into parts.")
         if self.neighbors != fit.neighbors:
             raise fail("neighbors", f"be {fit.neighbors!r}, as in the fit", self.neighbors)
         if (groups is None) == (fit.unit == "person"):

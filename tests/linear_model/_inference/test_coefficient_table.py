@@ -208,7 +208,10 @@ def test_tables_without_columns_or_with_merged_levels():
         (lambda: found.merge("job", ["sales"]), "levels must be two or more of"),
         (lambda: found.merge("job", "sales"), "levels must be two or more of"),
         (lambda: found.merge("job", ["sales", "chef"]), "levels must be two or more of"),
-        (lambda: few.without("age"), "the table must have all coefficients"),
+        (lambda: found.merge("job", [["sales"], "craft"]), "levels must be two or more of"),
+        (lambda: found.merge("job", 3), "levels must be a sequence, got 3"),
+        (lambda: found.merge(["job"], JOBS), "column must be a column of levels"),
+        (lambda: few.without("age"), "the table must have all coefficients.*in one call of"),
         (lambda: inferred(free=True).without("age"), "the table must have all coefficients"),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -226,6 +229,7 @@ def test_a_file_keeps_the_inference(parameters):
         np.testing.assert_array_equal(own.conf_int(level=0.9), found.conf_int(level=0.9))
         assert own.wald_test("job") == found.wald_test("job")
         assert check_proof(own).lines == check_proof(found).lines
+    assert replace(found, r_squared=np.nan).to_dict()["r_squared"] is None
     endless = replace(found, estimate=replace(found.estimate, freedom=np.inf))
     assert from_json(endless.to_json()).estimate.freedom == np.inf
     for name in ("rows", "constants"):

@@ -535,10 +535,9 @@ def estimate_domain(
         epsilon = check_epsilon(epsilon, "Smaller is more private; 0.2 is common for bounds.")
         delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
         check_choice("neighbors", neighbors, tuple(NEIGHBORS))
+        check_ledger("ledger", ledger, getattr(X := in_memory(X), "columns", None))
         if isinstance(groups, str):
             X, groups = without_column(X, "groups", groups, "Pass an array of identifiers.")
-        X = in_memory(X)
-        check_ledger("ledger", ledger, getattr(X, "columns", None))
         if X.shape[1] == 0 or (len(X) == 0 and neighbors != "add_remove"):
             raise fail("X", "have records and columns")
         request = Request.of(X, columns, target, other, missing, limit)

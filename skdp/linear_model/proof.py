@@ -16,8 +16,11 @@ import numpy as np
 
 from skdp._codec import encode
 from skdp.domain import Domain
+from skdp.domain.layout import number_units
 from skdp.geometry import LpBall, ProductBall, SquaresBall
+from skdp.linear_model._inference.plan import counted
 from skdp.linear_model._inference.theorem import (
+    CELLS,
     bounded_sums,
     changes,
     curvature_layout,
@@ -279,11 +282,19 @@ def _check_inference(model: Any) -> None:
     )
     is_regression = domain.target_bounds is not None
     if moments is None and (domain.n_numbers or is_regression):
-        needed |= {"sizes"} | {"scales"} if domain.n_numbers else {"sizes"}
-        needed |= {"limits"} if is_regression or not domain.is_ball else set()
+        needed |= {"scales"} if domain.n_numbers else set()
+        half, centre = number_units(domain)
+        bounds = [] if domain.is_ball else [counted(centre - half, centre + half)]
+        bounds += [counted(*np.array(own)[:, None])] if (own := domain.target_bounds) else []
+        needed |= {"limits"} if any(np.isfinite(ends).any() for ends in bounds) else set()
+        counts = [sums[name] for name in ("sizes", "other sizes") if name in sums]
+        dims = [own.noise.dim for own in counts if isinstance(own, NoisySum)]
+        if len(dims) == len(counts) and sum(dims) != CELLS * (domain.n_numbers + is_regression):
+            needed |= {"sizes of all numbers"}
     missing = sorted(needed - {*sums})
     for own in (sums[name] for name in vectors & {*sums}):
-        if isinstance(own, NoisySum) and own.noise.dim != len(model.estimate.start):
+        # Fewer: a table of `without` or `merge`.
+        if isinstance(own, NoisySum) and own.noise.dim < len(model.estimate.start):
             missing.append(f"each coefficient in {own.name}")
     if isinstance(moments, NoisySum) and not isinstance(moments.noise, MatrixNoise):
         missing.append("products of columns")

@@ -36,9 +36,11 @@ RECORDS = {
     "row": "one record is one row of X with its target, which was made from this record alone,"
     f" {_ALONE}",
     "person": "one person is all rows of X with one identifier, with their targets, which were made"
-    f" from this person's data alone, {_ALONE}; identifiers do not change between readings",
+    f" from this person's data alone, {_ALONE}; identifiers do not change between readings,"
+    " and the rows of a person are in the same order in all tables",
 }
 UNSEEN = "running time, memory, errors and what other code prints or warns of are not observed"
+INFERRED = "the set of labels in y is public: it was read from y, because none were declared"
 _PUBLIC_WEIGHTS = (
     '"balanced" weights would be computed from the data. If the frequencies of the labels are'
     " public, pass 1 / (n_labels * frequency) for each label."
@@ -157,6 +159,12 @@ def numbered(declared: Any, labels: NDArray[Any]) -> tuple[str, ...]:
     """Return what a guarantee assumes if positions stand for the declared labels."""
     is_numbered = labels.dtype.kind in "iu" and sorted_labels(declared).dtype.kind == "U"
     return (_NUMBERED,) if is_numbered else ()
+
+
+def label_facts(model: Any) -> tuple[str, ...]:
+    """Return what the guarantee of a fit assumes about the labels that its model has."""
+    known = getattr(getattr(model, "guarantee_", None), "assumptions", ())
+    return (INFERRED,) if INFERRED in known else ()
 
 
 def sorted_labels(declared: Any) -> NDArray[Any]:
@@ -330,6 +338,13 @@ def estimated_by(domain: Any, guarantee: Guarantee) -> Any:
         guarantee.neighbors,
     )
     return type(domain)._build(*domain._key(), compose(earlier, guarantee) if alike else guarantee)
+
+
+def without_bounds(domain: Any) -> Any:
+    """Return the domain of records with labels, without the bounds of a target."""
+    columns, names, target, *others = domain._key()
+    target = None if domain.target_bounds else target
+    return type(domain)._build(columns, names, target, *others, domain.estimated)
 
 
 def is_auto(value: Any) -> bool:

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from skdp.domain import Domain
-from skdp.linear_model.validation import RECORDS, UNSEEN, chosen_publicly, numbered
+from skdp.linear_model.validation import INFERRED, RECORDS, UNSEEN, chosen_publicly, numbered
 from skdp.model_selection._candidates import (
     PlannedFit,
     SearchTask,
@@ -48,7 +48,6 @@ _STEPS = (
     "the steps before the model learn nothing from the data; the types of columns, on which they"
     " may depend, are declared and not inferred from cells"
 )
-_LABELS = "which labels occur in y is public: it was read from y, because no labels were declared"
 SEEDED = "the noise came from random_state and not from the operating system"
 
 
@@ -192,7 +191,7 @@ def guarantee_of_search(
     if isinstance(candidates.estimator, Pipeline):
         assumptions.append(_STEPS)
     if candidates.classes is not None:
-        assumptions.append(_LABELS)
+        assumptions.append(INFERRED)
     elif candidates.labels is not None:
         assumptions += numbered(declared_labels(candidates.private), candidates.labels)
     others = sorted({type(one).__name__ for one in tried if not is_ours(one)})

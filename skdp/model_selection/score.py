@@ -163,10 +163,11 @@ def _metrics(model: Any, bounds: Any) -> dict[str, _Quotient]:
         if bounds is None:
             usual = (-1.0, 1.0) if checks.is_ours(inner) else None
             bounds = getattr(getattr(inner, "domain", None), "target_bounds", usual)
-        if not (isinstance(bounds, tuple | list) and len(bounds) == 2 and bounds[0] < bounds[1]):
-            rule = "be two increasing numbers, or declared by the model"
+        given = checks.check_numbers("bounds", bounds)
+        if given.shape != (2,) or not 1e-74 <= given[1] - given[0] <= 1e74:
+            rule = "be two increasing numbers, apart by 1e-74 to 1e74, or declared by the model"
             raise checks.fail("bounds", rule, bounds, "Pass public bounds: (0, 100), say.")
-        bounds = bounds[0], bounds[1]
+        bounds = float(given[0]), float(given[1])
         score: Any = scores.as_score("r2", None, bounds)
         metrics["r2"] = _Quotient("r2", 2, _r2, score=score, ends=(-math.inf, 1.0))
     for name in losses:
@@ -329,9 +330,11 @@ def private_score(
     (['brier_score'], (1, 2))
     """
     with np.errstate(all="ignore"), validation.spent_note() as spent:
-        epsilon = checks.check_epsilon(epsilon, "Smaller is more private.")
+        remedy = "Smaller is more private."
+        epsilon = checks.check_interval("epsilon", epsilon, 1e-10, 1e12, remedy=remedy)
         model = getattr(model, "best_estimator_", model)
-        if not (is_classifier(model) or is_regressor(model)):
+        has_predict = hasattr(model, "predict") and not isinstance(model, type)
+        if not has_predict or not (is_classifier(model) or is_regressor(model)):
             raise checks.fail("model", "be a fitted classifier or regressor", type(model))
         check_is_fitted(model)
         every, inner = _metrics(model, bounds), private_step(model)
@@ -346,11 +349,11 @@ def private_score(
         neighbors = usual if neighbors is None else neighbors
         neighbors = checks.check_choice("neighbors", neighbors, NEIGHBORS)
         ledger = getattr(inner, "ledger", None) if ledger is None else ledger
-        validation.check_ledger("ledger", ledger)
+        own = getattr(getattr(inner, "domain", None), "names", None)  # of an array
+        validation.check_ledger("ledger", ledger, getattr(X := in_memory(X), "columns", own))
         if groups is None and getattr(getattr(inner, "guarantee_", None), "unit", "") == "person":
             rule = "be given, as in the fit: otherwise only rows would be protected"
             raise checks.fail("groups", rule, remedy="Pass the identifiers of persons.")
-        X = in_memory(X)
         validation.refuse_empty(len(X), neighbors)
         y = validation.check_target(model, y, len(X))
         n, persons = validation.units_of(groups, len(X))
@@ -366,6 +369,7 @@ def private_score(
         sentences = (
             validation.chosen_publicly(getattr(inner, "domain", None), chosen),
             *(validation.RECORDS[unit], PUBLIC_MODEL, validation.UNSEEN, *positions),
+            *validation.label_facts(inner),
             *(() if scores.rowwise_steps(model) else (_FOREIGN,)),
         )
         void = () if is_cryptographic(random_state) else (SEEDED,)

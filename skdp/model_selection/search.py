@@ -272,7 +272,8 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
         private = candidates.private
         domain = getattr(private, "domain", None) if private is self.estimator else None
         ledger = self.ledger or getattr(private, "ledger", None)
-        check_ledger("ledger", ledger, getattr(in_memory(X), "columns", None))
+        names = getattr(getattr(private, "domain", None), "names", None)  # of an array
+        check_ledger("ledger", ledger, getattr(in_memory(X), "columns", names))
         # A copy, so that the fits see the data of the dry run.
         X = check_table(self, X, domain, reset=True, neighbors=candidates.neighbors).copy()
         target = check_target(self, y, len(X))

@@ -8,6 +8,7 @@ import pytest
 from inner_fits import Design
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, PrivacyLeakWarning
+from skdp.model_selection import private_score
 
 # The release itself, in the user's units and in those of the encoded columns.
 RELEASED = {"coef_", "intercept_", "_encoded_coef", "_encoded_intercept"}
@@ -144,6 +145,9 @@ def test_a_leak_is_announced_exactly_when_labels_are_inferred(declared):
     # What the warning tells once, the guarantee keeps telling.
     card = " ".join(str(model.guarantee_).split())
     assert ("read from y" in card) == (declared == "nothing")
+    # So do those of what uses the labels of the model.
+    for own in (model.infer(X, y, epsilon=1.0), private_score(model, X, y, epsilon=1.0)):
+        assert ("read from y" in str(own.guarantee.assumptions)) == (declared == "nothing")
     leaks = [w for w in caught if issubclass(w.category, PrivacyLeakWarning)]
     assert len(leaks) == len(caught) == (declared == "nothing")
     for leak in leaks:

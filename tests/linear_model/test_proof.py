@@ -7,6 +7,7 @@ import html
 import json
 import math
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -50,6 +51,8 @@ MODELS = [
     (DPHuberRegressor, {"persons": True, "infer": {"epsilon": 1.0, "rows_per_person": 3}}),
     (DPLogisticRegression, {"ball": True, "neighbors": "add_remove", "infer": {"epsilon": 2.0}}),
     (DPLinearRegression, {"mechanism": "matrix", "infer": {}}),
+    (DPHuberRegressor, {"infer": {"epsilon": 1.0, "effects": ["sex"]}}),
+    (DPLogisticRegression, {"infer": {"epsilon": 1.0, "effects": ["city"]}}),
 ]
 # The share of noise, and of epsilon, that is refused.
 TOO_LITTLE = 0.95
@@ -70,7 +73,7 @@ def fitted(estimator, parameters, n=3000):
     if infer is None:
         return model
     model.set_params(rows_per_person=infer.get("rows_per_person", 1))
-    budget = {name: infer[name] for name in ("epsilon", "delta") if name in infer}
+    budget = {name: infer[name] for name in ("epsilon", "delta", "effects") if name in infer}
     return model.infer(X, y, **groups, **budget) if infer else model.infer()
 
 
@@ -265,7 +268,16 @@ def counted(part):
     part["n_records"] = 3000
 
 
-SUMS = "coordinates, curvatures, denominators, limits, numerators, scales, scores, sizes, squares"
+def fewer_sizes(part):
+    """Of one number and no residual."""
+    own = releases_of(part, "sizes")
+    own["change"]["ball"]["dim"] = own["noise"]["ball"]["dim"] = 32
+    own["change"]["radius"] = 2.0
+
+
+SUMS = "coordinates, curvatures, denominators, limits, numerators, scales, scores, "
+SUMS += "sizes of all numbers, squares"
+SIZES = "no release gives sizes of all numbers, which the inference has"
 FORGED = [
     (3, without("scales"), "no release gives scales, which the inference has"),
     (12, without("limits"), "no release gives limits, which the inference has"),
@@ -278,7 +290,10 @@ FORGED = [
     (3, without_release, f"gives {SUMS.replace('scales, ', '')}, which the inference"),
     (3, shorter_domain, "no release gives its columns, which the inference has"),
     (3, other_relation, "other neighbouring data sets"),
-    (3, without("sizes"), "no release gives sizes, which the inference has"),
+    (3, without("sizes"), SIZES),
+    (24, without("other sizes"), SIZES),
+    (25, without("other sizes"), SIZES),
+    (12, fewer_sizes, SIZES),
     (3, without("numerators"), "no release gives numerators, which the inference has"),
     (12, lambda part: smaller(part, "squares"), "squares: its change is not"),
     (12, lambda part: smaller(part, "sizes"), "sizes: its change is not"),
@@ -321,6 +336,28 @@ def test_releases_of_another_kind_do_not_stand_for_those_of_an_inference(files):
     for forged, what in ((moments, "products of columns"), (content, "scores")):
         with pytest.raises(NotPrivate, match=f"no release gives {what}"):
             check_proof(load_model(forged))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "columns", "target", "labels"),
+    [
+        (DPLogisticRegression, {"a": (0, 1), "b": (0, 1)}, ["no", "yes"], {}),  # no limits
+        (DPLogisticRegression, {"a": (0, 2), "b": (1, 3)}, (0, 1), {"classes": [0, 1]}),
+        (DPLinearRegression, {"a": (0, 1), "b": [0, 1, 2]}, (0, 1), {}),
+    ],
+)
+def test_tables_that_release_less_than_others_are_proved(estimator, columns, target, labels):
+    """Also those of fewer coefficients than the releases have."""
+    X, y = (domain := Domain(columns, target=target)).sample(2000, 0, with_target=True)
+    y = np.array(y) > 0.5 if labels else y
+    model = estimator(domain=domain, **labels).fit(X, y)
+    table = model.infer(X, y, epsilon=8.0)
+    merged = [table.merge("b", [1, 2])] if isinstance(columns["b"], list) else []
+    for own in (table, table.without("a"), *merged):
+        assert check_proof(load_model(own.to_dict())).guarantee.epsilon == 8.0
+    few = replace(table, releases=model.infer(X, y, epsilon=8.0, effects=["a"]).releases)
+    with pytest.raises(NotPrivate, match="each coefficient in"):
+        check_proof(few)
 
 
 def test_a_table_says_what_it_does_not_prove(files):
@@ -488,7 +525,7 @@ def test_a_report_is_one_page_without_scripts(files, k, tmp_path, capsys):
     assert "model&lt;1&gt;.json" in text
     assert "python -m skdp certify" in text
     assert ("<svg" in text) == ("additive" in MODELS[k][1])
-    assert "intercept" in text or "<svg" in text
+    assert "intercept" in text or "city_b" in text or "<svg" in text
     for sentence in check_proof(model).assumptions:
         assert html.escape(sentence[1:]) in text
 

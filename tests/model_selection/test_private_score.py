@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from dataclasses import replace
 from functools import partial
 
@@ -241,6 +242,16 @@ OF_PERSONS = DPLogisticRegression(domain=DOMAIN).fit(X, Y, groups=np.arange(400)
         ("not fitted", {"model": LogisticRegression()}),
         ("model must be a fitted classifier or regressor", {"model": StandardScaler()}),
         ("bounds must be two increasing numbers", {"model": LINE, "metric": "r2"}),
+        *(
+            (
+                f"bounds must be .*{re.escape(str(bounds))}",
+                {"model": LINE, "y": T, "bounds": bounds},
+            )
+            for bounds in [("a", "b"), (None, 1), (0, 1e200), (0, math.inf), (0, 1e-320), (1, 0)]
+        ),
+        ("model must be a fitted classifier or regressor", {"model": "x"}),
+        ("model must be a fitted classifier or regressor", {"model": LogisticRegression}),
+        (r"epsilon must be a number in \[1e-10, 1e\+12\], got 1e-12", {"epsilon": 1e-12}),
         ("groups must be given, as in the fit", {"model": OF_PERSONS}),
         ("groups must", {"groups": np.arange(3)}),
         ("y must contain only declared labels", {"y": np.full(400, 7)}),

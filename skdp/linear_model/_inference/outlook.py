@@ -18,6 +18,7 @@ from skdp.domain.columns import Levels, Number, is_missing
 from skdp.domain.splines import Spline
 from skdp.linear_model._inference.plan import InferencePlan, plan_inference
 from skdp.linear_model._shared.task import Task
+from skdp.linear_model.validation import sorted_labels
 from skdp.privacy import Guarantee
 from skdp.privacy.guarantee import guarantee_of
 from skdp.trusted.arrays import Array, FloatArray
@@ -131,7 +132,21 @@ def plan(
     inference = check_interval("inference", inference, 0.0, 1.0, closed="left")
     correlation = check_interval("correlation", correlation, 0.0, 1.0, closed="left")
     self._check_parameters()
+    least = 1e-10 / min(inference or 1.0, 1 - inference)
+    check_interval("epsilon", self.epsilon, least, 1e12, remedy="Fit and table have parts of it.")
+    if random_state is not None:
+        random_state = check_count("random_state", random_state, least=0)
+    if not isinstance(shares, Mapping | None):
+        raise fail("shares", "be a dict of columns and the shares of their levels", shares)
+    if self.rows_per_person != 1:
+        rule = "be 1: a plan for several rows of a person is not available"
+        remedy = "Plan with clone(model).set_params(rows_per_person=1)."
+        raise fail("rows_per_person", rule, self.rows_per_person, remedy)
     domain, fit_delta = self.domain, self.delta / 2 if inference else self.delta
+    classes, labels = getattr(self, "classes", None), getattr(domain, "target_labels", None)
+    if classes is not None and {*sorted_labels(classes).tolist()} != {*(labels or ())}:
+        remedy = 'Declare them there: Domain({"age": (17, 90)}, target=["no", "yes"]).'
+        raise fail("classes", "be the labels of the domain for a plan", classes, remedy)
     if domain is None or domain.target is None:
         remedy = 'Write domain=Domain({"age": (17, 90)}, target=(0, 100)).'
         raise fail("domain", "declare the columns and the target for a plan", None, remedy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from skdp.linear_model.export import InferenceFile, entries_of
 from skdp.privacy import Guarantee
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.certify import Listed
-from skdp.trusted.checks import check_interval, fail, optional_module
+from skdp.trusted.checks import check_entries, check_interval, check_numbers, fail, optional_module
 from skdp.trusted.statement import Public
 
 INTERCEPT = "intercept"
@@ -87,7 +87,7 @@ class Inference:
         The released sums of a whole table, from which :meth:`without` and :meth:`merge` compute.
     r_squared : float or None
         The share of the variance that the model explains, estimated from the same sums; None for
-        labels, for some ``effects``, and without an intercept.
+        labels, for some ``effects``, without an intercept, and where units overflow.
     slope : float
         The mean change of predictions for a unit of the linear predictor: 1 for a regression, the
         mean of p (1 - p) at the model for labels.
@@ -139,6 +139,10 @@ class Inference:
     records: Domain | None = None
     n_records: int | None = None
     model: str = ""
+
+    def __post_init__(self) -> None:
+        if self.r_squared is not None and not math.isfinite(self.r_squared):
+            object.__setattr__(self, "r_squared", None)
 
     @classmethod
     def of(
@@ -336,12 +340,14 @@ class Inference:
         """
         places = dict(zip(self.names, range(len(self.names)), strict=True))
         kinds = dict(zip(self.domain.names or (), self.domain._columns, strict=False))
-        if not isinstance(kind := kinds.get(column), Levels) or column not in self.columns:
+        kind = kinds.get(column) if isinstance(column, str) else None
+        if not isinstance(kind, Levels) or column not in self.columns:
             raise fail("column", "be a column of levels in the table", column)
         every = dict(zip(kind.levels, kind.corners(column), strict=False))
-        if isinstance(levels, str) or len(set(levels)) < 2 or not {*levels} <= {*every}:
+        given = () if isinstance(levels, str) else check_entries("levels", levels)
+        chosen = [name for own, name in every.items() if own in given]
+        if len(chosen) < 2 or any(own not in [*every] for own in given):
             raise fail("levels", f"be two or more of {[*every]}", levels)
-        chosen = [every[own] for own in every if own in levels]
         if chosen[0] not in places:  # the first level, whose coefficient is 0
             return self.without(*chosen[1:])
         matrix, names = np.eye(len(self.names)), [*self.names]
@@ -382,10 +388,10 @@ class Inference:
         ----------
         columns : str, sequence of str, dict or array-like of shape (m, n_names)
             Names of coefficients or of declared columns, which stand for all their coefficients;
-            or a dict of names in the order of the table and values; or the matrix R, whose rows
-            are linearly independent.
-        value : float or array-like of shape (m,), default=0
-            The values r under the null.
+            or a dict of names and values; or the matrix R, whose rows are linearly independent.
+        value : float or array-like, default=0
+            The values r under the null: one for all, or one for each name or row of R, in their
+            order. The value of a column is that of all its coefficients.
 
         Returns
         -------
@@ -393,11 +399,12 @@ class Inference:
         """
         if isinstance(columns, Mapping):
             columns, value = [*columns], [*columns.values()]
-        weights = self._restrictions(columns)
-        values = np.asarray(value, dtype=np.float64)
-        if values.shape not in ((), (len(weights),)) or not np.isfinite(values).all():
-            rule = f"be a finite number, or {len(weights)} of them"
+        values = check_numbers("value", value)
+        weights, sizes = self._restrictions(columns, is_one=values.ndim == 0)
+        if values.shape not in ((), (len(sizes),)) or not np.isfinite(values).all():
+            rule = f"be a finite number, or one for each of the {len(sizes)} names or rows"
             raise fail("value", rule, values.tolist())
+        values = values.repeat(sizes) if values.ndim else values
         rows = weights @ self.rows
         size = np.abs(rows).max(axis=1, keepdims=True)
         if not size.all() or np.linalg.matrix_rank(rows / size) < len(rows):
@@ -448,13 +455,18 @@ class Inference:
             "columns", f"be names of coefficients or columns, {sorted({*known} - {''})}", name
         )
 
-    def _restrictions(self, columns: Any) -> FloatArray:
-        """Return the matrix of the combinations that names or a matrix stand for."""
+    def _restrictions(self, columns: Any, is_one: bool) -> tuple[FloatArray, list[int]]:
+        """Return the combinations that names or a matrix stand for, and how many each entry has.
+
+        With one value for all, those of a name that is given again are left out.
+        """
         given = [columns] if isinstance(columns, str) else columns
         if not isinstance(given, Sequence) or not any(isinstance(name, str) for name in given):
-            return self._weights(given)
-        chosen = sorted({j for name in given for j in self._named(name)})
-        return np.asarray(np.eye(len(self.names))[chosen])
+            return (found := self._weights(given)), [1] * len(found)
+        places = [self._named(name) for name in given]
+        chosen = [j for own in places for j in own]
+        chosen = [*dict.fromkeys(chosen)] if is_one else chosen
+        return np.eye(len(self.names))[chosen], [*map(len, places)]
 
     def _weights(self, weights: Any) -> FloatArray:
         """Return a matrix of weights of the coefficients as floats."""
@@ -482,14 +494,24 @@ def _columns_of(domain: Domain) -> list[str]:
     return found
 
 
+def check_names(domain: Domain, intercept: bool) -> None:
+    """Raise an error if the name of a column is also that of another coefficient."""
+    pairs = [*zip(domain.encoded_names(), _columns_of(domain), strict=True)]
+    pairs += [(INTERCEPT, "")] * intercept
+    columns = {column for _, column in pairs}
+    if both := sorted(name for name, column in pairs if name != column and name in columns):
+        raise fail("columns", "have other names than coefficients", both, "Rename the columns.")
+
+
 def positions_of(domain: Domain, effects: Sequence[str] | None, intercept: bool) -> tuple[int, ...]:
     """Return the encoded coefficients of some columns; 0 is the intercept. None stands for all."""
     if effects is None:
         return tuple(range(int(not intercept), domain.n_encoded + 1))
     names, columns = domain.encoded_names(), _columns_of(domain)
     known = sorted({*names, *columns} - {""})
-    if isinstance(effects, str) or not all(isinstance(name, str) for name in effects):
-        raise fail("effects", "be a list of names", remedy=f"Choose of {known}.")
+    names_given = isinstance(effects, Collection) and not isinstance(effects, str)
+    if not names_given or not all(isinstance(name, str) for name in effects):
+        raise fail("effects", "be a list of names", effects, f"Choose of {known}.")
     if strangers := [name for name in effects if name not in known]:
         raise fail("effects", f"be names of coefficients or columns, {known}", strangers)
     if not len(effects):

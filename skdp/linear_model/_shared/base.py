@@ -27,7 +27,7 @@ from skdp.domain.tables import as_column, in_memory
 from skdp.linear_model._inference.outlook import plan, warn_if_hidden
 from skdp.linear_model._inference.plan import plan_inference
 from skdp.linear_model._inference.release import InferenceRelease, Scores
-from skdp.linear_model._inference.table import Inference, positions_of
+from skdp.linear_model._inference.table import Inference, check_names, positions_of
 from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import row_unit
@@ -46,6 +46,7 @@ from skdp.linear_model.export import Exportable
 from skdp.linear_model.losses import Softmax
 from skdp.linear_model.proof import PUBLIC_MODEL
 from skdp.linear_model.validation import (
+    INFERRED,
     RECORDS,
     UNSEEN,
     check_class_weight,
@@ -56,6 +57,7 @@ from skdp.linear_model.validation import (
     chosen_publicly,
     columns_kept,
     estimated_by,
+    label_facts,
     label_weights,
     numbered,
     places_of,
@@ -65,6 +67,7 @@ from skdp.linear_model.validation import (
     sorted_labels,
     spent_note,
     warn_without,
+    without_bounds,
 )
 from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.guarantee import guarantee_of
@@ -381,6 +384,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         with np.errstate(all="ignore"), SHARED_THREADS, spent_note() as spent:
             check_is_fitted(self)
             refuse_unsupported(others, "infer")
+            check_names(self._design.domain, self._design.intercept)
             remedy = "Write infer(X, y, epsilon=1.0)."
             check_choice("estimand", estimand, ("ols", "weighted"))
             if X is None:
@@ -404,7 +408,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             targets = positions_of(design.domain, effects, design.intercept)
             inputs = task, records.models == (None,), targets, estimand == "ols"
             plan = plan_inference(*inputs)
-            public = own._public(records, PUBLIC_MODEL)
+            public = own._public(records, PUBLIC_MODEL, *label_facts(self))
             void = dict.fromkeys((*public.void_because, *self.guarantee_.void_because))
             public = replace(public, void_because=(*void,))
             guarantee = _certified(plan.releases, public)
@@ -423,7 +427,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             fit=self.guarantee_,
             releases=plan.releases,
             public=replace(public, delta=guarantee.delta),
-            records=design.domain,
+            records=design.domain if label is None else without_bounds(design.domain),
             n_records=task.n,
             model=type(self).__name__,
         )
@@ -442,6 +446,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
     def _check_inference(self, groups: Any) -> None:
         """Raise an error unless ``infer`` is possible for the model, and adds to its guarantee."""
         fit = self.guarantee_
+        check_interval("epsilon", self.epsilon, 1e-10, 1e12, remedy="It is divided into parts.")
         if self.neighbors != fit.neighbors:
             raise fail("neighbors", f"be {fit.neighbors!r}, as in the fit", self.neighbors)
         if (groups is None) == (fit.unit == "person"):
@@ -477,9 +482,9 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
                 rule = "be None where X is read in batches"
                 raise fail("y", rule, None, "Name the target column.")
             return self._distant(X, target, groups, design)
-        X, y, groups = split_frame(X, y, target, groups)
         if self.ledger is not None:  # first: the error for undeclared columns says to drop them
             check_ledger("ledger", self.ledger, getattr(in_memory(X), "columns", None))
+        X, y, groups = split_frame(X, y, target, groups)
         X = check_table(self, X, self.domain, reset=design is None, neighbors=self.neighbors)
         encoded, models, attributes = self._target(y, len(X))
         design, weights = design or self._public_design(), self._label_weights(attributes)
@@ -718,9 +723,6 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         return tags
 
 
-_INFERRED = "the set of labels in y is public: it was read from y, because none were declared"
-
-
 @with_parameters
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
     """Base of the classifiers. The linear predictor of a model is the log-odds of its label.
@@ -775,7 +777,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     def _assumptions(self, records: Records) -> tuple[str, ...]:
         found, declared = super()._assumptions(records), self._declared_labels()
         if declared is None:
-            return (*found, _INFERRED)
+            return (*found, INFERRED)
         return found + numbered(declared, records.attributes["classes_"])
 
     def _target(self, y: Any, n: int) -> tuple[NDArray[Any], Models, dict[str, Any]]:

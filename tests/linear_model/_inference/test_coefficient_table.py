@@ -164,10 +164,21 @@ def test_intervals_p_values_combinations_and_joint_tests_agree():
     for columns, value, message in [
         (["jobs"], 0.0, "names of coefficients or columns"),
         (np.eye(5)[[1, 1]], 0.0, "linearly independent"),
-        ("job", [0.0, np.nan], "value must be a finite number, or 2"),
+        ("job", [0.0, 1.0], "value must be a finite number, or one for each of the 1 names"),
+        (["job", "age"], [0.0, np.nan], "value must be a finite number, or one for each of the 2"),
+        (["job", "job_craft"], [0.0, 1.0], "linearly independent"),
+        ("age", "x", "value must be a number.*, got 'x'"),
+        ({"age": "x"}, 0.0, r"value must be a number.*, got \['x'\]"),
     ]:
         with pytest.raises(ValueError, match=message):
             found.wald_test(columns, value)
+    # Values belong to the names as given; that of a column is that of all its coefficients.
+    mixed = found.wald_test({"job": 0.5, "age": 0.1})
+    assert mixed == found.wald_test(["job", "age"], [0.5, 0.1])
+    same = found.wald_test([NAMES[1], *NAMES[3:1:-1]], [0.1, 0.5, 0.5])
+    assert mixed.statistic == pytest.approx(same.statistic)
+    assert mixed.p_value != pytest.approx(found.wald_test({"job": 0.1, "age": 0.5}).p_value)
+    assert found.wald_test(["job", "job_craft"]) == both
     for weights in ([[1, 2]], [["a"] * 5], [[np.nan, 0, 0, 0, 0]], np.zeros((0, 5))):
         with pytest.raises(ValueError, match="matrix of finite numbers with 5 columns"):
             found.combine(weights)
@@ -197,11 +208,11 @@ def test_tables_without_columns_or_with_merged_levels():
         (lambda: found.merge("job", ["sales"]), "levels must be two or more of"),
         (lambda: found.merge("job", "sales"), "levels must be two or more of"),
         (lambda: found.merge("job", ["sales", "chef"]), "levels must be two or more of"),
-        (lambda: few.without("age"), "the table must be of a regression"),
-        (
-            lambda: inferred(free=True).without("age"),
-            "the table must be of a regression",
-        ),
+        (lambda: found.merge("job", [["sales"], "craft"]), "levels must be two or more of"),
+        (lambda: found.merge("job", 3), "levels must be a sequence, got 3"),
+        (lambda: found.merge(["job"], JOBS), "column must be a column of levels"),
+        (lambda: few.without("age"), "the table must be of a regression.*in one call"),
+        (lambda: inferred(free=True).without("age"), "the table must be of a regression"),
     ]:
         with pytest.raises(ValueError, match=message):
             call()
@@ -218,6 +229,7 @@ def test_a_file_keeps_the_inference(parameters):
         np.testing.assert_array_equal(own.conf_int(level=0.9), found.conf_int(level=0.9))
         assert own.wald_test("job") == found.wald_test("job")
         assert check_proof(own).lines == check_proof(found).lines
+    assert replace(found, r_squared=np.nan).to_dict()["r_squared"] is None
     endless = replace(found, estimate=replace(found.estimate, freedom=np.inf))
     assert from_json(endless.to_json()).estimate.freedom == np.inf
     for name in ("rows", "constants"):

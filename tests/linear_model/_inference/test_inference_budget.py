@@ -168,6 +168,9 @@ GIVEN = [
     ({"estimand": "median"}, "estimand must"),
     ({"effects": "b"}, "effects must be a list of names"),
     ({"effects": [["b"]]}, "effects must be a list of names"),
+    ({"effects": 3}, "effects must be a list of names, got 3"),
+    ({"effects": iter(["b"])}, "effects must be a list of names, got <class 'list_iterator'>"),
+    ({"epsilon": 1e-12}, r"epsilon must be a number in \[1e-10, 1e\+12\], got 1e-12"),
     ({"effects": []}, "effects must name at least one column"),
     ({"effects": ["b", "c"]}, r"names of coefficients or columns, .*'job_y'"),
     ({"Effects": ["b"]}, "Effects"),
@@ -187,6 +190,25 @@ def test_errors_are_raised_before_anything_is_spent(kind, given, message):
     change = given.pop("X")
     with refused(message, ledger):
         inferred(model, change and change(table(kind)), **given)
+
+
+@pytest.mark.parametrize(
+    ("columns", "name"),
+    [
+        ({"intercept": (0, 1)}, "intercept"),
+        ({"intercept": ["x", "y"]}, "intercept"),
+        ({"l": ["x", "y"], "l_y": ["p", "q"]}, "l_y"),
+    ],
+)
+def test_a_column_with_the_name_of_another_coefficient_is_refused(columns, name):
+    """The name would stand for both; without an intercept there is only one."""
+    X, y = (domain := Domain(columns, target=(0, 1))).sample(100, 0, with_target=True)
+    model, ledger = DPLinearRegression(domain=domain).fit(X, y), Ledger(1.0)
+    with refused(rf"columns must have other names than coefficients, got \['{name}'\]", ledger):
+        model.infer(X, y, epsilon=1.0, ledger=ledger)
+    if name == "intercept":
+        own = model.set_params(fit_intercept=False).fit(X, y).infer(X, y, epsilon=1.0)
+        assert {*own.columns} == {"intercept"}
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,13 @@ WRONG = {
     "inference must be": {"inference": 1.0},
     "correlation must be": {"correlation": 1.0},
     "effects must be names": {"effects": ["wage"]},
+    "shares must be a dict of columns": {"shares": "race"},
+    "random_state must be an integer >= 0, got 'x'": {"random_state": "x"},
+}
+# Parameters of a model for which there is no plan.
+UNPLANNED = {
+    "a plan for several rows of a person is not available, got 3": {"rows_per_person": 3},
+    r"epsilon must be a number in \[5e-10, 1e\+12\], got 1e-12": {"epsilon": 1e-12},
 }
 
 
@@ -82,6 +89,16 @@ def test_wrong_guesses_are_errors(message):
         DPLinearRegression(domain=NUMBERS).plan(5000, **WRONG[message])
     with pytest.raises(ValueError, match="domain must declare the columns and the target"):
         DPLinearRegression().plan(5000)
+    for target in (None, (0, 1), ["n", "y"]):
+        model = DPLogisticRegression(domain=Domain({"a": (0, 1)}, target=target), classes=[0, 1])
+        with pytest.raises(ValueError, match="classes must be the labels of the domain for a plan"):
+            model.plan(5000)
+
+
+@pytest.mark.parametrize("message", UNPLANNED)
+def test_models_without_a_plan_are_refused(message):
+    with pytest.raises(ValueError, match=message):
+        DPLinearRegression(domain=NUMBERS, **UNPLANNED[message]).plan(5000)
 
 
 def drawn(n, p, rng):

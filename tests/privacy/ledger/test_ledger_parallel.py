@@ -16,6 +16,7 @@ from programs import output_of
 from sklearn.base import clone
 
 from skdp import Domain, DPLogisticRegression, PrivateSearchCV, estimate_domain
+from skdp.model_selection import private_score
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, LedgerLost
 from skdp.privacy.ledger import Seen
 from skdp.privacy.ledger_rules import RULES, Budget, Entry, Part, accounts_after
@@ -171,7 +172,11 @@ def test_models_of_groups_are_charged_before_noise_and_a_group_may_have_no_recor
     assert (ledger.spent.epsilon, len(ledger.entries)) == (1.0, 2)
 
 
-@pytest.mark.parametrize("source", ["table", "unnamed", "array", "file", "search", "bounds"])
+SOURCES = ["table", "unnamed", "array", "file", "search", "bounds", "target", "groups", "score"]
+SOURCES += ["groups of bounds", "array of search", "array of score"]
+
+
+@pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.filterwarnings("ignore::skdp.privacy.UndeclaredDomainWarning")
 def test_a_table_with_the_column_of_the_groups_is_refused_before_the_charge(source, tmp_path):
     """Perhaps it is the whole table. The names of an array are those of its domain."""
@@ -184,13 +189,28 @@ def test_a_table_with_the_column_of_the_groups_is_refused_before_the_charge(sour
     model = clone(MODEL).set_params(ledger=part)
     free = clone(model).set_params(domain=None, classes=["no", "yes"])
     search = PrivateSearchCV(free, {"fit_intercept": [True, False]}, epsilon=1.0)
+    facts = {"epsilon": 0.1, "neighbors": "add_remove", "ledger": part}
     calls = {
         "table": lambda: model.fit(X, LABELS),
         "unnamed": lambda: free.fit(X, LABELS),
         "array": lambda: clone(model).set_params(domain=both).fit(X.to_numpy(), LABELS),
         "file": lambda: model.fit(tmp_path / "all.csv", target="y"),
         "search": lambda: search.fit(X, LABELS),
-        "bounds": lambda: estimate_domain(X, epsilon=0.1, neighbors="add_remove", ledger=part),
+        "bounds": lambda: estimate_domain(X, **facts),
+        "target": lambda: clone(model).set_params(classes=[0, 1]).fit(X, target="region"),
+        "groups": lambda: model.fit(X, LABELS, groups="region"),
+        "score": lambda: private_score(
+            free.set_params(ledger=None).fit(X, LABELS), X, LABELS, **facts
+        ),
+        "array of score": lambda: private_score(
+            DPLogisticRegression(domain=both).fit(X, LABELS), X.to_numpy(), LABELS, **facts
+        ),
+        "array of search": lambda: (
+            clone(search)
+            .set_params(estimator__domain=both, estimator__ledger=None, ledger=part)
+            .fit(X.to_numpy(), LABELS)
+        ),
+        "groups of bounds": lambda: estimate_domain(X, groups="region", **facts),
     }
     words = "X must not have the column 'region'.*Select the records of 'north', then drop"
     with pytest.raises(ValueError, match=words):

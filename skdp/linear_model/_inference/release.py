@@ -285,9 +285,8 @@ RATIO_NOISE, LEAST_LONGEST = 0.2, 8.0
 # deviation of their mean from 1, that of each from their mean as a share of it, and the least
 # share. A mean below HIDDEN deviations of its noise is raised to them.
 COMMON, UNEQUAL, LEAST_RATIO, HIDDEN = 1.0, 0.5, 0.2, 1.5
-# Of labels: the kurtosis of a normal variable times the square of (1 - 6 p (1 - p)) / 2, and k
-# times the share of the product of two random directions that is in a third one, in squares.
-CUBIC, COHERENT = 3 / 16, 3.0
+# The kurtosis of a normal variable times the square of (1 - 6 p (1 - p)) / 2 at p = 1/2.
+CUBIC = 3 / 16
 NOISE, LEAST_PRODUCT, MOST_PRODUCT, MOST_RESIDUAL = 0.65, 6.0, 20.0, 8.0
 
 
@@ -586,10 +585,11 @@ def bending(
     moved = max(float(step @ rough.raised @ step) / mass, 0.0)
     errors = np.linalg.solve(rough.raised, rest.T)
     square = float(np.einsum("kd,kd->d", errors, rough.raised @ errors).mean()) / mass
-    # The relative change of the curvatures, and the error of a step of Newton's method.
-    square += moved * (bent * moved + CUBIC * moved**2) / 4
-    path = moved + square / 4
-    return min(COHERENT / len(step), 1.0) * mass * square * (bent * path + CUBIC * path**2)
+    # The error of a step of Newton's method is along the step, so a direction may have all of their
+    # product. That of the noise has any direction, and one of k has a k-th part of the product.
+    own = moved * (bent * moved + CUBIC * moved**2) / 4
+    path = moved + (square + own) / 4
+    return mass * (square / len(step) + own) * (bent * path + CUBIC * path**2)
 
 
 def light(

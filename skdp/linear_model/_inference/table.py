@@ -521,9 +521,7 @@ def positions_of(domain: Domain, effects: Sequence[str] | None, intercept: bool)
 
 
 _WIDTH = 78
-_SMALLER = (
-    " Without another release, `without` and `merge` show the model with fewer coefficients."
-)
+_SMALLER = " Without another release, `without` and `merge` show the model with fewer coefficients."
 _HIDDEN = (
     "The noise hides {}: the intervals of {} coefficients of {} are unbounded. A larger epsilon,"
     " more records, narrower declared bounds, delta=1e-6 or fewer `effects` would help."

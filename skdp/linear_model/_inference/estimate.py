@@ -69,9 +69,13 @@ class NoisyCurvatures:
     @cached_property
     def raised(self) -> FloatArray:
         """The matrix with eigenvalues of at least the ridge."""
+        return self.floored(self.ridge)
+
+    def floored(self, least: float) -> FloatArray:
+        """Return the matrix with eigenvalues of at least a number."""
         values, vectors = self._parts
         own = self.metric @ vectors
-        return np.asarray((own * values.clip(min=self.ridge)) @ own.T)
+        return np.asarray((own * values.clip(min=least)) @ own.T)
 
     def directions(self, at: NDArray[np.intp]) -> FloatArray:
         """Return the columns ``at`` of the inverse over their diagonal entries, (k, m)."""

@@ -581,10 +581,10 @@ def bending(
     the error of the coefficients, whose draws are the solutions of ``rest``.
     """
     # Mean squares of 1 - 2 p = p'' / p', of the log-odds of the step, and of the error.
-    bent = 1 - min(mass / n, 1.0)
-    moved = max(float(step @ rough.raised @ step) / mass, 0.0)
+    bent, matrix = 1 - min(mass / n, 1.0), rough.floored(0.0)
+    moved = float(step @ matrix @ step) / mass
     errors = np.linalg.solve(rough.raised, rest.T)
-    square = float(np.einsum("kd,kd->d", errors, rough.raised @ errors).mean()) / mass
+    square = float(np.einsum("kd,kd->d", errors, matrix @ errors).mean()) / mass
     # The error of a step of Newton's method is along the step, so a direction may have all of their
     # product. That of the noise has any direction, and one of k has a k-th part of the product.
     own = moved * (bent * moved + CUBIC * moved**2) / 4

@@ -456,9 +456,11 @@ class InferenceRelease:
         ratios, deviation = self._ratios(
             places, w.T @ back, usual * np.diag(gram) * unit**2, n, rng
         )
-        root, most = np.sqrt(ratios), np.full(m, far)
-        if label is None:
-            most = root * self._product(n) * math.sqrt(m * places.scores.usual)
+        square = places.scores.usual if label is None else unit * mass / n  # of scores
+        root = np.sqrt(ratios)
+        most = root * self._product(n) * math.sqrt(m * square)
+        if label is not None:
+            most = most.clip(math.sqrt(max(9.0, 2.0 * m)), far)
         units = size / rare * most
         products = Products(places, (w / units).T @ back)
         entries = np.where(is_level, 1.0, LEVER) * far / most

@@ -15,13 +15,14 @@ from examples.benchmarks.upkeep import size
 # Groups of a ledger and lines of levels are the last 129 lines of skdp and 345 of tests.
 # Replay (800 lines) and proofs in files of models (900) are in it, and the imports and first lines
 # of the checker's files, which import nothing else, and of theorems.
-# Private scores, nine of them with intervals, are 510 lines in two files.
+# Private scores, nine of them with intervals, are 510 lines in two files. Tables of some effects,
+# plans, groups of a ledger and these scores are 680 lines more than the tables before them.
 SIZES = {
-    "lines of skdp": 44_996,
+    "lines of skdp": 45_150,
     "files of skdp": 141,
-    "lines of tests": 46_120,
-    "lines with Any": 485,
-    "lines of imports": 2_584,
+    "lines of tests": 46_320,
+    "lines with Any": 487,
+    "lines of imports": 2_593,
     "class names that occur twice": 0,
 }
 # With the check that a table has not the column of a ledger's groups.
@@ -67,7 +68,7 @@ def test_what_is_over_a_budget_is_seen(tmp_path, monkeypatch):
     (tmp_path / "skdp" / "a.py").write_text("class A:\n    x: Any\n", encoding="utf-8")
     (tmp_path / "skdp" / "b.py").write_text("import os\n\nclass A: ...\n", encoding="utf-8")
     monkeypatch.setattr(size, "ROOT", tmp_path)
-    most = {"lines of skdp": 5, "files of skdp": 1, "lines of tests": 0, "lines with Any": 0}
+    most = {"lines of skdp": 45_150, "files of skdp": 1, "lines of tests": 46_320, "lines with Any": 487}
     found = size.sizes()
     assert over(found, most) == {"files of skdp": (2, 1), "lines with Any": (1, 0)}
     assert (found["class names that occur twice"], found["lines of imports"]) == (1, 1)

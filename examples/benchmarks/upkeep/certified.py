@@ -79,7 +79,10 @@ def plans(name: str) -> Iterator[tuple[tuple[Release, ...], Public]]:
             model._check_parameters()
             if name in INFERENCE:
                 design = Design(domain.additive(knots=4) if given else domain, True)
-                plan = plan_inference(model._task(design, n, 1, unit), not is_classifier)
+                every = tuple(range(design.domain.n_encoded + 1))
+                targets = every[1:2] if n == RECORDS[1] else every
+                task = model._task(design, n, 1, unit)
+                plan = plan_inference(task, not is_classifier, targets, n > RECORDS[0])
             else:
                 plan = model._plan(Design(domain, True), n, labels if labels > 2 else 1, unit)
         except ValueError:  # the parameters do not go together

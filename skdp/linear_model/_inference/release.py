@@ -478,12 +478,16 @@ class InferenceRelease:
         heavy = 6 / (m + 1) if isinstance(plan.numerators, KNormNoise) else 0.0
         # Two estimates of the denominators, weighted by their variances. Curvatures of labels at
         # the new model are others than those of the matrix, by about one factor.
-        matrix = np.vecdot(w.T, rough.matrix[:, at].T)
+        matrix, leverage = np.vecdot(w.T, rough.matrix[:, at].T), np.zeros(m)
         if label is not None:
-            matrix *= max(float(matrix @ denominator / max(matrix @ matrix, 1e-300)), 0.0)
+            total = max(float(matrix @ matrix), 1e-300)
+            leverage = matrix**2 / total
+            matrix *= max(float(matrix @ denominator) / total, 0.0)
         apart = variances(plan.denominators) * entries**2
         share = apart / (apart + law.spread)
         denominator += share * (matrix - denominator)
+        # The factor contains a part of the first estimate.
+        spread = share * law.spread + share * (2 - share) * leverage * apart
         sampling = usual * gram * np.outer(root, root)
         if label is not None:
             sampling = sampling + gram * bending(rough, step, rest + noise, mass, n)
@@ -493,7 +497,7 @@ class InferenceRelease:
             denominator,
             sampling,
             law.privacy + np.diag(direct),
-            share * law.spread,
+            spread,
             share * law.shared,
             (law.fourth + heavy * direct**2) / np.diag(law.privacy + np.diag(direct)) ** 2,
             2 / max(deviation, 1e-9) ** 2,

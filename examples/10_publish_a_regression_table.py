@@ -246,7 +246,7 @@ _ = compare("diabetes, one column", {"bmi": MEASURES["bmi"]}, (0, 350), *TABLE, 
 # %% [markdown]
 # ## More records (`--full`)
 # Adult: a yearly income above 50,000 dollars. Its code book has seven marital statuses. Some of
-# them must be rare, such as a spouse in the armed forces. The noise hides a rare level, and it makes
+# them must be rare, such as a spouse in the armed forces. The noise hides a rare level, and makes
 # the intervals of others longer. So the statuses are merged by what they mean: never, now and
 # formerly married. The second table has all seven.
 #
@@ -293,8 +293,8 @@ if SETTINGS.full:
 # hours at epsilon = 4, and those of the income in California at 1. The reason is not the noise.
 # Rows far from the centre have smaller weights, the smaller the more noise. If the model is true,
 # this changes nothing. But house values above 500,000 dollars were recorded as 500,001, so no line
-# fits all incomes, and the private line is closer to the effect of the middle ones. Least squares with
-# such weights has nearly the same coefficient (last line). A note below each table names the
+# fits all incomes, and the private line is closer to the effect of the middle ones. Least squares
+# with such weights has nearly the same coefficient (last line). A note below each table names the
 # weights.
 
 # %% [markdown]

@@ -235,13 +235,13 @@ def test_publish_a_regression_table(tmp_path):
     assert list(many) == ["intercept", "age", "sex_2", "bmi", "bp"]
     for (_, one), (_, three), (_, ten) in many.values():
         assert one == float("inf")
-        assert 3 < three < 10
-        assert 1 < ten < 2.5
+        assert 3 < three < 20
+        assert 1 < ten < 4
     few = compared(text, "diabetes, one column")
-    assert all(length < 20 for own in few.values() for _, length in own)
+    assert all(length < 30 for own in few.values() for _, length in own)
     assert min(holds for own in (many | few).values() for holds, _ in own) >= 17
     assert text.count("THE GUARANTEE DOES NOT HOLD") == 1
-    assert "All intervals are unbounded" in text or "have an unbounded interval" in text
+    assert re.search(r"coefficients\s+of\s+5\s+are\s+unbounded", text)
     assert "refused: The release does not fit" in text
     assert "(1, 0)-differential privacy for one row" in text
     naive, robust, sampling, _ = map(

@@ -18,7 +18,7 @@ from examples.benchmarks.upkeep import size
 # Private scores, nine of them with intervals, are 510 lines in two files. Tables of some effects,
 # plans, groups of a ledger and these scores are 680 lines more than the tables before them.
 SIZES = {
-    "lines of skdp": 45_150,
+    "lines of skdp": 45_151,
     "files of skdp": 141,
     "lines of tests": 46_320,
     "lines with Any": 487,

@@ -48,11 +48,16 @@ def test_a_page_has_a_title_links_and_words_for_pictures(gallery):
 
 
 def test_the_cell_with_the_arguments_of_the_script_is_hidden(gallery):
-    """Each notebook has one such cell, and its results are shown."""
+    """A notebook whose script has arguments has one such cell, and its results are shown."""
+    numbers = []
     for path in NOTEBOOKS:
-        page = gallery.page_of(json.loads(path.read_text(encoding="utf-8")), path.stem)
-        tags = [cell["metadata"].get("tags", []) for cell in page["cells"]]
-        assert tags.count(["hide-input"]) == 1, path.stem
+        text = path.read_text(encoding="utf-8")
+        tags = [
+            c["metadata"].get("tags", []) for c in gallery.page_of(json.loads(text), "x")["cells"]
+        ]
+        numbers.append(tags.count(["hide-input"]))
+        assert numbers[-1] == ("ArgumentParser" in text), path.stem
+    assert sum(numbers) > len(numbers) / 2
 
 
 def test_the_picture_is_the_first_of_the_results(gallery):

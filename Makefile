@@ -105,7 +105,7 @@ dist: $(VENV)/.dev
 # What depends most on other packages: scikit-learn's conventions, tables, files, solvers, laws, drawings.
 SUBSET := README.md tests/linear_model/test_estimators.py tests/package/conventions \
 	tests/linear_model/test_export.py tests/rows/test_tables.py tests/rows/test_streams.py \
-	tests/geometry/hull/test_hull_conic.py tests/linear_model/_inference/test_inference.py \
+	tests/geometry/hull/test_hull_conic.py tests/linear_model/_inference/test_inference_release.py \
 	tests/package/test_meta_estimators.py tests/inspection/test_*_display.py
 test-oldest test-newest test-prereleases:
 	sh $(DISTRIBUTION)/with_versions.sh $(PYTHON) $(@:test-%=%) $(SUBSET)

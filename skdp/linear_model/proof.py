@@ -16,18 +16,8 @@ import numpy as np
 
 from skdp._codec import encode
 from skdp.domain import Domain
-from skdp.domain.layout import number_units
 from skdp.geometry import LpBall, ProductBall, SquaresBall
-from skdp.linear_model._inference.plan import counted
-from skdp.linear_model._inference.theorem import (
-    CELLS,
-    bounded_sums,
-    changes,
-    curvature_layout,
-    size_counts,
-    squares_of_gaussian,
-    whole_layout,
-)
+from skdp.linear_model._inference import theorem as tables
 from skdp.linear_model._moments.theorem import (
     FirstChange,
     cross_change,
@@ -283,13 +273,12 @@ def _check_inference(model: Any) -> None:
     is_regression = domain.target_bounds is not None
     if moments is None and (domain.n_numbers or is_regression):
         needed |= {"scales"} if domain.n_numbers else set()
-        half, centre = number_units(domain)
-        bounds = [] if domain.is_ball else [counted(centre - half, centre + half)]
-        bounds += [counted(*np.array(own)[:, None])] if (own := domain.target_bounds) else []
-        needed |= {"limits"} if any(np.isfinite(ends).any() for ends in bounds) else set()
+        needed |= {"limits"} if tables.counted_ends(domain, is_regression) else set()
         counts = [sums[name] for name in ("sizes", "other sizes") if name in sums]
         dims = [own.noise.dim for own in counts if isinstance(own, NoisySum)]
-        if len(dims) == len(counts) and sum(dims) != CELLS * (domain.n_numbers + is_regression):
+        if len(dims) == len(counts) and sum(dims) != tables.CELLS * (
+            domain.n_numbers + is_regression
+        ):
             needed |= {"sizes of all numbers"}
     missing = sorted(needed - {*sums})
     for own in (sums[name] for name in vectors & {*sums}):
@@ -378,22 +367,25 @@ def _expected(release: NoisySum, design: Design, public: Public) -> Sequence[obj
             return [Change(LpBall(k, p=math.inf), 1.0, relation) for k in (1, 2)]
         case "sizes" | "other sizes":
             most = domain.n_numbers + (domain.target_bounds is not None)
-            return [size_counts(m, relation) for m in range(1, most + 1)]
+            return [tables.size_counts(m, relation) for m in range(1, most + 1)]
     return _of_tables(release, domain, relation)
 
 
 def _of_tables(release: NoisySum, domain: Domain, relation: str) -> Sequence[object] | None:
     """Return the changes that a release of a regression table can have."""
-    layout, ball = whole_layout(domain), getattr(release.change, "ball", None)
+    layout, ball = tables.whole_layout(domain), getattr(release.change, "ball", None)
     match release.name:
         case "coordinates":
-            return [changes(curvature_layout(domain), 1, relation)[1]]
+            return [tables.changes(tables.curvature_layout(domain), 1, relation)[1]]
         case "scores" | "curvatures":
-            return [changes(layout, 1, relation)[release.name == "curvatures"]]
+            return [tables.changes(layout, 1, relation)[release.name == "curvatures"]]
         case "numerators" | "denominators" | "squares" if ball is not None:
             m = min(ball.dim, domain.n_encoded + 1)
-            squares = [changes(layout, m, relation)[2], squares_of_gaussian(m, relation)]
-            return squares if release.name == "squares" else [bounded_sums(m, relation)]
+            squares = [
+                tables.changes(layout, m, relation)[2],
+                tables.squares_of_gaussian(m, relation),
+            ]
+            return squares if release.name == "squares" else [tables.bounded_sums(m, relation)]
     return None
 
 

@@ -7,23 +7,17 @@ from skdp.inspection import CalibrationDisplay
 from skdp.model_selection import private_score
 from skdp.model_selection.score import EDGES
 
-DOMAIN = Domain({"x": (-3, 3)}, target=[0, 1])
-
-
-def scored(epsilon):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(1000, 1)).clip(-3, 3)
-    y = (X[:, 0] + rng.logistic(size=1000) > 0).astype(int)
-    model = DPLogisticRegression(domain=DOMAIN, random_state=0).fit(X, y)
-    options = {"metric": ["accuracy", "calibration_curve"], "random_state": 0}
-    return private_score(model, X, y, epsilon=epsilon, **options)
-
 
 def test_points_and_bars_are_those_of_the_score():
     """At the middles of the cells; cells whose number of records is hidden have no point."""
-    score = scored(epsilon=0.2)
-    rows = score["calibration_curve"]
-    display = CalibrationDisplay(score).plot(label="model")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 1)).clip(-3, 3)
+    y = (X[:, 0] + rng.logistic(size=1000) > 0).astype(int)
+    domain = Domain({"x": (-3, 3)}, target=[0, 1])
+    model = DPLogisticRegression(domain=domain, random_state=0).fit(X, y)
+    metrics = ["accuracy", "calibration_curve"]
+    score = private_score(model, X, y, metric=metrics, epsilon=0.2, random_state=0)
+    rows, display = score["calibration_curve"], CalibrationDisplay(score).plot(label="model")
     line, caps, _ = display.points_
     seen = ~np.isnan(rows.value)
     assert 0 < seen.sum() < len(seen)
@@ -32,13 +26,8 @@ def test_points_and_bars_are_those_of_the_score():
     np.testing.assert_array_equal(line.get_ydata(), rows.value[seen])
     for cap, ends in zip(caps, rows.interval[seen].T, strict=True):
         np.testing.assert_allclose(cap.get_ydata(), ends)
-
-
-def test_a_second_model_has_another_colour_and_no_second_diagonal():
-    score = scored(epsilon=4.0)
-    first = CalibrationDisplay(score).plot()
-    n_lines = len(first.ax_.lines)
-    second = CalibrationDisplay(score).plot(ax=first.ax_)
-    assert second.ax_ is first.ax_
-    assert second.points_[0].get_color() != first.points_[0].get_color()
-    assert len(first.ax_.lines) == n_lines + 3
+    # A second model has another colour, and no second diagonal.
+    n_lines = len(display.ax_.lines)
+    second = CalibrationDisplay(score).plot(ax=display.ax_)
+    assert second.points_[0].get_color() != line.get_color()
+    assert len(display.ax_.lines) == n_lines + 3

@@ -352,10 +352,8 @@ def test_tables_that_release_less_than_others_are_proved(estimator, columns, tar
     y = np.array(y) > 0.5 if labels else y
     model = estimator(domain=domain, **labels).fit(X, y)
     table = model.infer(X, y, epsilon=8.0)
-    others = [table.without("a")] if estimator is DPLinearRegression else []
-    if others and isinstance(columns["b"], list):
-        others.append(table.merge("b", [1, 2]))
-    for own in (table, *others):
+    is_linear = estimator is DPLinearRegression
+    for own in (table, *([table.without("a"), table.merge("b", [1, 2])] if is_linear else [])):
         assert check_proof(load_model(own.to_dict())).guarantee.epsilon == 8.0
     few = replace(table, releases=model.infer(X, y, epsilon=8.0, effects=["a"]).releases)
     with pytest.raises(NotPrivate, match="each coefficient in"):

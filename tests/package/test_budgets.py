@@ -18,11 +18,12 @@ from examples.benchmarks.upkeep import size
 # Private scores, nine of them with intervals, are 510 lines in two files. Tables of some effects,
 # plans, groups of a ledger and these scores are 680 lines more than the tables before them.
 SIZES = {
-    "lines of skdp": 45_151,
+    "lines of skdp": 45_147,
+    "lines of stubs": 117,
     "files of skdp": 141,
     "lines of tests": 46_320,
     "lines with Any": 487,
-    "lines of imports": 2_593,
+    "lines of imports": 2_587,
     "class names that occur twice": 0,
 }
 # With the check that a table has not the column of a ledger's groups.

@@ -2,7 +2,8 @@
 
     python -m examples.benchmarks.upkeep.size
 
-The first table has lines, files, lines with `Any` and class names that occur twice. The second one
+The first table has lines, files, lines with `Any` and class names that occur twice. Stubs list the
+names of packages, and are counted apart. The second one
 has, for a small fit of each estimator, the files of the package in which a function runs, the
 classes of which a method runs, the functions, and the lines of these functions. Imports and
 earlier fits are not counted. Needs no data files.
@@ -40,9 +41,11 @@ def sizes() -> dict[str, int]:
     """Return what the first table has."""
     package, tests = (sorted((ROOT / name).rglob("*.py")) for name in ("skdp", "tests"))
     texts = {path: path.read_text(encoding="utf-8") for path in (*package, *tests)}
+    stubs = sorted((ROOT / "skdp").rglob("*.pyi"))
     trees = [ast.parse(texts[path]) for path in package]
     return {
         "lines of skdp": sum(texts[path].count("\n") for path in package),
+        "lines of stubs": sum(path.read_text(encoding="utf-8").count("\n") for path in stubs),
         "files of skdp": len(package),
         "lines of tests": sum(texts[path].count("\n") for path in tests),
         "lines with Any": sum(len(re.findall(r"(?m)^.*\bAny\b.*$", texts[p])) for p in package),

@@ -329,8 +329,8 @@ class NoisyEquations:
 
 def explained(
     matrix: FloatArray, slopes: FloatArray, covariance: FloatArray, error: float
-) -> float:
-    """Return the share of the variance of the target that rows z explain.
+) -> float | None:
+    """Return the share of the variance of the target that rows z explain, None if it overflows.
 
     ``matrix`` has the sums of products of (1, z), ``covariance`` is that of the slopes, whose
     errors add to the variance, and ``error`` is the variance of the errors.
@@ -338,7 +338,8 @@ def explained(
     mean = matrix[0, 1:] / matrix[0, 0]
     own = matrix[1:, 1:] / matrix[0, 0] - np.outer(mean, mean)
     found = max(float(slopes @ own @ slopes - np.sum(own * covariance)), 0.0)
-    return found / (found + error) if error > 0 else 1.0
+    share = found / (found + error) if error > 0 else 1.0
+    return share if math.isfinite(share) else None
 
 
 def _of_size_one(rows: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -27,12 +27,14 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp._search import narrowed
-from skdp.domain.layout import number_units
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._inference.theorem import (
+    NUMBERS,
+    TARGET,
     bounded_sums,
     changes,
+    counted_ends,
     curvature_layout,
     longest_row,
     size_counts,
@@ -51,10 +53,6 @@ from skdp.trusted.certify import NoisySum, certify
 from skdp.trusted.noise import variances
 from skdp.trusted.statement import NotPrivate, Public
 
-NUMBERS, TARGET = "a number at or beyond a bound of its column", "a target at or beyond a bound"
-# By kind, the encoded values at and beyond which a row is counted: lower and upper ones.
-Ends = dict[str, NDArray[np.float64]]
-
 
 @dataclass(frozen=True, eq=False)
 class Limits:
@@ -64,20 +62,12 @@ class Limits:
     """
 
     noise: KNormNoise
-    ends: Ends
+    ends: dict[str, FloatArray]
 
     @classmethod
     def plan(cls, task: Task, is_regression: bool, epsilon: float) -> Limits | None:
         """Return the calibrated release, or None if there is nothing to count."""
-        domain, ends = task.design.domain, {}
-        # Rows of a ball are bounded in length, not in each column.
-        if domain.n_numbers and not domain.is_ball:
-            half, centre = number_units(domain)
-            ends[NUMBERS] = counted(centre - half, centre + half)
-        if is_regression:
-            ends[TARGET] = counted(*np.reshape(domain.target_bounds or (-1.0, 1.0), (2, 1)))
-        ends = {what: own for what, own in ends.items() if np.isfinite(own).any()}
-        if not ends:
+        if not (ends := counted_ends(task.design.domain, is_regression)):
             return None
         # A replaced record changes each count by at most 1, too.
         moved = Sensitivity(LpBall(len(ends), p=math.inf), 1.0, task.neighbors)
@@ -98,13 +88,7 @@ class Limits:
         )
 
 
-def counted(low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return the encoded values at and beyond which values within bounds are counted, (2, n)."""
-    is_share = (low == 0) & (high == 1)
-    return np.array([np.where(low == 0, -math.inf, -1.0), np.where(is_share, math.inf, 1.0)])
-
-
-def at_bounds(ends: Ends, block: Block) -> NDArray[np.int64]:
+def at_bounds(ends: dict[str, FloatArray], block: Block) -> NDArray[np.int64]:
     """Return the numbers of rows with a value at a bound, in units of 2^-40."""
     values = {NUMBERS: block.numbers, TARGET: block.target[:, None]}
     found = [

@@ -452,11 +452,9 @@ class InferenceRelease:
         blocks = self.plan.coordinates.layout.block_columns
         is_level = np.isin(np.array(plan.targets), np.concatenate([[-1], *blocks]))
         rare = np.where(is_level, np.minimum(1.0, max(4.0, math.sqrt(2 * m)) * size / 1.1), 1.0)
-        usual = (places.scores.usual if label is None else unit) / unit**2
-        ratios, deviation = self._ratios(
-            places, w.T @ back, usual * np.diag(gram) * unit**2, n, rng
-        )
-        square = places.scores.usual if label is None else unit * mass / n  # of scores
+        usual = places.scores.usual if label is None else unit  # squares of scores over curvatures
+        ratios, deviation = self._ratios(places, w.T @ back, usual * np.diag(gram), n, rng)
+        square = usual if label is None else usual * mass / n
         root = np.sqrt(ratios)
         most = root * self._product(n) * math.sqrt(m * square)
         if label is not None:
@@ -488,7 +486,7 @@ class InferenceRelease:
         denominator += share * (matrix - denominator)
         # The factor contains a part of the first estimate.
         spread = share * law.spread + share * (2 - share) * leverage * apart
-        sampling = usual * gram * np.outer(root, root)
+        sampling = usual / unit**2 * gram * np.outer(root, root)
         if label is not None:
             sampling = sampling + gram * bending(rough, step, rest + noise, mass, n)
         found = NoisyEstimate(

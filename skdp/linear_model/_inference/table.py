@@ -140,10 +140,6 @@ class Inference:
     n_records: int | None = None
     model: str = ""
 
-    def __post_init__(self) -> None:
-        if self.r_squared is not None and not math.isfinite(self.r_squared):
-            object.__setattr__(self, "r_squared", None)
-
     @classmethod
     def of(
         cls,
@@ -521,7 +517,6 @@ def positions_of(domain: Domain, effects: Sequence[str] | None, intercept: bool)
 
 
 _WIDTH = 78
-_SMALLER = " Without another release, `without` and `merge` show the model with fewer coefficients."
 _HIDDEN = (
     "The noise hides {}: the intervals of {} coefficients of {} are unbounded. A larger epsilon,"
     " more records, narrower declared bounds, delta=1e-6 or fewer `effects` would help."
@@ -683,7 +678,7 @@ class CoefficientTable:
         ]
         found = [_HIDDEN.format(", ".join(hidden), len(hidden), len(ends))] if hidden else []
         if hidden and self.inference.equations is not None:
-            found[0] += _SMALLER
+            found[0] += " At no cost, `without` and `merge` show the model with fewer coefficients."
         if own is not None:
             found += [_VOID.format(why) for why in own.void_because]
             found += [_GUARANTEE.format(own)]

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from skdp.domain import Domain
+from skdp.domain.layout import number_units
 from skdp.geometry import LpBall, MomentLayout
 from skdp.linear_model._shared.gram import NUMBER_BITS
 from skdp.mechanisms import Sensitivity
 from skdp.noise.matrix import RowsWithin
-from skdp.trusted.arrays import ROUND_UP
+from skdp.trusted.arrays import ROUND_UP, FloatArray
 from skdp.trusted.statement import records_changed
 
 
@@ -57,6 +60,29 @@ def squares_of_gaussian(m: int, neighbors: str) -> Sensitivity:
     """
     length = math.sqrt(records_changed(neighbors)) * longest_row(m) ** 2 * ROUND_UP
     return Sensitivity(LpBall(m), length, neighbors)
+
+
+NUMBERS, TARGET = "a number at or beyond a bound of its column", "a target at or beyond a bound"
+
+
+def counted_ends(domain: Domain, is_regression: bool) -> dict[str, FloatArray]:
+    """Return the encoded values at and beyond which values are counted, (2, columns) by kind.
+
+    A bound of 0, and bounds of 0 and 1, are not counted, and no kind without another bound is.
+    """
+    kinds = {}
+    # Rows of a ball are bounded in length, not in each column.
+    if domain.n_numbers and not domain.is_ball:
+        half, centre = number_units(domain)
+        kinds[NUMBERS] = centre - half, centre + half
+    if is_regression:
+        bounds = np.array(domain.target_bounds or (-1.0, 1.0))
+        kinds[TARGET] = bounds[:1], bounds[1:]
+    ends = {}
+    for what, (low, high) in kinds.items():
+        natural = [low == 0, (low == 0) & (high == 1)]
+        ends[what] = np.where(natural, [[-math.inf], [math.inf]], [[-1.0], [1.0]])
+    return {what: own for what, own in ends.items() if np.isfinite(own).any()}
 
 
 # Values are counted by size in so many cells, each half an octave.

@@ -173,6 +173,31 @@ def test_a_weak_direction_hides_its_own_coefficients_only(weak):
     assert np.all(less.std_error[2:] < 2 * errors)
 
 
+def test_a_level_of_three_records_does_not_lengthen_other_intervals():
+    """Nor do columns that are nearly sums of others, but for those that are in the sum."""
+    X, _, y = table(20_000)
+    plain = fitted(DPLinearRegression, X, y, 0.5).infer(X, y, epsilon=2.0, random_state=0)
+    rows = np.arange(len(X))
+    X = X.assign(rare=np.where(rows < 3, "q", "p"), day=(rows % 7).astype(str))
+    X["free"] = np.where((rows % 7 < 5) ^ (rows % 33 == 0), "no", "yes")
+    columns = COLUMNS | {"rare": ["p", "q"], "day": [*"0123456"], "free": ["no", "yes"]}
+    found = fitted(DPLinearRegression, X, y, 0.5, columns).infer(X, y, epsilon=2.0, random_state=0)
+    at = [found.names.index(name) for name in ("a", "b", "job_y")]
+    assert np.all(found.std_error[at] < 6 * plain.std_error[[1, 2, 3]])
+    assert np.all(np.abs(found.coef[at] - TRUTH[[1, 2, 3]]) < 4 * found.std_error[at])
+    assert found.is_hidden[found.names.index("rare_q")]
+
+
+def test_intervals_from_a_model_that_is_far_away_are_long_enough():
+    """From probabilities of 1/2, two steps do not reach the maximum: errors say so."""
+    X, Z, _ = table(20_000)
+    y = np.random.default_rng(1).random(len(Z)) < expit(3 * (Z @ TRUTH))
+    model = fitted(DPLogisticRegression, X, y, 1.0, target=[False, True], regularization=1e6)
+    found = model.infer(X, y, epsilon=8.0, random_state=0)
+    assert np.all(np.abs(found.coef - 3 * TRUTH) < 2 * found.std_error)
+    assert np.any(np.abs(found.coef - 3 * TRUTH) > 4 * robust(Z, Z * 2, 0.25))
+
+
 def test_a_rare_level_is_kept():
     """200 of 20 000 rows: its standard error is about twice that without noise."""
     X, Z, y = table(20_000, rare=0.01)

@@ -47,7 +47,7 @@ from skdp.linear_model._shared.base import (
     with_parameters,
 )
 from skdp.linear_model._shared.gram import exact_sums, row_unit
-from skdp.linear_model._shared.scaling import check_scaling_share
+from skdp.linear_model._shared.scaling import check_share
 from skdp.linear_model._shared.task import Progress, Records, Task
 from skdp.linear_model.validation import is_auto
 from skdp.trusted.arrays import FloatArray
@@ -89,7 +89,7 @@ class CoordinateDescent:
         if params.clip is not None:
             check_unless_auto(check_interval, "clip", *limits, "None clips least. " + _AUTO)
         check_choice("order", params.order, ORDERS)
-        check_scaling_share(params.scaling_share)
+        check_share("scaling_share", params.scaling_share, "0 uses the bounds of the domain.")
         check_flag("average", params.average)
         if not isinstance(params.verbose, bool):
             check_count("verbose", params.verbose, 0)

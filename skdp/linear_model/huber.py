@@ -9,6 +9,7 @@ from skdp.linear_model._objective.advice import ModelTask, Reference, residual_m
 from skdp.linear_model._objective.solve import ObjectiveEstimator, ObjectivePerturbation
 from skdp.linear_model._shared.base import Algorithm, PrivateRegressor, Solution, with_parameters
 from skdp.linear_model._shared.design import Design
+from skdp.linear_model._shared.scaling import check_share
 from skdp.linear_model.losses import PseudoHuber
 from skdp.linear_model.validation import is_auto
 from skdp.trusted.checks import check_positive, fail
@@ -50,6 +51,13 @@ class DPHuberRegressor(PrivateRegressor, ObjectiveEstimator):
         tails bias the coefficients. 0 uses the bounds of the domain. If ``additive`` is given,
         "auto" spends up to another tenth on the bounds of the knots.
 
+    mean_share : "auto" or float in [0, 1), default="auto"
+        Share of epsilon spent on the mean of the residuals, which is added to the intercept. A
+        robust loss estimates a centre of the target; if the residuals are skewed, the centre
+        differs from the mean. "auto" spends .03 if the noise of the mean is small, and nothing if
+        there are few records or if ``threshold`` or ``loss`` is given. 0 keeps the robust centre,
+        on which errors in the data have less influence.
+
     Attributes
     ----------
     target_bounds_ : pair of floats, units of the target
@@ -87,6 +95,7 @@ class DPHuberRegressor(PrivateRegressor, ObjectiveEstimator):
 
     loss: Any = "pseudo_huber"
     threshold: Any = "auto"
+    mean_share: Any = "auto"
     target_bounds_: tuple[float, float] = field(init=False)
     threshold_: float = field(init=False)
 
@@ -94,10 +103,12 @@ class DPHuberRegressor(PrivateRegressor, ObjectiveEstimator):
         params = self._params()
         # A threshold or a loss of the user is in units of the domain.
         scales_target = isinstance(self.loss, str) and is_auto(self.threshold)
-        return ObjectivePerturbation(self._reference, self._losses, params, scales_target)
+        share = 0 if is_auto(self.mean_share) and not scales_target else self.mean_share
+        return ObjectivePerturbation(self._reference, self._losses, params, scales_target, share)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_share("mean_share", self.mean_share, "0 keeps the robust centre.")
         if not is_auto(self.threshold):
             check_positive("threshold", self.threshold, 'Or give "auto".')
 

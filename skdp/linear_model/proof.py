@@ -345,7 +345,7 @@ def _expected(release: NoisySum, design: Design, public: Public) -> Sequence[obj
     domain, relation = design.domain, public.relation
     change, ball = release.change, getattr(release.change, "ball", None)
     match release.name:
-        case "scaling" | "scales" if isinstance(change, Change):
+        case "scaling" | "scales" | "mean" if isinstance(change, Change):
             return _of_columns(ball, domain, relation)
         case "scaling" if isinstance(change, FirstChange):
             layout = layout_of(domain)

@@ -36,6 +36,7 @@ from skdp.linear_model._objective.advice import (
     usual_knots,
 )
 from skdp.linear_model._objective.certificate import attainable_tolerance
+from skdp.linear_model._objective.mean import MeanStage, plan_mean
 from skdp.linear_model._objective.problem import (
     STEP,
     Curves,
@@ -60,7 +61,7 @@ from skdp.linear_model._shared.gram import (
 from skdp.linear_model._shared.scaling import (
     CLIPPING,
     Scaler,
-    check_scaling_share,
+    check_share,
     sums_deviation,
     sums_noise,
     usual_share,
@@ -365,13 +366,14 @@ _NEED_DELTA = {*GAUSSIANS, *LAWS} - {"laplace", "logistic"}
 
 @dataclass(frozen=True, eq=False)
 class ObjectivePlan:
-    """A perturbed objective, and the scaling stage before it if there is one."""
+    """A perturbed objective, with the scaling stage before it and the mean stage after it."""
 
     minimiser: NoisyMinimiser
     noise: Noise  # of the minimiser
-    releases: tuple[Release, ...]  # the sums of the scaling stage, and the minimiser
+    releases: tuple[Release, ...]  # in their order
     clipping: ClippingStage | None
     curves: Curves | None
+    mean: MeanStage | None
 
 
 # Loss, share q, ridge, leverage and noise of a `NoisyMinimiser`.
@@ -384,13 +386,15 @@ class ObjectivePerturbation:
 
     ``reference`` has the assumptions of the automatic choices, and ``losses`` returns the candidate
     losses of a `ModelTask`. ``scales_target`` says whether bounds of the target are estimated too;
-    with the automatic share only these.
+    with the automatic share only these. ``mean_share`` is the share of epsilon for a correction of
+    the intercept, or "auto".
     """
 
     reference: Reference
     losses: Callable[[ModelTask], tuple[Loss, ...]]
     params: Any
     scales_target: bool = False
+    mean_share: Any = 0
 
     def check(self, delta: float) -> None:
         params, mechanism, remedy = self.params, self.params.mechanism, 'Or give "auto".'
@@ -399,7 +403,7 @@ class ObjectivePerturbation:
             check_interval("regularization", given, 0.0, math.inf, "left", remedy)
         if not (params.additive is None or is_auto(params.additive)):
             check_count("additive", params.additive, remedy=remedy)
-        check_scaling_share(params.scaling_share)
+        check_share("scaling_share", params.scaling_share, "0 uses the bounds of the domain.")
         if not isinstance(params.loss, str):
             require_loss(params.loss, self.reference.target)
         if isinstance(mechanism, str):
@@ -433,10 +437,18 @@ class ObjectivePerturbation:
             clipping = plan_clipping(task, size, given, self.scales_target, whose)
         if curves:
             task = replace(task, design=curves.design)
-        rest = task.epsilon - (clipping.epsilon if clipping else 0.0)
-        minimiser = self._plan_objective(task, rest, clipping is not None)
-        releases = (clipping.noisy_sum, minimiser) if clipping else (minimiser,)
-        return ObjectivePlan(minimiser, minimiser.noise, releases, clipping, curves)
+        mean, share = None, self.mean_share
+        if share != 0 and task.design.intercept and (clipping or not is_auto(share)):
+            size = self._model_task(task, task.epsilon).size
+            mean = plan_mean(task, size, None if is_auto(share) else float(share))
+        rest = task.epsilon - sum(stage.epsilon for stage in (clipping, mean) if stage)
+        if rest <= 0:
+            rule = "leave a share of epsilon to the coefficients"
+            raise fail("scaling_share and mean_share", rule, (self.params.scaling_share, share))
+        minimiser = self._plan_objective(task, rest, clipping is not None, mean is not None)
+        parts = clipping and clipping.noisy_sum, minimiser, mean and mean.noisy_sum
+        releases = tuple(part for part in parts if part)
+        return ObjectivePlan(minimiser, minimiser.noise, releases, clipping, curves, mean)
 
     def sums(self, plan: ObjectivePlan, records: Records) -> Any:
         """Return the records, rows of the design matrix, and the sums of a scaling stage."""
@@ -469,6 +481,9 @@ class ObjectivePerturbation:
         models = [minimiser.release(finished, chosen, n, label, rng) for label in labels]
         theta = models[0] if minimiser.n_classes > 1 else np.array(models)
         coef, intercept = design.coefficients(theta)
+        if plan.mean:
+            ends = bounds.scale_target(np.array([-1.0, 1.0])).tolist()
+            intercept = intercept + plan.mean.shift(finished, design, theta[0], ends, rng)
         domain = origin.domain
         if curves:
             domain = curves.domain(bounds.in_units(domain))
@@ -488,16 +503,18 @@ class ObjectivePerturbation:
         undone = scaler.undo(coef, intercept)
         return Solution(*undone, attributes, bounds, domain, is_estimated)
 
-    def _plan_objective(self, task: Task, epsilon: float, is_part: bool) -> NoisyMinimiser:
+    def _plan_objective(
+        self, task: Task, epsilon: float, is_scaled: bool, is_part: bool
+    ) -> NoisyMinimiser:
         n_classes = self._joint_classes(task)
         n_models = 1 if n_classes > 1 else task.n_models
         task = replace(task, n_models=n_models)
         # The models share epsilon; the factor keeps the sum from rounding up.
-        epsilon = epsilon / n_models * (1 - 1e-15 * (n_models > 1 or is_part))
+        epsilon = epsilon / n_models * (1 - 1e-15 * (n_models > 1 or is_scaled or is_part))
         hidden = output_epsilon(epsilon, n_models)
         # Hiding the solver's inexactness spends epsilon and multiplies delta (Theorem 4).
         delta = task.delta * math.exp(-n_models * hidden / 2) * (1 - 1e-12)
-        share = {"hidden": hidden, "delta": delta, "scaled": is_part, "n_classes": n_classes}
+        share = {"hidden": hidden, "delta": delta, "scaled": is_scaled, "n_classes": n_classes}
         model = self._model_task(task, epsilon - hidden, **share)
         calibrate_all = self._apart if self._has_calibration else self._jointly
         loss, q, ridge, leverage, noise = calibrate_all(model)

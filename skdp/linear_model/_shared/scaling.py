@@ -91,11 +91,10 @@ def usual_share(needed: float) -> float:
     return min(max(needed / GOOD_NOISE, LEAST_SHARE), MOST_SHARE)
 
 
-def check_scaling_share(share: Any) -> None:
-    """Raise an error unless ``share`` is "auto" or a number in [1e-6, 1) or 0."""
+def check_share(name: str, share: Any, of_zero: str) -> None:
+    """Raise an error unless a share of epsilon is "auto" or a number in [1e-6, 1) or 0."""
     if not is_auto(share) and not (isinstance(share, Real) and share == 0):
-        remedy = '0 uses the bounds of the domain. Or give "auto".'
-        check_interval("scaling_share", share, 1e-6, 1.0, "left", remedy)
+        check_interval(name, share, 1e-6, 1.0, "left", f'{of_zero} Or give "auto".')
 
 
 # Centres and scales of encoded columns, from noisy means and squares. The rules use only released

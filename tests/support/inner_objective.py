@@ -3,6 +3,7 @@
 # ruff: noqa: F401
 from skdp.linear_model._objective import advice as advice_module
 from skdp.linear_model._objective import certificate as certificate_module
+from skdp.linear_model._objective import mean as mean_module
 from skdp.linear_model._objective import minimise as minimise_module
 from skdp.linear_model._objective import problem as problem_module
 from skdp.linear_model._objective import profiles as profiles_module

@@ -207,6 +207,7 @@ def options_of(kind: str, declared: Declared, has_delta: bool) -> dict[str, list
         low, high = declared.bounds(TARGET)
         options["threshold"] = [auto, auto, (high - low) / 3, (high - low) / 1000]
         options["loss"] = ["pseudo_huber", "pseudo_huber", PseudoHuber(0.1)]
+        options["mean_share"] = [auto, auto, 0, 0.2]
     if kind == "DPLinearRegression":
         named = [auto] * 9 + ["l1", "l2", "linf", "hull", "matrix"] * 2
         options["mechanism"] = [*named, "laplace", *gaussian]

@@ -30,9 +30,9 @@ from skdp.trusted.noise import variances
 # The share of epsilon, and the distance at which residuals are clipped. It is in half-ranges of the
 # scaled target, which are about three standard deviations.
 MEAN_SHARE, REACH = 0.03, 1.0
-# The standard deviation of corrections that the rules assume, in the same units. If the noise of
-# the mean would be greater, "auto" makes no correction.
-BIAS = 0.03
+# The standard deviation of corrections that the rules assume, and the greatest noise of the mean
+# with which "auto" makes a correction, in the same units.
+BIAS, MOST_NOISE = 0.03, 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +67,10 @@ class MeanStage:
             for table, codes in zip(terms.tables, own.levels, strict=True):
                 z += table.take(codes)
             residual = (own.target - np.clip(z, *ends)) / REACH
-            sums = sums_of(np.clip(residual, -1.0, 1.0)[:, None])
-            return *sums, np.array([len(own)])
+            return *sums_of(np.clip(residual, -1.0, 1.0)[:, None]), np.array([len(own)])
 
-        *found, count = exact_sum(rows, part)
-        exact = self.sums.exact(*found, count[0])
+        sums, squares, count = exact_sum(rows, part)
+        exact = self.sums.exact(sums, squares, count[0])
         seen = self.sums.estimates(release_exact(self.noisy_sum, exact, rng))
         noise = float(variances(self.noise)[int(self.sums.is_counted)]) * (REACH / seen.n) ** 2
         # A mean that is mostly noise is shrunk towards 0.
@@ -86,6 +85,9 @@ def plan_mean(task: Task, size: float, share: float | None) -> MeanStage | None:
     """
     sums = ColumnSums((0,), task.n, ((0,),))
     spent = (MEAN_SHARE if share is None else share) * task.epsilon
-    if share is None and REACH * sums_deviation(sums, task.records_changed) > BIAS * spent * size:
+    if (
+        share is None
+        and REACH * sums_deviation(sums, task.records_changed) > MOST_NOISE * spent * size
+    ):
         return None
     return MeanStage(sums, sums_noise(sums, task.records_changed, task.neighbors, spent), spent)

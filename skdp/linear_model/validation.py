@@ -40,6 +40,10 @@ RECORDS = {
     " and the rows of a person are in the same order in all tables",
 }
 UNSEEN = "running time, memory, errors and what other code prints or warns of are not observed"
+WEIGHTED = (
+    "the weight of a row was made from its record alone, by public rules, and counts as at most"
+    " max_weight: greater weights are trimmed to it"
+)
 INFERRED = "the set of labels in y is public: it was read from y, because none were declared"
 _PUBLIC_WEIGHTS = (
     '"balanced" weights would be computed from the data. If the frequencies of the labels are'
@@ -50,6 +54,10 @@ _UNDECLARED = (
     " Numbers outside raise no error, because an error would disclose data. Declare public bounds,"
     " for example domain=Domain({'age': (17, 90)}). If all d columns are in [-1, 1], declare"
     " domain=Domain.unit_box(d) to avoid this warning."
+)
+_UNDECLARED_WEIGHT = (
+    "No max_weight was given, so every sample weight above 1 is trimmed to 1. Declare the greatest"
+    " weight that counts, chosen without the data: max_weight=5000, for example."
 )
 # scikit-learn's meta-estimators number the labels that occur. If one record is the only one with
 # its label, it then changes the numbers of the labels of other records.
@@ -64,6 +72,12 @@ def warn_without(domain: Domain | None) -> None:
     """Warn of a fit without a domain; nothing depends on the data."""
     if domain is None:
         warnings.warn(_UNDECLARED, UndeclaredDomainWarning, stacklevel=3)
+
+
+def warn_of_weights(weights: Any, most: float | None) -> None:
+    """Warn of weights without their greatest value; nothing depends on the data."""
+    if weights is not None and most is None:
+        warnings.warn(_UNDECLARED_WEIGHT, UndeclaredDomainWarning, stacklevel=3)
 
 
 def check_table(

@@ -1,6 +1,6 @@
 """Trusted. Sums over held-out records of positions among cells, or of numbers and their squares.
 
-A person adds the mean of its rows. What a record or person adds depends on its rows and the model
+A person adds the mean of its rows, each times its weight, which is at most 1. What a record or person adds depends on its rows and the model
 alone. Statement and proof: ``docs/proofs/private_score.md``, Theorem 1.
 """
 
@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 
 from skdp.geometry import LpBall
 from skdp.mechanisms import Sensitivity
+from skdp.rows.persons import GRID
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.certify import NoisySum
 from skdp.trusted.noise import release_integers
 from skdp.trusted.statement import records_changed
 
+# Of rows, in units of 1 / GRID.
+Weights = NDArray[np.int64] | None
 # A person is 2^30 parts in cells. Numbers are multiples of 2^-20, and their squares of 2^-40.
 WHOLE_BITS, BITS = 30, 20
 
@@ -37,34 +40,63 @@ def change(columns: bool, size: int, neighbors: str) -> Sensitivity:
     return Sensitivity(LpBall(size, p=1), float(moved), neighbors)
 
 
-def means(numbers: FloatArray, persons: NDArray[np.intp]) -> FloatArray:
-    """Return the means of numbers in [-1, 1], (rows, k), of each person; NaN counts as -1."""
+def shares_of(persons: NDArray[np.intp], weights: Weights = None) -> NDArray[np.int64]:
+    """Return the parts of `WHOLE_BITS` that rows have in their persons, times their weights."""
+    shares = 2**WHOLE_BITS // np.bincount(persons, minlength=1)[persons]
+    return shares if weights is None else shares * np.clip(weights, 0, GRID) // GRID
+
+
+def means(
+    numbers: FloatArray, persons: NDArray[np.intp], weights: Weights = None
+) -> tuple[FloatArray, NDArray[np.int64] | None]:
+    """Return the means of numbers in [-1, 1], (rows, k), of each person; NaN counts as -1.
+
+    With weights also return the sum of `shares_of` of each person.
+    """
     inside = np.clip(np.nan_to_num(numbers, nan=-1.0), -1.0, 1.0)
+    own = np.ones(len(persons)) if weights is None else weights
     # Sums of a person are in the order of its rows, whatever other rows there are.
-    sums = [np.bincount(persons, column) for column in inside.T]
-    return np.column_stack(sums) / np.bincount(persons)[:, None]
+    sums, total = [np.bincount(persons, column * own) for column in inside.T], None
+    if weights is not None:
+        total = np.zeros(len(sums[0]), np.int64)
+        np.add.at(total, persons, shares_of(persons, weights))
+    whole = np.bincount(persons, own)
+    return np.column_stack(sums) / np.where(whole > 0, whole, 1.0)[:, None], total
 
 
 def count(
-    release: NoisySum, cells: NDArray[np.intp], persons: NDArray[np.intp], rng: Generator
+    release: NoisySum,
+    cells: NDArray[np.intp],
+    persons: NDArray[np.intp],
+    rng: Generator,
+    weights: Weights = None,
 ) -> FloatArray:
-    """Publish the number of persons in each cell, to which a row adds an equal part, (size,)."""
+    """Publish the number of persons in each cell, to which a row adds its share, (size,)."""
     exact = np.zeros(release.noise.dim, np.int64)
-    shares = 2**WHOLE_BITS // np.bincount(persons, minlength=1)[persons]
-    np.add.at(exact, np.clip(cells, 0, len(exact) - 1), shares)
+    np.add.at(exact, np.clip(cells, 0, len(exact) - 1), shares_of(persons, weights))
     return release_integers(release, exact.tolist(), -WHOLE_BITS, rng)
 
 
-def add(release: NoisySum, numbers: FloatArray, squares: FloatArray, rng: Generator) -> FloatArray:
+def add(
+    release: NoisySum,
+    numbers: FloatArray,
+    squares: FloatArray,
+    rng: Generator,
+    total: NDArray[np.int64] | None = None,
+) -> FloatArray:
     """Publish the sums of x and of (s - 1) / 2 over persons, (2 size,), first n if it is private.
 
     The numbers x, (persons, size), are in [-1, 1], and the squares s, or means of squares, are in
-    [x^2, 1]. Others are clipped.
+    [x^2, 1]. Others are clipped. With a ``total`` of shares each person counts as so much of one.
     """
     x = np.clip(np.rint(numbers * 2.0**BITS).astype(np.int64), -(2**BITS), 2**BITS)
     s = np.clip(np.rint(squares * 4.0**BITS).astype(np.int64), x * x, 4**BITS) - 4**BITS
-    exact = [len(x) << 2 * BITS + 1] if release.change.neighbors == "add_remove" else []
     # As Python integers, which do not overflow.
-    exact += [number << BITS + 1 for number in x.astype(object).sum(axis=0).tolist()]
-    exact += s.astype(object).sum(axis=0).tolist()
-    return release_integers(release, exact, -2 * BITS - 1, rng)
+    own = (np.ones(len(x), int) if total is None else np.clip(total, 0, 2**WHOLE_BITS)).astype(
+        object
+    )
+    unit = -2 * BITS - 1 - (0 if total is None else WHOLE_BITS)
+    exact = [own.sum() << 2 * BITS + 1] if release.change.neighbors == "add_remove" else []
+    exact += [number << BITS + 1 for number in (own @ x.astype(object)).tolist()]
+    exact += (own @ s.astype(object)).tolist()
+    return release_integers(release, exact, unit, rng)

@@ -16,7 +16,14 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from skdp.domain import Domain
-from skdp.linear_model.validation import INFERRED, RECORDS, UNSEEN, chosen_publicly, numbered
+from skdp.linear_model.validation import (
+    INFERRED,
+    RECORDS,
+    UNSEEN,
+    WEIGHTED,
+    chosen_publicly,
+    numbered,
+)
 from skdp.model_selection._candidates import (
     PlannedFit,
     SearchTask,
@@ -31,6 +38,7 @@ from skdp.privacy.conversions import gaussian_epsilon, gaussian_mu, pure_of_mu
 from skdp.privacy.guarantee import guarantee_of
 from skdp.privacy.ledger import Budget
 from skdp.privacy.profile import equivalents
+from skdp.rows.persons import GRID
 from skdp.trusted.arrays import as_decimal, float_below, subtract
 from skdp.trusted.checks import fail, is_ours
 from skdp.trusted.statement import Public
@@ -166,7 +174,8 @@ def _try_score(task: SearchTask, budget: Budget) -> None:
     if "callback" in private_step(model).get_params():
         private_step(model).set_params(callback=None)
     try:
-        fit_to(model, X, y, None if task.persons is None else np.arange(len(y)))
+        weights = None if task.weights is None else np.full(len(y), GRID)
+        fit_to(model, X, y, None if task.persons is None else np.arange(len(y)), weights)
     except Exception:
         return
     try:
@@ -188,6 +197,7 @@ def guarantee_of_search(
     domains = [chosen_publicly(_domain_of(model), chosen) for model in candidates.models]
     # Without repetitions, in the order of the candidates.
     assumptions = [*dict.fromkeys(domains), RECORDS[task.unit], *_PUBLIC]
+    assumptions += [WEIGHTED] * (task.weights is not None)
     if isinstance(candidates.estimator, Pipeline):
         assumptions.append(_STEPS)
     if candidates.classes is not None:

@@ -27,9 +27,9 @@ from skdp.trusted.checks import converted, fail
 # The parts of a whole person.
 WHOLE_BITS = 30
 WHOLE = 2**WHOLE_BITS
-# Rows of equal share are summed together, so there are few different shares. Weights, in units of the
-# greatest one, are rounded to multiples of 1 / GRID: all fractions with denominators up to 8, and
-# numbers between them at distances of 6 %.
+# Rows of equal share are summed together, so there are few different shares. Weights, in units of
+# the greatest one, are rounded to multiples of 1 / GRID: all fractions with denominators up to 8,
+# and numbers between them at distances of 6 %.
 GRID = 840
 _FRACTIONS = [GRID * j // m for m in range(1, 9) for j in range(m + 1)]
 STEPS = np.unique([*_FRACTIONS, *np.rint(GRID * 0.94 ** np.arange(110)).astype(int)])
@@ -166,16 +166,17 @@ class Shares:
         given = [None if name is None else X[name] for name in self._columns]
         return self.members(*given), X.drop(columns=[own for own in self._columns if own])
 
-    def members(self, groups: object, weights: object = None) -> Members:
-        """Return the person of each row of the next batch, and its share in parts of `WHOLE`."""
+    def members(self, groups: object, weights: object = None, n: int | None = None) -> Members:
+        """Return the person of each row of the next batch, and its share in parts of `WHOLE`.
+
+        It is an error if there are not n weights, where n is given.
+        """
         if weights is None:
             return self._members(groups)
-        steps = weight_steps(weights, self._most)
+        steps = weight_steps(weights, self._most, n)
         if self._persons is None:
             return Members(None, WHOLE * steps // GRID)
         codes, shares = self._members(groups)
-        if len(shares) != len(steps):
-            raise fail("sample_weight", "have as many entries as X has rows")
         shares = shares * steps // GRID
         bits = np.maximum(np.frexp(shares.astype(float))[1] - _BITS, 0)
         return Members(codes, shares >> bits << bits)
@@ -217,12 +218,15 @@ class Groups:
         return Shares(part, self.cap, self.most, self.columns)
 
 
-def weight_steps(weights: object, most: float) -> NDArray[np.int64]:
+def weight_steps(weights: object, most: float, n: int | None = None) -> NDArray[np.int64]:
     """Return the nearest `STEPS` of weights, (rows,), in units of ``most`` / `GRID`.
 
-    Greater weights than ``most`` are trimmed to it.
+    Greater weights than ``most`` are trimmed to it. It is an error if there are not n, where n is
+    given.
     """
     found: FloatArray = read_target(as_column(weights, "sample_weight"), "sample_weight")
+    if n not in (None, len(found)):
+        raise fail("sample_weight", "have as many entries as X has rows")
     if not (np.isfinite(found).all() and (found >= 0).all()):
         raise fail("sample_weight", "contain only finite numbers >= 0", remedy=_WEIGHTS)
     middles = (STEPS[1:] + STEPS[:-1]) / 2

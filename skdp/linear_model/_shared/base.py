@@ -416,8 +416,8 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             remedy = "Write infer(X, y, epsilon=1.0)."
             check_choice("estimand", estimand, ("ols", "weighted"))
             if X is None:
-                given = (y, target, groups, sample_weight, epsilon, ledger)
-                if any(own is not None for own in given):
+                others_given = y, target, groups, sample_weight, epsilon, ledger
+                if any(own is not None for own in others_given):
                     raise fail("X", "be given where another argument is", remedy=remedy)
                 return self._released_inference()
             if epsilon is None:
@@ -530,9 +530,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             persons = Persons.of_table(groups, len(X))
             n, unit = len(persons), "person"
         if groups is not None or weights is not None:
-            members = Shares(persons, *self._share_facts()).members(groups, weights)
-            if len(members.shares) != len(X):
-                raise fail("sample_weight", "have as many entries as X has rows")
+            members = Shares(persons, *self._share_facts()).members(groups, weights, len(X))
         rows, are_weighted = MemoryRows(design.domain, X, encoded, members), weights is not None
         return Records(design, rows, models, of_labels, n, unit, attributes, are_weighted)
 

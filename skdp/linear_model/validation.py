@@ -21,10 +21,11 @@ from skdp.domain.domain import refuse_encoded
 from skdp.domain.tables import NOT_REAL, as_cells, as_column, as_table, in_memory, refuse_not_real
 from skdp.privacy import Guarantee, Ledger, PrivacyLeakWarning, UndeclaredDomainWarning
 from skdp.privacy.guarantee import compose
-from skdp.rows.persons import Persons
+from skdp.rows.persons import GRID, Persons, weight_steps
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_positive, converted, fail
 
+WEIGHT_UNITS = GRID
 # The solver's tolerance is set for at most this many records.
 _MOST_RECORDS = 2**31
 _ALONE = (
@@ -152,6 +153,29 @@ def units_of(groups: Any, n: int) -> tuple[int, NDArray[np.intp] | None]:
     groups = as_column(groups, "groups")
     persons = Persons.of_table(groups, n)
     return len(persons), persons.codes(groups)
+
+
+def check_max_weight(most: float | None, weights: Any) -> None:
+    if most is not None:
+        check_positive("max_weight", most)
+        if weights is None:
+            remedy = "Pass the weights of rows: fit(X, y, sample_weight=weights)."
+            raise fail("max_weight", "be None without weights", most, remedy)
+
+
+def read_weights(
+    weights: Any, n: int, usual: float | None, most: float | None = None
+) -> NDArray[np.int64] | None:
+    """Return the weights of n rows in units of the greatest one over `WEIGHT_UNITS`, or None.
+
+    The greatest one is ``most`` or, if it is None, the ``usual`` one of a model.
+    """
+    check_max_weight(most, weights)
+    if weights is None:
+        return None
+    most = usual if most is None else most
+    warn_of_weights(weights, most)
+    return weight_steps(weights, 1.0 if most is None else check_positive("max_weight", most), n)
 
 
 def check_labels(y: NDArray[Any], declared: Any) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -27,13 +27,12 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 
 from skdp.domain.tables import Frame
-from skdp.linear_model.validation import check_ledger
+from skdp.linear_model.validation import WEIGHT_UNITS, check_ledger
 from skdp.model_selection._scores import Persons, SearchScore, Weights
 from skdp.privacy import PrivacyLeakWarning
 from skdp.privacy.ledger import Budget
-from skdp.rows.persons import GRID
 from skdp.trusted.arrays import Array
-from skdp.trusted.checks import check_positive, fail, is_ours
+from skdp.trusted.checks import fail, is_ours
 from skdp.trusted.randomness import source_of
 
 Rows = NDArray[np.intp]
@@ -41,8 +40,10 @@ Rows = NDArray[np.intp]
 # `weight_steps`.
 Data = tuple[Frame, Array, Persons, Weights]
 # The search sets these, or the proof needs them to be the same for all candidates.
-OWNED = ("epsilon", "delta", "ledger", "random_state", "neighbors", "n_public", "max_weight")
-OWNED += ("classes", "domain")
+OWNED = (
+    *("epsilon", "delta", "ledger", "random_state", "neighbors", "n_public", "max_weight"),
+    *("classes", "domain"),
+)
 # These fit only the estimators in them.
 _COMPOSITIONS = (Pipeline, FeatureUnion, ColumnTransformer)
 
@@ -136,15 +137,14 @@ def fit_to(
     prefix = _prefix_of(model)
     options = {} if groups is None else {f"{prefix}groups": groups}
     if weights is not None:
-        options[f"{prefix}sample_weight"] = weights * (greatest_weight(model) / GRID)
+        options[f"{prefix}sample_weight"] = weights * (greatest_weight(model) or 1.0) / WEIGHT_UNITS
     # The search routes the identifiers and the weights itself.
     with config_context(enable_metadata_routing=False):
         return model.fit(X, y, **options)
 
 
-def greatest_weight(model: BaseEstimator) -> float:
-    found = getattr(private_step(model), "max_weight", None)
-    return 1.0 if found is None else check_positive("max_weight", found)
+def greatest_weight(model: BaseEstimator) -> float | None:
+    return getattr(private_step(model), "max_weight", None)
 
 
 def declared_labels(model: BaseEstimator) -> Sequence[object] | None:
@@ -314,8 +314,10 @@ def _fit_and_score(
     model: BaseEstimator, train: Data, score: SearchScore, held_out: Data
 ) -> tuple[BaseEstimator, int]:
     fit_to(model, *train)
+    *records, weights = held_out
+    given = {} if weights is None else {"weights": weights}  # then it is a RecordScore
     # An empty part, which may occur under "add_remove", has the score 0.
-    return model, score.total(model, *held_out) if len(held_out[1]) else 0
+    return model, score.total(model, *records, **given) if len(held_out[1]) else 0
 
 
 def parts(

@@ -27,11 +27,10 @@ from skdp.linear_model.proof import PUBLIC_MODEL
 from skdp.mechanisms import KNorm
 from skdp.model_selection import _scores as scores
 from skdp.model_selection._candidates import private_step
-from skdp.model_selection._score_sums import add, change, count, means
+from skdp.model_selection._score_sums import add, change, count, means, totals
 from skdp.model_selection._selection import SEEDED
 from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.guarantee import guarantee_of
-from skdp.rows.persons import weight_steps
 from skdp.trusted import checks
 from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.certify import NoisySum
@@ -213,7 +212,8 @@ def _read(
                 low, high = metric.score.function.lower, metric.score.function.upper
                 u = 2 * (np.clip(y, low, high) - low) / (high - low) - 1
                 columns += [u, u * u]
-            (mean, total), size = means(np.column_stack(columns), persons, weights), metric.size
+            mean, size = means(np.column_stack(columns), persons, weights), metric.size
+            total = None if weights is None else totals(persons, weights)
             squares = np.column_stack([mean[:, 0] * mean[:, 0], mean[:, size:]])
             publish[part] = partial(add, numbers=mean[:, :size], squares=squares, total=total)
             continue
@@ -371,15 +371,9 @@ def private_score(
             raise checks.fail("groups", rule, remedy="Pass the identifiers of persons.")
         validation.refuse_empty(len(X), neighbors)
         y = validation.check_target(model, y, len(X))
-        weights, in_two_steps = None, sample_weight is not None and neighbors == "replace_one"
-        if sample_weight is None and max_weight is not None:
-            raise checks.fail("max_weight", "be None without sample_weight", max_weight)
-        if sample_weight is not None:
-            usual = getattr(inner, "max_weight", None)
-            most = usual if max_weight is None else max_weight
-            validation.warn_of_weights(sample_weight, most)
-            most = 1.0 if most is None else checks.check_positive("max_weight", most)
-            weights = weight_steps(sample_weight, most, len(X))
+        usual_weight = getattr(inner, "max_weight", None)
+        weights = validation.read_weights(sample_weight, len(X), usual_weight, max_weight)
+        in_two_steps = weights is not None and neighbors == "replace_one"
         n, persons = validation.units_of(groups, len(X))
         unit, persons = ("row", np.arange(n)) if persons is None else ("person", persons)
         positions: tuple[str, ...] = ()

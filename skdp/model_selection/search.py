@@ -21,9 +21,9 @@ from skdp.linear_model.validation import (
     check_target,
     columns_kept,
     is_auto,
+    read_weights,
     spent_note,
     units_of,
-    warn_of_weights,
     without_spent_notes,
 )
 from skdp.model_selection._candidates import (
@@ -48,7 +48,6 @@ from skdp.model_selection._selection import (
 )
 from skdp.model_selection._theorem import SearchChoice
 from skdp.privacy.ledger import Budget, Ledger
-from skdp.rows.persons import weight_steps
 from skdp.trusted.arrays import Array
 from skdp.trusted.checks import check_epsilon, check_interval, check_jobs, fail
 from skdp.trusted.randomness import RandomStateLike, as_generator, is_cryptographic
@@ -231,11 +230,8 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
             whole = self._check_parameters()
             candidates, X, y = self._read(X, y)
             warn_of_steps(candidates.models)
-            (n, persons), weights = units_of(groups, len(y)), None
-            if sample_weight is not None:
-                private = candidates.private
-                warn_of_weights(sample_weight, getattr(private, "max_weight", None))
-                weights = weight_steps(sample_weight, greatest_weight(private), len(y))
+            n, persons = units_of(groups, len(y))
+            weights = read_weights(sample_weight, len(y), greatest_weight(candidates.private))
             share = 0.75 if is_auto(self.refit_share) else float(self.refit_share)
             budget, last = (whole, None) if share == 0 else split(whole, share)
             task = self._task(budget, candidates, (X, y, persons, weights), n)

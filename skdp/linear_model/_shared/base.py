@@ -53,6 +53,7 @@ from skdp.linear_model.validation import (
     check_class_weight,
     check_labels,
     check_ledger,
+    check_max_weight,
     check_table,
     check_target,
     chosen_publicly,
@@ -86,7 +87,6 @@ from skdp.trusted.checks import (
     check_epsilon,
     check_flag,
     check_interval,
-    check_positive,
     fail,
     relied_on,
 )
@@ -635,11 +635,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             rule = "be 1 where rows have no persons"
             remedy = "Pass the identifiers of persons: fit(X, y, groups=ids)."
             raise fail("rows_per_person", rule, self.rows_per_person, remedy)
-        if self.max_weight is not None:
-            check_positive("max_weight", self.max_weight)
-            if weights is None:
-                remedy = "Pass the weights of rows: fit(X, y, sample_weight=weights)."
-                raise fail("max_weight", "be None without weights", self.max_weight, remedy)
+        check_max_weight(self.max_weight, weights)
 
     def _public_domain(self, n_columns: int) -> Domain:
         """Return the declared domain, or bounds of [-1, 1] for every column."""

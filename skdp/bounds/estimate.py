@@ -274,8 +274,8 @@ class Request:
         if groups is not None:
             groups = as_column(groups, "groups")
             known = Persons.of_table(groups, n_rows)
-            codes, shares = Shares(known, 1).members(groups)
-            n, persons = len(known), codes.tolist()
+            shares = Shares(known, 1).members(groups).shares
+            n, persons = len(known), known.codes(groups).tolist()
         numbers = [self._number(table, place, n_rows) for place in self.places("bounds")]
         if self.has_target:
             if y is None:

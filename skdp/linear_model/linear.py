@@ -32,6 +32,7 @@ from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import exact_both, release_exact, row_unit
 from skdp.linear_model._shared.scaling import Scaler
 from skdp.linear_model._shared.task import Records, Task
+from skdp.linear_model.validation import WEIGHTED
 from skdp.noise.matrix import MatrixNoise
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.ball import NormBall
@@ -229,8 +230,9 @@ class DPLinearRegression(PrivateRegressor):
             If the moments are scaled, their noise is correlated or rows are not independent.
         """
         remedy = "Pass the records: infer(X, y, epsilon=1.0)."
-        if self.guarantee_.unit == "person":
+        if self.guarantee_.unit == "person" or WEIGHTED in self.guarantee_.assumptions:
             rule = "be given: standard errors follow from moments of rows only, not of persons"
+            rule += " or with weights"
             raise fail("X", rule, remedy=remedy)
         moments: Moments | None = getattr(self, "moments_", None)
         if moments is None or moments.is_scaled or not isinstance(moments.noise, MatrixNoise):

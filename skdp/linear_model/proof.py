@@ -29,6 +29,7 @@ from skdp.linear_model._moments.theorem import (
 from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import ColumnSums
+from skdp.linear_model.validation import WEIGHTED
 from skdp.noise.matrix import MatrixNoise, RowsWithin
 from skdp.privacy import Guarantee
 from skdp.trusted.ball import Change
@@ -257,8 +258,9 @@ def _check_model(model: Any) -> None:
         is_objective = isinstance(release, NoisyMinimiser)
         if is_objective and release.models * release.n_classes < len(model._encoded_coef):
             raise NotPrivate(f"{release.name} has fewer coefficients than the model")
-    if not (model.public_.in_two_steps or model._is_whole(model.public_.unit)):
-        raise NotPrivate("the rows of a person have weights that need a guarantee in two steps")
+    are_weighted = WEIGHTED in model.guarantee_.assumptions
+    if not (model.public_.in_two_steps or model._is_whole(model.public_.unit, are_weighted)):
+        raise NotPrivate("the rows of a record have weights that need a guarantee in two steps")
 
 
 def _check_inference(model: Any) -> None:

@@ -21,10 +21,11 @@ from skdp.domain.domain import refuse_encoded
 from skdp.domain.tables import NOT_REAL, as_cells, as_column, as_table, in_memory, refuse_not_real
 from skdp.privacy import Guarantee, Ledger, PrivacyLeakWarning, UndeclaredDomainWarning
 from skdp.privacy.guarantee import compose
-from skdp.rows.persons import Persons
+from skdp.rows.persons import GRID, Persons, weight_steps
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_positive, converted, fail
 
+WEIGHT_UNITS = GRID
 # The solver's tolerance is set for at most this many records.
 _MOST_RECORDS = 2**31
 _ALONE = (
@@ -40,6 +41,10 @@ RECORDS = {
     " and the rows of a person are in the same order in all tables",
 }
 UNSEEN = "running time, memory, errors and what other code prints or warns of are not observed"
+WEIGHTED = (
+    "the weight of a row was made from its record alone, by public rules, and counts as at most"
+    " max_weight: greater weights are trimmed to it"
+)
 INFERRED = "the set of labels in y is public: it was read from y, because none were declared"
 _PUBLIC_WEIGHTS = (
     '"balanced" weights would be computed from the data. If the frequencies of the labels are'
@@ -50,6 +55,10 @@ _UNDECLARED = (
     " Numbers outside raise no error, because an error would disclose data. Declare public bounds,"
     " for example domain=Domain({'age': (17, 90)}). If all d columns are in [-1, 1], declare"
     " domain=Domain.unit_box(d) to avoid this warning."
+)
+_UNDECLARED_WEIGHT = (
+    "No max_weight was given, so every sample weight above 1 is trimmed to 1. Declare the greatest"
+    " weight that counts, chosen without the data: max_weight=5000, for example."
 )
 # scikit-learn's meta-estimators number the labels that occur. If one record is the only one with
 # its label, it then changes the numbers of the labels of other records.
@@ -64,6 +73,12 @@ def warn_without(domain: Domain | None) -> None:
     """Warn of a fit without a domain; nothing depends on the data."""
     if domain is None:
         warnings.warn(_UNDECLARED, UndeclaredDomainWarning, stacklevel=3)
+
+
+def warn_of_weights(weights: Any, most: float | None) -> None:
+    """Warn of weights without their greatest value; nothing depends on the data."""
+    if weights is not None and most is None:
+        warnings.warn(_UNDECLARED_WEIGHT, UndeclaredDomainWarning, stacklevel=3)
 
 
 def check_table(
@@ -138,6 +153,29 @@ def units_of(groups: Any, n: int) -> tuple[int, NDArray[np.intp] | None]:
     groups = as_column(groups, "groups")
     persons = Persons.of_table(groups, n)
     return len(persons), persons.codes(groups)
+
+
+def check_max_weight(most: float | None, weights: Any) -> None:
+    if most is not None:
+        check_positive("max_weight", most)
+        if weights is None:
+            remedy = "Pass the weights of rows: fit(X, y, sample_weight=weights)."
+            raise fail("max_weight", "be None without weights", most, remedy)
+
+
+def read_weights(
+    weights: Any, n: int, usual: float | None, most: float | None = None
+) -> NDArray[np.int64] | None:
+    """Return the weights of n rows in units of the greatest one over `WEIGHT_UNITS`, or None.
+
+    The greatest one is ``most`` or, if it is None, the ``usual`` one of a model.
+    """
+    check_max_weight(most, weights)
+    if weights is None:
+        return None
+    most = usual if most is None else most
+    warn_of_weights(weights, most)
+    return weight_steps(weights, 1.0 if most is None else check_positive("max_weight", most), n)
 
 
 def check_labels(y: NDArray[Any], declared: Any) -> tuple[NDArray[Any], NDArray[Any]]:

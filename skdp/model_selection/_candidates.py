@@ -27,8 +27,8 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 
 from skdp.domain.tables import Frame
-from skdp.linear_model.validation import check_ledger
-from skdp.model_selection._scores import Persons, SearchScore
+from skdp.linear_model.validation import WEIGHT_UNITS, check_ledger
+from skdp.model_selection._scores import Persons, SearchScore, Weights
 from skdp.privacy import PrivacyLeakWarning
 from skdp.privacy.ledger import Budget
 from skdp.trusted.arrays import Array
@@ -36,10 +36,14 @@ from skdp.trusted.checks import fail, is_ours
 from skdp.trusted.randomness import source_of
 
 Rows = NDArray[np.intp]
-# The table, the target, and the persons or None.
-Data = tuple[Frame, Array, Persons]
+# The table, the target, and the persons and the weights, or None. Weights are those of
+# `weight_steps`.
+Data = tuple[Frame, Array, Persons, Weights]
 # The search sets these, or the proof needs them to be the same for all candidates.
-OWNED = ("epsilon", "delta", "ledger", "random_state", "neighbors", "n_public", "classes", "domain")
+OWNED = (
+    *("epsilon", "delta", "ledger", "random_state", "neighbors", "n_public", "max_weight"),
+    *("classes", "domain"),
+)
 # These fit only the estimators in them.
 _COMPOSITIONS = (Pipeline, FeatureUnion, ColumnTransformer)
 
@@ -126,12 +130,21 @@ def private_step(estimator: BaseEstimator) -> BaseEstimator:
     return private_step(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
 
 
-def fit_to(model: BaseEstimator, X: object, y: object, groups: object = None) -> BaseEstimator:
+def fit_to(
+    model: BaseEstimator, X: object, y: object, groups: object = None, weights: Weights = None
+) -> BaseEstimator:
     """Fit a private model, or a pipeline that ends in one, to rows or to persons."""
-    options = {} if groups is None else {f"{_prefix_of(model)}groups": groups}
-    # The search routes the identifiers itself.
+    prefix = _prefix_of(model)
+    options = {} if groups is None else {f"{prefix}groups": groups}
+    if weights is not None:
+        options[f"{prefix}sample_weight"] = weights * (greatest_weight(model) or 1.0) / WEIGHT_UNITS
+    # The search routes the identifiers and the weights itself.
     with config_context(enable_metadata_routing=False):
         return model.fit(X, y, **options)
+
+
+def greatest_weight(model: BaseEstimator) -> float | None:
+    return getattr(private_step(model), "max_weight", None)
 
 
 def declared_labels(model: BaseEstimator) -> Sequence[object] | None:
@@ -264,6 +277,7 @@ class SearchTask:
     is_seeded: bool  # whether the fits have seeds, as the search has a random_state
     n_jobs: int | None
     persons: Persons = None
+    weights: Weights = None
 
     @property
     def unit(self) -> str:
@@ -276,7 +290,8 @@ class SearchTask:
 
     def records(self, rows: Rows) -> Data:
         persons = None if self.persons is None else self.persons[rows]
-        return _safe_indexing(self.X, rows), _safe_indexing(self.y, rows), persons
+        weights = None if self.weights is None else self.weights[rows]
+        return _safe_indexing(self.X, rows), _safe_indexing(self.y, rows), persons, weights
 
     def model(self, fit: PlannedFit) -> BaseEstimator:
         """Return the unfitted model of a fit; its seed is drawn here."""
@@ -299,8 +314,10 @@ def _fit_and_score(
     model: BaseEstimator, train: Data, score: SearchScore, held_out: Data
 ) -> tuple[BaseEstimator, int]:
     fit_to(model, *train)
+    *records, weights = held_out
+    given = {} if weights is None else {"weights": weights}  # then it is a RecordScore
     # An empty part, which may occur under "add_remove", has the score 0.
-    return model, score.total(model, *held_out) if len(held_out[1]) else 0
+    return model, score.total(model, *records, **given) if len(held_out[1]) else 0
 
 
 def parts(

@@ -21,11 +21,14 @@ from sklearn.pipeline import Pipeline
 
 from skdp.domain.domain import DomainEncoder
 from skdp.domain.tables import Frame
+from skdp.linear_model.validation import WEIGHT_UNITS
 from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import check_choice, check_interval, fail, is_ours
 
 # The position of each row's person, or None if rows are records.
 Persons = NDArray[np.intp] | None
+# Weights of rows in units of the greatest one over WEIGHT_UNITS, or None.
+Weights = NDArray[np.int64] | None
 Function = Callable[[Any, Any, Any], ArrayLike]
 
 
@@ -255,22 +258,30 @@ class RecordScore(SearchScore):
         if not self.lower < self.upper:
             raise fail("lower", f"be below upper, {self.upper:g}", self.lower)
 
-    def total(self, estimator: BaseEstimator, X: Frame, y: Array, persons: Persons = None) -> int:
+    def total(
+        self,
+        estimator: BaseEstimator,
+        X: Frame,
+        y: Array,
+        persons: Persons = None,
+        weights: Weights = None,
+    ) -> int:
         """Return the sum over the records, in units of (upper - lower) / UNITS.
 
         Each record contributes an integer from -UNITS / 2, for ``lower``, to UNITS / 2. A person
-        contributes the mean of its rows, rounded down.
+        contributes the mean of its rows, each times its weight, rounded down.
         """
         scores = numbers_of(self.function, estimator, X, np.asarray(y))
         share = (scores - self.lower) / (self.upper - self.lower)
         share = np.clip(np.nan_to_num(share, nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
         units = np.rint(share * UNITS).astype(np.int64) - UNITS // 2
-        if persons is None:
+        if persons is None and weights is None:
             return int(units.sum())
+        persons = np.arange(len(units)) if persons is None else persons
         _, codes, counts = np.unique(persons, return_inverse=True, return_counts=True)
         totals = np.zeros(len(counts), dtype=np.int64)
-        np.add.at(totals, codes, units)
-        return int((totals // counts).sum())
+        np.add.at(totals, codes, units * (WEIGHT_UNITS if weights is None else weights))
+        return int((totals // (WEIGHT_UNITS * counts)).sum())
 
 
 # Scores of classifiers that do not depend on how frequent the labels are. Their usual forms are

@@ -16,7 +16,15 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from skdp.domain import Domain
-from skdp.linear_model.validation import INFERRED, RECORDS, UNSEEN, chosen_publicly, numbered
+from skdp.linear_model.validation import (
+    INFERRED,
+    RECORDS,
+    UNSEEN,
+    WEIGHT_UNITS,
+    WEIGHTED,
+    chosen_publicly,
+    numbered,
+)
 from skdp.model_selection._candidates import (
     PlannedFit,
     SearchTask,
@@ -166,7 +174,8 @@ def _try_score(task: SearchTask, budget: Budget) -> None:
     if "callback" in private_step(model).get_params():
         private_step(model).set_params(callback=None)
     try:
-        fit_to(model, X, y, None if task.persons is None else np.arange(len(y)))
+        weights = None if task.weights is None else np.full(len(y), WEIGHT_UNITS)
+        fit_to(model, X, y, None if task.persons is None else np.arange(len(y)), weights)
     except Exception:
         return
     try:
@@ -188,6 +197,7 @@ def guarantee_of_search(
     domains = [chosen_publicly(_domain_of(model), chosen) for model in candidates.models]
     # Without repetitions, in the order of the candidates.
     assumptions = [*dict.fromkeys(domains), RECORDS[task.unit], *_PUBLIC]
+    assumptions += [WEIGHTED] * (task.weights is not None)
     if isinstance(candidates.estimator, Pipeline):
         assumptions.append(_STEPS)
     if candidates.classes is not None:

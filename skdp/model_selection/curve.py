@@ -177,7 +177,7 @@ def epsilon_curve(
     if target.dtype.kind == "O" and has_foreign(kinds_of(target.flat)):
         raise fail("y", "contain numbers or strings")
     table = as_cells(X) if isinstance(X, np.ndarray | list) else in_memory(X)
-    data = table, target, units_of(groups, len(target))[1]
+    data = table, target, units_of(groups, len(target))[1], None
     splits = list(_splits(estimator, data, repeats, cv, random_state))
     check_jobs(n_jobs)
     ledger = getattr(private, "ledger", None)
@@ -229,7 +229,7 @@ def _checked_score(estimator: BaseEstimator, scoring: object) -> _Score:
 def _splits(
     estimator: BaseEstimator, data: Data, repeats: int, cv: object, seed: int | None
 ) -> Iterator[_Split]:
-    X, y, persons = data
+    X, y, persons, _ = data
     repeats = check_count("repeats", repeats, most=10**4)
     if len(X) != len(y):
         raise fail("y", "have as many entries as X has rows")
@@ -291,7 +291,7 @@ def _scores(
     models: list[BaseEstimator],
     split: _Split,
 ) -> list[float]:
-    X, y, persons = data
+    X, y, persons, _ = data
     train, test = split
     X_train, X_test = _safe_indexing(X, train), _safe_indexing(X, test)
     trivial, free = references

@@ -27,7 +27,7 @@ from skdp.linear_model.proof import PUBLIC_MODEL
 from skdp.mechanisms import KNorm
 from skdp.model_selection import _scores as scores
 from skdp.model_selection._candidates import private_step
-from skdp.model_selection._score_sums import add, change, count, means
+from skdp.model_selection._score_sums import add, change, count, means, totals
 from skdp.model_selection._selection import SEEDED
 from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.guarantee import guarantee_of
@@ -191,7 +191,12 @@ def _metrics(model: Any, bounds: Any) -> dict[str, _Quotient]:
 
 
 def _read(
-    model: Any, parts: dict[str, _Quotient], X: Any, y: Array, persons: NDArray[np.intp]
+    model: Any,
+    parts: dict[str, _Quotient],
+    X: Any,
+    y: Array,
+    persons: NDArray[np.intp],
+    weights: NDArray[np.int64] | None,
 ) -> dict[str, Callable[..., FloatArray]]:
     """Return a function of each part that publishes its sums, given a release and a generator.
 
@@ -207,9 +212,10 @@ def _read(
                 low, high = metric.score.function.lower, metric.score.function.upper
                 u = 2 * (np.clip(y, low, high) - low) / (high - low) - 1
                 columns += [u, u * u]
-            mean, size = means(np.column_stack(columns), persons), metric.size
+            mean, size = means(np.column_stack(columns), persons, weights), metric.size
+            total = None if weights is None else totals(persons, weights)
             squares = np.column_stack([mean[:, 0] * mean[:, 0], mean[:, size:]])
-            publish[part] = partial(add, numbers=mean[:, :size], squares=squares)
+            publish[part] = partial(add, numbers=mean[:, :size], squares=squares, total=total)
             continue
         kinds = {"hits": scores.accuracy, "predictions": scores.predicted_place}
         numbers = scores.numbers_of(kinds.get(part, scores.probability), model, X, y)
@@ -217,7 +223,7 @@ def _read(
         cells = places.astype(np.intp)
         if part != "hits":
             cells += np.searchsorted(model.classes_, y) * (metric.size // len(model.classes_))
-        publish[part] = partial(count, cells=cells, persons=persons)
+        publish[part] = partial(count, cells=cells, persons=persons, weights=weights)
     return publish
 
 
@@ -271,6 +277,8 @@ def private_score(
     bounds: tuple[float, float] | None = None,
     neighbors: str | None = None,
     groups: Any = None,
+    sample_weight: Any = None,
+    max_weight: float | None = None,
     ledger: Ledger | None = None,
     random_state: RandomStateLike = None,
 ) -> PrivateScore:
@@ -303,6 +311,13 @@ def private_score(
         None is the relation of the model, and "replace_one" for other models.
     groups : array-like of shape (n,), default=None
         Identifiers of persons. A person counts as a record, with the mean over its rows.
+    sample_weight : array-like of shape (n,), default=None
+        Weights of the rows, as in ``fit`` of the estimators. All metrics are then weighted, and
+        "replace_one" counts as a removal and an addition, each with epsilon / 2. Sampling errors
+        are upper bounds.
+    max_weight : float > 0, default=None
+        The greatest weight, to which others are trimmed. None is that of the model, or else 1 with
+        a warning.
     ledger : Ledger, default=None
         It is charged before any noise is drawn. None is the ledger of the model, if it has one.
     random_state : None, int, Generator or RandomState, default=None
@@ -356,6 +371,9 @@ def private_score(
             raise checks.fail("groups", rule, remedy="Pass the identifiers of persons.")
         validation.refuse_empty(len(X), neighbors)
         y = validation.check_target(model, y, len(X))
+        usual_weight = getattr(inner, "max_weight", None)
+        weights = validation.read_weights(sample_weight, len(X), usual_weight, max_weight)
+        in_two_steps = weights is not None and neighbors == "replace_one"
         n, persons = validation.units_of(groups, len(X))
         unit, persons = ("row", np.arange(n)) if persons is None else ("person", persons)
         positions: tuple[str, ...] = ()
@@ -370,26 +388,27 @@ def private_score(
             validation.chosen_publicly(getattr(inner, "domain", None), chosen),
             *(validation.RECORDS[unit], PUBLIC_MODEL, validation.UNSEEN, *positions),
             *validation.label_facts(inner),
+            *(validation.WEIGHTED,) * (weights is not None),
             *(() if scores.rowwise_steps(model) else (_FOREIGN,)),
         )
         void = () if is_cryptographic(random_state) else (SEEDED,)
-        public = Public(epsilon, 0.0, neighbors, unit, False, sentences, void)
+        public = Public(epsilon, 0.0, neighbors, unit, in_two_steps, sentences, void)
         parts = {one.part: one for one in metrics.values()}
-        releases, share = {}, epsilon / len(parts) * (1 - 1e-15)
+        releases, share = {}, epsilon / (1 + in_two_steps) / len(parts) * (1 - 1e-15)
         for part, one in parts.items():
-            body = change(one.score is not None, one.size, neighbors)
+            body = change(one.score is not None, one.size, public.relation)
             noise = KNorm().calibrate(body, epsilon=share)
             releases[part] = NoisySum(part, body, noise, "private_score.md, Theorem 1")
             _ = releases[part].publication  # an error if 53-bit floats cannot keep the guarantee
         guarantee = guarantee_of([*releases.values()], public)
-        read = partial(_read, model, parts, X, y, persons)
+        read = partial(_read, model, parts, X, y, persons, weights)
         rule = "have records that the model predicts"  # other models' errors may quote cells
         publish = read() if scores.rowwise_steps(model) else checks.converted(read, "X", rule)
         rng = as_generator(random_state)
         if ledger is not None:
             ledger.spend(guarantee, note="private_score")
         spent.append(guarantee)
-        sums, is_public = {}, neighbors == "replace_one"
+        sums, is_public = {}, public.relation == "replace_one"
         for part, one in parts.items():
             s = publish[part](releases[part], rng=rng)
             if is_public:

@@ -21,6 +21,7 @@ from skdp.linear_model.validation import (
     check_target,
     columns_kept,
     is_auto,
+    read_weights,
     spent_note,
     units_of,
     without_spent_notes,
@@ -32,11 +33,12 @@ from skdp.model_selection._candidates import (
     SearchTask,
     declared_labels,
     fit_to,
+    greatest_weight,
     parts,
     private_step,
     warn_of_steps,
 )
-from skdp.model_selection._scores import as_score
+from skdp.model_selection._scores import RecordScore, as_score
 from skdp.model_selection._selection import (
     dry_run,
     gaussian_parts,
@@ -86,8 +88,9 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
         writes private rows to disk. The estimator must not contain another search.
     param_grid : dict or list of dict
         As in scikit-learn; it can also replace entire steps. ``epsilon``, ``delta``, ``ledger``,
-        ``random_state``, ``neighbors``, ``n_public``, ``classes`` and ``domain`` must be the same
-        for all candidates: they must not be in the grid, or differ between steps in the grid.
+        ``random_state``, ``neighbors``, ``n_public``, ``max_weight``, ``classes`` and ``domain``
+        must be the same for all candidates: they must not be in the grid, or differ between steps
+        in the grid.
     epsilon : float > 0, default=1.0
         The privacy budget of one call of ``fit``: all fits, the choice and the last fit.
     delta : float in [0, 1), default=0.0
@@ -187,7 +190,14 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
         self.ledger = ledger
         self.verbose = verbose
 
-    def fit(self, X: object, y: object = None, *, groups: object = None) -> PrivateSearchCV:
+    def fit(
+        self,
+        X: object,
+        y: object = None,
+        *,
+        groups: object = None,
+        sample_weight: object = None,
+    ) -> PrivateSearchCV:
         """Search once, with the budget ``epsilon`` and ``delta``.
 
         Parameters
@@ -199,6 +209,9 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
             The person of each row, as for the estimators. If given, the guarantee protects all rows
             of a person together. These rows are in one part, and a score is a sum over persons of
             means of their rows.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows, as for the estimators, in fits and scores. ``scoring`` must then
+            be a sum over records: not "balanced_accuracy" or "roc_auc".
 
         Returns
         -------
@@ -218,9 +231,10 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
             candidates, X, y = self._read(X, y)
             warn_of_steps(candidates.models)
             n, persons = units_of(groups, len(y))
+            weights = read_weights(sample_weight, len(y), greatest_weight(candidates.private))
             share = 0.75 if is_auto(self.refit_share) else float(self.refit_share)
             budget, last = (whole, None) if share == 0 else split(whole, share)
-            task = self._task(budget, candidates, (X, y, persons), n)
+            task = self._task(budget, candidates, (X, y, persons, weights), n)
             # Squares of mu add up, or else epsilons do.
             is_squared = last is not None and whole.delta > 0
             squared = gaussian_parts(task, whole, share) if is_squared else None
@@ -244,7 +258,7 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
             model = models[chosen]
             if last is not None:
                 fit = PlannedFit(chosen, last, np.arange(len(y)), 1.0)
-                model = fit_to(task.model(fit), X, y, persons)
+                model = fit_to(task.model(fit), X, y, persons, weights)
         self.guarantee_ = guarantee
         # The model is often used without the search, so it carries the guarantee of the search.
         private = private_step(model)
@@ -288,14 +302,18 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
     def _task(self, budget: Budget, candidates: Candidates, data: Data, n: int) -> SearchTask:
         held_out, n_parts = float(self.held_out), len(candidates)
         share, rng = (1 - held_out) / n_parts, as_generator(self.random_state)
-        shares, (X, y, persons) = [share] * n_parts + [held_out], data
+        shares, (X, y, persons, weights) = [share] * n_parts + [held_out], data
         *rows, kept = parts(n, shares, candidates.neighbors, rng, persons)
         labels, bounds = candidates.labels, candidates.target_bounds
         score = as_score(self.scoring, labels, bounds, candidates.models)
+        if weights is not None and not isinstance(score, RecordScore):
+            remedy = 'Use "accuracy", "neg_log_loss" or a RecordScore.'
+            raise fail("scoring", "be a sum over records with weights", self.scoring, remedy)
         # The whole budget for each, because no record is in two parts.
         fits = tuple(PlannedFit(k, budget, part, share) for k, part in enumerate(rows))
         seeded = not is_cryptographic(self.random_state)
-        return SearchTask(X, y, candidates, score, fits, kept, rng, seeded, self.n_jobs, persons)
+        facts = candidates, score, fits, kept, rng, seeded, self.n_jobs, persons, weights
+        return SearchTask(X, y, *facts)
 
     # The chosen model
 

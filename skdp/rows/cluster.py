@@ -43,10 +43,11 @@ class ClusterRows:
     ) -> None:
         self.domain, self._data, self._weight = domain, data, weight
         tables = data.partitions()
+        parts: Sequence[Persons | None]
         parts = [None] * len(tables) if groups is None else groups.parts
         self._partitions = [(*pair, part) for pair, part in zip(tables, parts, strict=True)]
         self._encode, self._groups = encode, groups and replace(groups, parts=[])
-        self._is_read = False
+        self._is_read = groups is not None and groups.are_weighted
 
     @property
     def n(self) -> int:
@@ -119,7 +120,7 @@ class ClusterRows:
         def blocks_of(X: object, y: object, part: Persons | None) -> Iterator[Block]:
             load_kernels(cells)
             batch = (X, y) if target is None else X
-            shares = None if groups is None or part is None else groups.shares(part)
+            shares = None if groups is None else groups.shares(part)
             for run in encoded_runs(domain, batch, target, encode, shares):
                 slices = block_slices(domain, len(run.target), blocks)
                 yield from run.blocks(domain, slices, dtype, at_once)

@@ -43,10 +43,10 @@ class Block:
     target : ndarray of shape (n,)
         The encoded target in [-1, 1], or the position of each label.
     share : int or None
-        The share of each of the rows in its person, in parts of `persons.WHOLE`. None if rows
-        have no persons.
+        The share of each of the rows in its record, in parts of `persons.WHOLE`. None if rows
+        have neither persons nor weights.
     person : ndarray of int, shape (n,), or None
-        The position of each row's person; private.
+        The position of each row's person, if rows have persons; private.
 
     Examples
     --------
@@ -108,11 +108,12 @@ class Run:
             yield cls(table, target)
             return
         order, runs = runs_of(members.shares)
-        table, target, person = table.taken(order), target[order], members.codes[order]
+        table, target = table.taken(order), target[order]
+        person = None if members.codes is None else members.codes[order]
         for start, stop, share in runs or [(0, 0, 0)]:
-            yield cls(
-                table.taken(slice(start, stop)), target[start:stop], share, person[start:stop]
-            )
+            rows = slice(start, stop)
+            own = None if person is None else person[rows]
+            yield cls(table.taken(rows), target[rows], share, own)
 
     @property
     def weight(self) -> int:
@@ -146,15 +147,15 @@ Encode: TypeAlias = Callable[[object], Array]
 
 
 def columns_to_read(
-    domain: Domain | None, names: list[str] | None, target: str | None, groups: str | None = None
+    domain: Domain | None, names: list[str] | None, *others: str | None
 ) -> list[str] | None:
-    """Return the columns of the domain, the target and the identifiers; None for all columns.
+    """Return the columns of the domain and the others, such as the target; None for all columns.
 
     All are read if the domain or the table has no names.
     """
     if domain is None or domain.names is None or names is None:
         return None
-    return [*domain.names, *(name for name in (target, groups) if name is not None)]
+    return [*domain.names, *(name for name in others if name is not None)]
 
 
 def encoded_runs(
@@ -171,9 +172,7 @@ def encoded_runs(
         rule = "be the name of a column, unless X returns pairs of a table and a target"
         raise fail("target", rule, remedy='Use fit(X, target="name").')
     X, y = batch
-    members = None
-    if shares is not None:
-        members, X = shares.members(X[shares.column]), X.drop(columns=[shares.column])
+    members, X = (None, X) if shares is None else shares.taken(X)
     table = as_table(X, domain.names, domain.n_columns)
     encoded = encode(y)
     if len(encoded) != table.n_rows:
@@ -182,7 +181,7 @@ def encoded_runs(
 
 
 def weight_of(n: int, share: int | None) -> int:
-    """Return the number of n rows, or the sum of their shares if they have persons."""
+    """Return the number of n rows, or the sum of their shares, if they have them."""
     return n if share is None else n * share
 
 
@@ -420,7 +419,7 @@ class MemoryRows:
     target : ndarray of shape (n,)
         Encoded numbers in [-1, 1], or positions of labels.
     members : Members, optional
-        The person and the share of each row.
+        The person of each row, if rows have persons, and its share.
 
     Examples
     --------

@@ -3,14 +3,15 @@
 A share is an integer number of `WHOLE` parts. The shares of a person's rows add up to exactly
 `WHOLE` or, if a cap allows more than one full row, to at most that. So the contribution of a person
 to a sum over rows is exactly a convex combination of the contributions of single rows, or of these
-and 0 (docs/proofs/persons.md).
+and 0 (docs/proofs/persons.md). The weight of a row multiplies its share; a row without a person is
+a record of its own.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Number
 from typing import Any, NamedTuple
@@ -19,25 +20,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.domain.columns import is_missing
-from skdp.domain.tables import as_column
-from skdp.trusted.arrays import Array
+from skdp.domain.tables import as_column, read_target
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import converted, fail
 
 # The parts of a whole person.
 WHOLE_BITS = 30
 WHOLE = 2**WHOLE_BITS
+# Rows of equal share are summed together, so there are few different shares. Weights, in units of
+# the greatest one, are rounded to multiples of 1 / GRID: all fractions with denominators up to 8,
+# and numbers between them at distances of 6 %.
+GRID = 840
+_FRACTIONS = [GRID * j // m for m in range(1, 9) for j in range(m + 1)]
+STEPS = np.unique([*_FRACTIONS, *np.rint(GRID * 0.94 ** np.arange(110)).astype(int)])
+# Leading bits of the product of a weight and the share in a person, for the same reason.
+_BITS = 6
 
 # Different identifiers, and their numbers of rows.
 _Counts = tuple[NDArray[np.int64] | list[Hashable], NDArray[np.int64]]
 
 _MISSING = "Drop rows without a person, or give each of them an identifier of its own."
+_WEIGHTS = "Drop rows with other weights, or weigh them by a public rule."
 _MIXED = "Convert all of them to strings by a public rule before they are read."
 
 
 class Members(NamedTuple):
-    """The position of the person of each row, and the share of each row in it, (rows,) each."""
+    """The position of the person of each row, and the share of each row in it, (rows,) each.
 
-    codes: NDArray[np.intp]
+    There are no positions if rows have weights only.
+    """
+
+    codes: NDArray[np.intp] | None
     shares: NDArray[np.int64]
 
 
@@ -128,18 +141,48 @@ class Shares:
     which they are read. The first row has the remainder. Rows beyond those of ``persons``, and
     rows of persons that are not known, have no share: they have appeared since the identifiers
     were read. So the shares of a person add up to at most `WHOLE`, whatever is read. A person with
-    m rows gives each of them the share 1 / max(m, cap). ``column`` has the identifiers.
+    m rows gives each of them the share 1 / max(m, cap). Without persons the share of a row is
+    `WHOLE`. Weights, in units of ``most``, the greatest, multiply the shares. ``columns`` has the
+    names of the columns with the identifiers and the weights, or None for each.
     """
 
-    def __init__(self, persons: Persons, cap: int, column: str | None = None) -> None:
-        self.column, self._persons = column, persons
+    def __init__(
+        self,
+        persons: Persons | None,
+        cap: int = 1,
+        most: float = 1.0,
+        columns: tuple[str | None, str | None] = (None, None),
+    ) -> None:
+        self._persons, self._most, self._columns = persons, most, columns
+        if persons is None:
+            return
         counts = persons.counts
         self._each = WHOLE // np.maximum(counts, cap)
         self._rest = np.where(counts >= cap, WHOLE - self._each * counts, 0)
         self._next = persons.start.copy()
 
-    def members(self, groups: object) -> Members:
-        """Return the person of each row of the next batch, and its share in parts of `WHOLE`."""
+    def taken(self, X: Any) -> tuple[Members, Any]:
+        """Return `members` of the next batch, and its table without the columns that tell them."""
+        given = [None if name is None else X[name] for name in self._columns]
+        return self.members(*given), X.drop(columns=[own for own in self._columns if own])
+
+    def members(self, groups: object, weights: object = None, n: int | None = None) -> Members:
+        """Return the person of each row of the next batch, and its share in parts of `WHOLE`.
+
+        It is an error if there are not n weights, where n is given.
+        """
+        if weights is None:
+            return self._members(groups)
+        steps = weight_steps(weights, self._most, n)
+        if self._persons is None:
+            return Members(None, WHOLE * steps // GRID)
+        codes, shares = self._members(groups)
+        shares = shares * steps // GRID
+        bits = np.maximum(np.frexp(shares.astype(float))[1] - _BITS, 0)
+        return Members(codes, shares >> bits << bits)
+
+    def _members(self, groups: object) -> Members:
+        assert self._persons is not None
         codes = self._persons.codes(groups)
         shares = np.zeros(len(codes), np.int64)
         rows = np.flatnonzero(codes >= 0)
@@ -154,20 +197,40 @@ class Shares:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The n persons of rows that are not in memory, with the arguments of `Shares`.
+    """The n persons or weighted rows that are not in memory, with the arguments of `Shares`.
 
     There is one of the ``parts`` for each partition. For rows that are read in batches it has the
-    persons of the whole table.
+    persons of the whole table. A part is None if rows have weights only.
     """
 
-    column: str
-    cap: int
     n: int
-    parts: list[Persons]
+    parts: Sequence[Persons | None]
+    cap: int
+    most: float
+    columns: tuple[str | None, str | None]
 
-    def shares(self, part: Persons) -> Shares:
+    @property
+    def are_weighted(self) -> bool:
+        return self.columns[1] is not None
+
+    def shares(self, part: Persons | None) -> Shares:
         """Return the shares for one reading of a part."""
-        return Shares(part, self.cap, self.column)
+        return Shares(part, self.cap, self.most, self.columns)
+
+
+def weight_steps(weights: object, most: float, n: int | None = None) -> NDArray[np.int64]:
+    """Return the nearest `STEPS` of weights, (rows,), in units of ``most`` / `GRID`.
+
+    Greater weights than ``most`` are trimmed to it. It is an error if there are not n, where n is
+    given.
+    """
+    found: FloatArray = read_target(as_column(weights, "sample_weight"), "sample_weight")
+    if n not in (None, len(found)):
+        raise fail("sample_weight", "have as many entries as X has rows")
+    if not (np.isfinite(found).all() and (found >= 0).all()):
+        raise fail("sample_weight", "contain only finite numbers >= 0", remedy=_WEIGHTS)
+    middles = (STEPS[1:] + STEPS[:-1]) / 2
+    return STEPS[np.searchsorted(middles, np.minimum(found / most, 1.0) * GRID)]
 
 
 def runs_of(shares: NDArray[np.int64]) -> tuple[NDArray[np.intp], list[tuple[int, int, int]]]:

@@ -443,7 +443,8 @@ class StreamedRows:
     ) -> None:
         self.domain, self.stream, self.target = domain, stream, target
         self.encode, self.weight, self.groups = encode, weight, groups
-        self._is_read = False
+        # All weights may be 0: then no reading has a sum of shares.
+        self._is_read = groups is not None and groups.are_weighted
 
     @property
     def n(self) -> int:
@@ -494,8 +495,8 @@ class StreamedRows:
         domain, weight, groups = self.domain, 0, self.groups
         # A pair has no column that is a target.
         names = None if self.target is None else self.stream.names
-        column = None if groups is None else groups.column
-        columns = columns_to_read(domain, names, self.target, column)
+        others = () if groups is None else groups.columns
+        columns = columns_to_read(domain, names, self.target, *others)
         shares = None if groups is None else groups.shares(groups.parts[0])
         for batch in self.stream.batches(columns):
             for run in encoded_runs(domain, batch, self.target, self.encode, shares):

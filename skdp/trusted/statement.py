@@ -127,8 +127,8 @@ class Public:
     neighbors : {"replace_one", "add_remove"}
     unit : {"row", "person"}
     in_two_steps : bool
-        Whether a replacement is a removal and then an addition. The releases then state the
-        changes of one of these steps.
+        Whether a replacement is a removal and then an addition, as where the weights of records
+        are private. The releases then state the changes of one of these steps.
     assumptions, void_because : tuple of str
         Sentences of the guarantee.
 

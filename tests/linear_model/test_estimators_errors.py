@@ -269,9 +269,9 @@ def test_labels_that_cannot_be_inferred_are_refused(y, text):
 
 @ALL
 def test_fit_parameters_are_refused(estimator):
-    """A weight would change what one record can do."""
-    text = "does not support sample_weight.*same bound"
-    refuses(model_of(estimator), X, Y, TypeError, text, sample_weight=np.ones(10))
+    """An offset would change what one record can do."""
+    text = "does not support offset.*same bound"
+    refuses(model_of(estimator), X, Y, TypeError, text, offset=np.ones(10))
 
 
 def test_columns_of_a_frame_are_held_against_the_domain(people, domain, answers):

@@ -219,7 +219,7 @@ def test_no_record_is_in_two_parts(neighbors, people, domain, answers):
     found = search(domain)
     found.estimator.set_params(neighbors=neighbors)
     candidates, X, y = found._read(people, answers)
-    made = found._task(Budget(1.0, 0.0), candidates, (X, y, None), 400)
+    made = found._task(Budget(1.0, 0.0), candidates, (X, y, None, None), 400)
     rows = [fit.rows for fit in made.fits]
     assert sorted(np.concatenate([*rows, made.held_out]).tolist()) == list(range(400))
     # Five standard deviations of a count of 400 under add/remove.

@@ -142,6 +142,10 @@ def plan(
         rule = "be 1: a plan for several rows of a person is not available"
         remedy = "Plan with clone(model).set_params(rows_per_person=1)."
         raise fail("rows_per_person", rule, self.rows_per_person, remedy)
+    if self.max_weight is not None:
+        remedy = "Plan with clone(model).set_params(max_weight=None), and the sum of the weights"
+        remedy += " over max_weight as n."
+        raise fail("max_weight", "be None for a plan", self.max_weight, remedy)
     domain, fit_delta = self.domain, self.delta / 2 if inference else self.delta
     classes, labels = getattr(self, "classes", None), getattr(domain, "target_labels", None)
     if classes is not None and {*sorted_labels(classes).tolist()} != {*(labels or ())}:

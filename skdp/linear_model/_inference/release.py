@@ -293,12 +293,19 @@ NOISE, LEAST_PRODUCT, MOST_PRODUCT, MOST_RESIDUAL = 0.65, 6.0, 20.0, 8.0
 def exact_squares(rows: Rows, influences: Products, are_persons: bool) -> NDArray[Any]:
     """Return the sums over records of their squared influences, in units of 2^-40.
 
-    The influence of a person is the sum of those of its rows times their shares. Its length is at
+    The influence of a record is the sum of those of its rows times their shares. Its length is at
     most 1, as that of a row.
     """
 
+    def weighted(block: Block) -> Iterator[FloatArray]:
+        weight = 1.0 if block.share is None else block.share / WHOLE
+        for own in influences.of(block):
+            own *= weight
+            on_grid(own)
+            yield own
+
     def squares(block: Block) -> NDArray[Any]:
-        return _added(squares_of(own) for own in influences.of(block))
+        return _added(map(squares_of, weighted(block)))
 
     def of_persons(block: Block) -> list[tuple[NDArray[np.intp], FloatArray]]:
         """Return the person of each row, and the influences of rows times their shares."""
@@ -308,8 +315,8 @@ def exact_squares(rows: Rows, influences: Products, are_persons: bool) -> NDArra
         own = np.concatenate([*influences.of(block)]) * (block.share / WHOLE)
         return [(block.person.copy(), own)]
 
-    if not are_persons:
-        return np.asarray(exact_sum(rows, squares))
+    if not are_persons:  # the square of an influence has that of the weight
+        return np.asarray(rows.sum(squares))
     found = rows.sum(of_persons)
     codes = np.concatenate([np.empty(0, np.intp), *(own for own, _ in found)])
     values = np.concatenate([np.empty((0, len(influences.matrix))), *(own for _, own in found)])

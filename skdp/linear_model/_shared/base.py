@@ -49,9 +49,11 @@ from skdp.linear_model.validation import (
     INFERRED,
     RECORDS,
     UNSEEN,
+    WEIGHTED,
     check_class_weight,
     check_labels,
     check_ledger,
+    check_max_weight,
     check_table,
     check_target,
     chosen_publicly,
@@ -66,6 +68,7 @@ from skdp.linear_model.validation import (
     refuse_unsupported,
     sorted_labels,
     spent_note,
+    warn_of_weights,
     warn_without,
     without_bounds,
 )
@@ -216,7 +219,15 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
     n_public : int, default=None
         Approximate number of records, or of persons with ``groups``, if it is public and
         ``neighbors`` is "add_remove". The automatic choices depend on it. A wrong number costs
-        accuracy but not privacy. If None, they assume 100 / epsilon records per coefficient.
+        accuracy but not privacy. If None, they assume 100 / epsilon records per coefficient. With
+        ``sample_weight`` give the expected sum of the weights over ``max_weight``, with any
+        ``neighbors``: otherwise they assume that all weights are equal to ``max_weight``.
+    max_weight : float > 0, default=None
+        Only for ``fit(..., sample_weight=weights)``: the greatest weight of a record, chosen
+        without the data. Greater weights are trimmed to it. A record with this weight counts as
+        without weights, others count less, and the noise is that of equal weights. The sum of the
+        weights is private, so "replace_one" counts as a removal and an addition, each with
+        epsilon / 2. None is 1, with an :class:`~skdp.privacy.UndeclaredDomainWarning`.
     rows_per_person : int in [1, 1e9], default=1
         Only for ``fit(..., groups=ids)``. Each row of a person with m rows has the weight
         ``1 / max(m, rows_per_person)``. By default every person has the same weight. With a larger
@@ -247,6 +258,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
     mechanism: Any = "auto"
     n_public: int | None = None
     rows_per_person: int = 1
+    max_weight: float | None = None
     coef_: FloatArray = field(init=False)
     intercept_: Any = field(init=False)
     domain_: Domain = field(init=False)
@@ -260,7 +272,14 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
     feature_names_in_: NDArray[Any] = field(init=False)
 
     def fit(
-        self, X: Any, y: Any = None, *, target: str | None = None, groups: Any = None, **others: Any
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        target: str | None = None,
+        groups: Any = None,
+        sample_weight: Any = None,
+        **others: Any,
     ) -> Self:
         """Fit the model. Each call spends ``epsilon`` and ``delta``.
 
@@ -285,6 +304,11 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             contains them. If given, the guarantee protects all rows of a person together. If ``X``
             is not in memory, ``groups`` must be the name of a column, and the set of identifiers
             must fit in memory.
+        sample_weight : array-like of shape (n,) or str, default=None
+            Finite weights >= 0 of the rows, or the name of the column of ``X`` that contains them,
+            as for ``groups``. Weights in units of ``max_weight`` are rounded by up to 5 %,
+            and more below 1 / 50; fractions with denominators up to 8 are exact. The weight of a
+            row of a person multiplies its share in the person.
 
         Returns
         -------
@@ -302,12 +326,14 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         with np.errstate(all="ignore"), SHARED_THREADS:
             with columns_kept(self), spent_note() as spent:
                 refuse_unsupported(others)
-                self._check_call(groups)
+                self._check_call(groups, sample_weight)
                 algorithm = self._algorithm()
                 algorithm.check(self.delta)
                 warn_without(self.domain)
-                records = self._read(X, y, target, groups)
-                plan = self._plan(records.design, records.n, len(records.models), records.unit)
+                warn_of_weights(sample_weight, self.max_weight)
+                records = self._read(X, y, target, groups, sample_weight)
+                facts = records.n, len(records.models), records.unit, records.are_weighted
+                plan = self._plan(records.design, *facts)
                 parts = (getattr(self, name, None) for name in ("loss", "mechanism"))
                 public = self._public(records, *relied_on(*parts))
                 guarantee = _certified(plan.releases, public)
@@ -331,6 +357,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         estimand: str = "ols",
         target: str | None = None,
         groups: Any = None,
+        sample_weight: Any = None,
         ledger: Ledger | None = None,
         random_state: RandomStateLike = None,
         **others: Any,
@@ -346,9 +373,10 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
 
         Parameters
         ----------
-        X, y, target, groups
+        X, y, target, groups, sample_weight
             The records, as in :meth:`fit`, with the same domain and labels. They may differ from
-            the records of the fit.
+            the records of the fit. With weights the estimates are those of weighted least squares,
+            or of the weighted likelihood, with robust standard errors.
         epsilon : float > 0
             The privacy budget of this call.
         delta : float in [0, 1), default=0.0
@@ -388,7 +416,8 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             remedy = "Write infer(X, y, epsilon=1.0)."
             check_choice("estimand", estimand, ("ols", "weighted"))
             if X is None:
-                if any(given is not None for given in (y, target, groups, epsilon, ledger)):
+                others_given = y, target, groups, sample_weight, epsilon, ledger
+                if any(own is not None for own in others_given):
                     raise fail("X", "be given where another argument is", remedy=remedy)
                 return self._released_inference()
             if epsilon is None:
@@ -399,12 +428,13 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             own.__dict__ |= given | own._declared()
             if ledger is not None:
                 own.ledger = ledger
-            own._check_call(groups)
+            own._check_call(groups, sample_weight)
             own._check_inference(groups)
-            records = own._read(X, y, target, groups, design)
+            warn_of_weights(sample_weight, own.max_weight)
+            records = own._read(X, y, target, groups, sample_weight, design)
             if len(records.models) > 1:
                 raise fail("classes", "be the two labels of the fit", len(records.models))
-            task = own._task(design, records.n, 1, records.unit)
+            task = own._task(design, records.n, 1, records.unit, records.are_weighted)
             targets = positions_of(design.domain, effects, design.intercept)
             inputs = task, records.models == (None,), targets, estimand == "ols"
             plan = plan_inference(*inputs)
@@ -467,7 +497,13 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         return rng
 
     def _read(
-        self, X: Any, y: Any, target: str | None, groups: Any, design: Design | None = None
+        self,
+        X: Any,
+        y: Any,
+        target: str | None,
+        groups: Any,
+        weights: Any,
+        design: Design | None = None,
     ) -> Records:
         """Return the records, after checks of what is public of them.
 
@@ -476,52 +512,64 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         check_places(y, target)
         X = opened(X)
         if isinstance(X, Collection):
-            return self._distant(X.with_target(y, target), target, groups, design)
+            return self._distant(X.with_target(y, target), target, groups, weights, design)
         if isinstance(X, Stream):
             if y is not None:
                 rule = "be None where X is read in batches"
                 raise fail("y", rule, None, "Name the target column.")
-            return self._distant(X, target, groups, design)
+            return self._distant(X, target, groups, weights, design)
         if self.ledger is not None:  # first: the error for undeclared columns says to drop them
             check_ledger("ledger", self.ledger, getattr(in_memory(X), "columns", None))
-        X, y, groups = split_frame(X, y, target, groups)
+        X, y, groups, weights = split_frame(X, y, target, groups, weights)
         X = check_table(self, X, self.domain, reset=design is None, neighbors=self.neighbors)
         encoded, models, attributes = self._target(y, len(X))
-        design, weights = design or self._public_design(), self._label_weights(attributes)
-        n, members, unit = len(encoded), None, "row"
+        design, of_labels = design or self._public_design(), self._label_weights(attributes)
+        n, members, persons, unit = len(encoded), None, None, "row"
         if groups is not None:
             groups = as_column(groups, "groups")  # a stream may have other rows later
             persons = Persons.of_table(groups, len(X))
-            members = Shares(persons, int(self.rows_per_person)).members(groups)
             n, unit = len(persons), "person"
-        rows = MemoryRows(design.domain, X, encoded, members)
-        return Records(design, rows, models, weights, n, unit, attributes)
+        if groups is not None or weights is not None:
+            members = Shares(persons, *self._share_facts()).members(groups, weights, len(X))
+        rows, are_weighted = MemoryRows(design.domain, X, encoded, members), weights is not None
+        return Records(design, rows, models, of_labels, n, unit, attributes, are_weighted)
+
+    def _share_facts(self) -> tuple[int, float]:
+        return int(self.rows_per_person), 1.0 if self.max_weight is None else float(self.max_weight)
 
     def _distant(
-        self, data: Stream | Collection, target: str | None, groups: Any, design: Design | None
+        self,
+        data: Stream | Collection,
+        target: str | None,
+        groups: Any,
+        weights: Any,
+        design: Design | None,
     ) -> Records:
         target = data.target if isinstance(data, Collection) else target
-        header = header_of(data, self.domain, target, groups)
+        header = header_of(data, self.domain, target, groups, weights)
         check_table(self, header, self.domain, reset=design is None)
         check_ledger("ledger", self.ledger, data.names)
         encode, models, attributes = self._encoder()
         if isinstance(data, CsvStream):
             spell_levels(data, self.domain, target, attributes.get("classes_"))
         if isinstance(data, Collection):
-            data = data.only(columns_to_read(self.domain, data.names, target, groups))
+            data = data.only(columns_to_read(self.domain, data.names, target, groups, weights))
         refuse_empty(data.n, self.neighbors)
-        known = groups_of(data, groups, int(self.rows_per_person))
-        n, unit = (data.n, "row") if known is None else (known.n, "person")
-        # With a cap above 1 the weight of a person is private; see `_is_whole`.
-        is_public = self.neighbors == "replace_one" and self._is_whole(unit)
+        known, are_weighted = groups_of(data, groups, weights, *self._share_facts()), False
+        n, unit = data.n, "row"
+        if known is not None:
+            n, unit = known.n, unit if groups is None else "person"
+            are_weighted = known.are_weighted
+        # With a cap above 1, or weights, the weight of a record is private; see `_is_whole`.
+        is_public = self.neighbors == "replace_one" and self._is_whole(unit, are_weighted)
         weight = weight_of(n, None if known is None else WHOLE) if is_public else None
-        design, weights = design or self._public_design(), self._label_weights(attributes)
+        design, of_labels = design or self._public_design(), self._label_weights(attributes)
         rows: Rows
         if isinstance(data, Collection):
             rows = ClusterRows(design.domain, data, encode, weight, known)
         else:
             rows = StreamedRows(design.domain, data, target, encode, weight, known)
-        return Records(design, rows, models, weights, n, unit, attributes)
+        return Records(design, rows, models, of_labels, n, unit, attributes, are_weighted)
 
     def _public_design(self) -> Design:
         return Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
@@ -535,10 +583,19 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         names = [own.name for own in fields(self) if own.init]
         return SimpleNamespace(**{name: getattr(self, name) for name in names})
 
-    def _plan(self, design: Design, n: int, n_models: int, unit: str = "row") -> Any:
-        return self._algorithm().plan(self._task(design, n, n_models, unit))
+    def _plan(
+        self,
+        design: Design,
+        n: int,
+        n_models: int,
+        unit: str = "row",
+        are_weighted: bool = False,
+    ) -> Any:
+        return self._algorithm().plan(self._task(design, n, n_models, unit, are_weighted))
 
-    def _task(self, design: Design, n: int, n_models: int, unit: str) -> Task:
+    def _task(
+        self, design: Design, n: int, n_models: int, unit: str, are_weighted: bool = False
+    ) -> Task:
         task = Task(
             design,
             n=n if self.neighbors == "replace_one" else None,
@@ -549,7 +606,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             n_models=n_models,
             are_persons=unit == "person",
         )
-        return task if self._is_whole(unit) else removed_and_added(task)
+        return task if self._is_whole(unit, are_weighted) else removed_and_added(task)
 
     def _check_parameters(self) -> None:
         check_epsilon(self.epsilon, "Smaller is more private; 1.0 is common.")
@@ -570,7 +627,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             )
             raise fail(f"{type(self).__name__}.__init__", rule)
 
-    def _check_call(self, groups: Any) -> None:
+    def _check_call(self, groups: Any, weights: Any) -> None:
         self._check_parameters()
         # Weights are multiples of 2^-30.
         check_count("rows_per_person", self.rows_per_person, most=10**9)
@@ -578,6 +635,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             rule = "be 1 where rows have no persons"
             remedy = "Pass the identifiers of persons: fit(X, y, groups=ids)."
             raise fail("rows_per_person", rule, self.rows_per_person, remedy)
+        check_max_weight(self.max_weight, weights)
 
     def _public_domain(self, n_columns: int) -> Domain:
         """Return the declared domain, or bounds of [-1, 1] for every column."""
@@ -596,18 +654,19 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             float(self.delta),
             self.neighbors,
             records.unit,
-            in_two_steps=not self._is_whole(records.unit),
+            in_two_steps=not self._is_whole(records.unit, records.are_weighted),
             assumptions=(*self._assumptions(records), *assumptions),
             void_because=() if is_cryptographic(self.random_state) else (seeded,),
         )
 
-    def _is_whole(self, unit: str) -> bool:
+    def _is_whole(self, unit: str, are_weighted: bool = False) -> bool:
         """Return whether the plan has the whole budget, and is not one for half a replacement."""
-        return unit == "row" or self.rows_per_person == 1 or self.neighbors == "add_remove"
+        is_one = not are_weighted and (unit == "row" or self.rows_per_person == 1)
+        return is_one or self.neighbors == "add_remove"
 
     def _assumptions(self, records: Records) -> tuple[str, ...]:
         chosen = chosen_publicly(self.domain, "the labels and all parameters")
-        return chosen, RECORDS[records.unit], UNSEEN
+        return chosen, RECORDS[records.unit], UNSEEN, *(WEIGHTED,) * records.are_weighted
 
     def _store(
         self, plan: Any, solution: Solution, attributes: dict[str, Any], design: Design

@@ -52,14 +52,14 @@ def removed_and_added(task: Task) -> Task:
 
     A replacement is a removal and an addition. A release that is (epsilon / 2, delta')-private for
     each is private for both at epsilon and delta' (1 + e^(epsilon / 2)). It is needed where the
-    weights of a person may add up to any number below 1, so that their sum over persons is private.
+    weights of a record may add up to any number below 1, so that their sum over records is private.
     """
     half = task.epsilon / 2
     return replace(
         task,
         neighbors="add_remove",
         n=None,
-        n_public=task.n_assumed,
+        n_public=task.n if task.n_public is None else task.n_public,
         epsilon=half,
         delta=task.delta / (1 + math.exp(min(half, 700.0))) * (1 - 1e-12),
     )
@@ -76,6 +76,7 @@ class Records:
     n: int = 0  # of units, rows or persons; it may be private
     unit: str = "row"  # of privacy; or "person"
     attributes: dict[str, Any] = field(default_factory=dict)  # public, of the fitted estimator
+    are_weighted: bool = False  # whether the rows have weights of their own
 
 
 def target_of(target: NDArray[Any], label: int | None) -> FloatArray:
@@ -133,47 +134,62 @@ def check_places(y: Any, target: Any) -> None:
         )
 
 
-def split_frame(X: Any, y: Any, target: str | None, groups: Any) -> tuple[Any, Any, Any]:
-    """Return features, target and identifiers of a table, which may be columns of it."""
+def split_frame(
+    X: Any, y: Any, target: str | None, groups: Any, weights: Any
+) -> tuple[Any, Any, Any, Any]:
+    """Return features, target, identifiers and weights of a table, which may be columns of it."""
     if target is not None:
         if y is not None:
             raise fail("y", "be None if a target column is named", None, "Drop y or target.")
         X, y = without_column(X, "target", target, "Pass y.")
     if isinstance(groups, str):
         X, groups = without_column(X, "groups", groups, "Pass an array of identifiers.")
-    return X, y, groups
+    if isinstance(weights, str):
+        X, weights = without_column(X, "sample_weight", weights, "Pass an array of weights.")
+    return X, y, groups, weights
 
 
-def groups_of(data: Stream | Collection, column: Any, cap: int) -> Groups | None:
-    """Return the persons of rows that are not in memory, by one reading of identifiers."""
+def groups_of(
+    data: Stream | Collection, column: Any, weight: Any, cap: int, most: float
+) -> Groups | None:
+    """Return persons or weights of rows not in memory; identifiers are read once."""
+    facts = cap, most, (column, weight)
     if column is None:
-        return None
+        parts = [None] * (data.X.npartitions if isinstance(data, Collection) else 1)
+        return None if weight is None else Groups(data.n, parts, *facts)
     if isinstance(data, Collection):
-        whole, parts = Persons.of_parts(data.entries(column))
-        return Groups(column, cap, len(whole), parts)
+        whole, persons = Persons.of_parts(data.entries(column))
+        return Groups(len(whole), persons, *facts)
     batches = data.batches([column])
     tables = (batch[0] if isinstance(batch, tuple) else batch for batch in batches)
-    persons = Persons.of(table[column] for table in tables)
-    return Groups(column, cap, len(persons), [persons])
+    whole = Persons.of(table[column] for table in tables)
+    return Groups(len(whole), [whole], *facts)
 
 
 def header_of(
-    stream: Stream | Collection, domain: Domain | None, target: str | None, groups: Any = None
+    stream: Stream | Collection,
+    domain: Domain | None,
+    target: str | None,
+    groups: Any = None,
+    weights: Any = None,
 ) -> Any:
-    """Return a table of one row with the columns that are neither target nor identifiers."""
-    names = stream.names
-    if groups is not None and not isinstance(groups, str):
-        rule = "be the name of a column where X is not in memory"
-        raise fail("groups", rule, type(groups), 'Pass groups="name".')
-    if groups is not None and (names is None or groups not in names):
-        raise fail("groups", f"be a column of X, which has {names}", groups)
-    if groups is not None and groups == target:
-        raise fail("groups", "be another column than the target", groups)
+    """Return a table of one row with the features alone."""
+    names, others = stream.names, {"groups": groups, "sample_weight": weights}
+    for parameter, own in others.items():
+        if own is not None and not isinstance(own, str):
+            rule = "be the name of a column where X is not in memory"
+            raise fail(parameter, rule, type(own), f'Pass {parameter}="name".')
+        if own is not None and (names is None or own not in names):
+            raise fail(parameter, f"be a column of X, which has {names}", own)
+        if own is not None and own == target:
+            raise fail(parameter, "be another column than the target", own)
+    if weights is not None and weights == groups:
+        raise fail("sample_weight", "be another column than groups", weights)
     if names is None:
         return np.empty((1, stream.n_columns))
     if target is not None and target not in names:
         raise fail("target", f"be a column of X, which has {names}", target)
-    features = [name for name in names if name not in (target, groups)]
+    features = [name for name in names if name not in (target, groups, weights)]
     if domain is not None and domain.names is not None:
         # Other columns of a file are not read.
         features = [name for name in features if name in set(domain.names)]

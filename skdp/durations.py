@@ -88,6 +88,7 @@ class PersonPeriods:
         if not np.isfinite(edges).all():
             raise fail("edges", "be finite", edges.tolist(), "Later events are censored.")
         object.__setattr__(self, "edges", tuple(edges.tolist()))
+        _ = self.domain  # an error if periods have equal names
 
     @property
     def n_periods(self) -> int:
@@ -178,7 +179,7 @@ class PersonPeriods:
             Products of 1 - hazard.
         """
         log_p = model.predict_log_proba(self._grid(X))[:, 0]
-        return np.exp(np.cumsum(log_p.reshape(-1, self.n_periods), axis=1))
+        return np.asarray(np.exp(np.cumsum(log_p.reshape(-1, self.n_periods), axis=1)))
 
     def survival_band(
         self, inference: Inference, X: Frame, *, level: float = 0.95

@@ -1,10 +1,8 @@
 """Durations until an event, some of them censored, as rows for a private classifier.
 
-A model of durations in discrete time has a probability for each period: that the event occurs in
-it, if it did not occur before (the hazard). The likelihood of a person is that of labels, with one
-row for each period in which the person was at risk, and the label 1 in the period of the event. So
-any classifier of two labels fits the hazards. All rows of a person have one identifier, and the
-guarantee protects the person.
+The hazard of a period is the probability that the event occurs in it if it did not occur before.
+The likelihood of a duration is that of labels: one row for each period at risk, with the label 1 in
+the period of the event. So any classifier of two labels fits the hazards.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from scipy.special import expit
 
 from skdp.domain import Domain
 from skdp.domain.layout import number_units
-from skdp.domain.tables import Frame, as_column, as_table, in_memory, read_target
+from skdp.domain.tables import Frame, as_column, in_memory, read_target
 from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import check_numbers, fail, optional_module
 
@@ -82,11 +80,10 @@ class PersonPeriods:
         if PERIOD in self.columns.names:
             raise fail("columns", f"not have the name {PERIOD!r}", None, "Rename the column.")
         edges = check_numbers("edges", self.edges)
-        if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
+        is_valid = edges.ndim == 1 and len(edges) > 1 and np.isfinite(edges).all()
+        if not is_valid or not (np.diff(edges) > 0).all():
             remedy = "Write edges=[0, 30, 60, 90]."
             raise fail("edges", "be at least two increasing numbers", edges.tolist(), remedy)
-        if not np.isfinite(edges).all():
-            raise fail("edges", "be finite", edges.tolist(), "Later events are censored.")
         object.__setattr__(self, "edges", tuple(edges.tolist()))
         _ = self.domain  # an error if periods have equal names
 
@@ -111,33 +108,30 @@ class PersonPeriods:
 
         Parameters
         ----------
-        X : DataFrame, Arrow table, dict of columns or array-like of shape (n, n_columns)
+        X : table in memory of shape (n, n_columns)
             One row for each duration.
         time : array-like of shape (n,) or str
-            Durations until the event or the end of the observation, at least ``edges[0]``; or the
-            name of their column.
+            Durations until the event or the end of the observation, at least ``edges[0]``. A str is
+            the name of a column of X, here and below.
         event : array-like of shape (n,) or str
-            True or 1 if the event occurred, False or 0 if the duration is censored; or the name of
-            the column.
+            True or 1 if the event occurred, False or 0 if the duration is censored.
         groups : array-like of shape (n,) or str, default=None
-            Identifiers of persons, if a person may have several durations, or the name of their
-            column. Then let ``rows_per_person`` be ``n_periods`` times a public number of
-            durations. If None, each row of X is a person.
+            Identifiers of persons with several durations. Then let ``rows_per_person`` be
+            ``n_periods`` times a public number of durations. If None, each row of X is a person.
 
         Returns
         -------
         X : DataFrame of shape (n_rows, n_columns + 1)
-        y : ndarray of shape (n_rows,)
-            Labels 0 and 1.
+        y : ndarray of shape (n_rows,), labels 0 and 1
         groups : ndarray of shape (n_rows,)
 
         Raises
         ------
         ValueError
-            If columns are missing or undeclared, if a duration is not a finite number or is below
-            ``edges[0]``, or if an event is not a bool, 0 or 1. The message contains no value.
+            If a duration is not a finite number or is below ``edges[0]``, or if an event is not a
+            bool, 0 or 1. The message contains no value.
         """
-        frame = self._frame(X, [own for own in (time, event, groups) if isinstance(own, str)])
+        frame = self._frame(X)
         given = {"time": time, "event": event, "groups": groups}
         for name, own in given.items():
             if isinstance(own, str):
@@ -149,8 +143,7 @@ class PersonPeriods:
         if not len(frame) == len(found) == len(events) == len(ids):
             raise fail("time, event and groups", "have as many entries as X has rows")
         if not (found >= self.edges[0]).all():
-            remedy = "Correct the durations, or drop them by a public rule."
-            raise fail("time", f"be at least edges[0] = {self.edges[0]:g}", None, remedy)
+            raise fail("time", f"be at least edges[0] = {self.edges[0]:g}")
         if not all(own in (0, 1) for own in events.tolist()):
             raise fail("event", "be True or 1 for an event, and False or 0 otherwise")
         edges = np.array(self.edges)
@@ -165,18 +158,10 @@ class PersonPeriods:
         return self._rows(frame, rows, places), y, ids[rows]
 
     def survival(self, model: Any, X: Frame) -> FloatArray:
-        """Return the probabilities that the event has not occurred at the ends of the periods.
+        """Return probabilities that the event has not occurred at the ends of periods.
 
-        Parameters
-        ----------
-        model : classifier
-            A fitted model of the rows.
-        X : table of shape (n, n_columns)
-
-        Returns
-        -------
-        ndarray of shape (n, n_periods)
-            Products of 1 - hazard.
+        They are products of 1 - hazard, (n, n_periods), for a fitted classifier of the rows and a
+        table of n rows with the declared columns.
         """
         log_p = model.predict_log_proba(self._grid(X))[:, 0]
         return np.asarray(np.exp(np.cumsum(log_p.reshape(-1, self.n_periods), axis=1)))
@@ -187,8 +172,8 @@ class PersonPeriods:
         """Return estimates of the survival of the population, with pointwise intervals.
 
         The intervals are those of the logarithm of the cumulative hazard, to first order in the
-        errors of the coefficients. They account for the sampling error and the noise, but not for
-        wrong models of the hazard. They need no further budget.
+        errors of the coefficients. They account for the sampling error and the noise, but not for a
+        wrong model of the hazard. They need no further budget.
 
         Parameters
         ----------
@@ -196,15 +181,13 @@ class PersonPeriods:
             ``model.infer(...)`` of a model of the rows.
         X : table of shape (n, n_columns)
         level : float in (0, 1), default=0.95
-            The share of releases in which an interval contains the value of the population, for one
-            row and one period.
+            The share of releases in which the interval of one row and one period contains the
+            value of the population.
 
         Returns
         -------
-        survival : ndarray of shape (n, n_periods)
-            Estimates from the coefficients of the inference, which are not shrunk.
-        intervals : ndarray of shape (n, n_periods, 2)
-            Lower and upper ends; 0 and 1 where the noise hides a coefficient.
+        survival : ndarray of shape (n, n_periods), not shrunk
+        intervals : ndarray of shape (n, n_periods, 2), from 0 to 1 where noise hides a coefficient
         """
         domain, names = inference.domain, inference.names
         if domain.names != self.domain.names or len(names) < domain.n_encoded:
@@ -216,7 +199,7 @@ class PersonPeriods:
         if names[0] == "intercept":
             weights = np.column_stack([np.ones(len(weights)), weights])
         shape = -1, self.n_periods
-        eta = weights @ inference.coef
+        eta = np.maximum(weights @ inference.coef, -30.0)  # so that logarithms are finite
         total = np.cumsum(np.logaddexp(0, eta).reshape(shape), axis=1)
         slopes = np.cumsum((expit(eta)[:, None] * weights).reshape(*shape, len(names)), axis=1)
         slopes /= total[:, :, None]
@@ -226,43 +209,30 @@ class PersonPeriods:
             return np.exp(-total), np.exp(-total[:, :, None] * np.exp(moved))
 
     def restricted_mean(self, survival: ArrayLike) -> FloatArray:
-        """Return the mean durations up to the last edge, from ``edges[0]``, (n,).
-
-        They are the areas under the curves of ``survival``, (n, n_periods), with lines between the
-        edges.
-        """
+        """Return mean durations up to the last edge, (n,): areas under curves, (n, n_periods)."""
         curves = np.insert(np.atleast_2d(survival), 0, 1.0, axis=1)
         return np.asarray((curves[:, 1:] + curves[:, :-1]) / 2 @ np.diff(self.edges))
 
     def median(self, survival: ArrayLike) -> FloatArray:
-        """Return the durations at which curves are 1/2, (n,); infinite if later than all periods.
-
-        Parameters
-        ----------
-        survival : array-like of shape (n, n_periods)
-        """
+        """Return the durations at which curves, (n, n_periods), are 1/2; infinite if none is."""
         curves = np.insert(np.atleast_2d(survival), 0, 1.0, axis=1)[:, ::-1]
         return np.array([np.interp(0.5, own, self.edges[::-1], left=np.inf) for own in curves])
 
-    def _frame(self, X: Frame, others: list[str]) -> Frame:
-        """Return the declared and some other columns as a DataFrame; an array has the declared."""
+    def _frame(self, X: Frame) -> Frame:
+        """Return a table as a DataFrame; the columns of an array have the declared names."""
         table, names = in_memory(X), list(self.columns.names or ())
-        if isinstance(table, np.ndarray):
-            as_table(table, None, len(names))
-            return optional_module("pandas", "for rows of periods", "pandas").DataFrame(
-                table, columns=names
-            )
-        as_table(table.drop(columns=others, errors="ignore"), tuple(names), len(names))
-        return table[[*names, *(own for own in others if own in table)]]
+        pandas = optional_module("pandas", "for rows of periods", "pandas")
+        is_array = isinstance(table, np.ndarray)
+        return pandas.DataFrame(table, columns=names) if is_array else table.copy(deep=False)
 
     def _rows(self, frame: Frame, rows: NDArray[np.intp], places: NDArray[np.intp]) -> Frame:
-        pandas = optional_module("pandas", "for rows of periods", "pandas")
-        labels = self.domain._columns[-1].levels  # type: ignore[union-attr]
-        period = pandas.Categorical.from_codes(places, list(labels))
+        """Return some rows of a DataFrame with their periods."""
+        own: Any = self.domain._columns[-1]
+        period = optional_module("pandas", "", "pandas").Categorical.from_codes(places, own.levels)
         return frame.iloc[rows].reset_index(drop=True).assign(**{PERIOD: period})
 
     def _grid(self, X: Frame) -> Frame:
         """Return a row for each period of each row of X."""
-        frame, k = self._frame(X, []), self.n_periods
+        frame, k = self._frame(X), self.n_periods
         rows = np.repeat(np.arange(len(frame)), k)
         return self._rows(frame, rows, np.tile(np.arange(k), len(frame)))

@@ -1,6 +1,7 @@
 """Rows of persons and periods against brute force; curves against sums by hand; fits of them."""
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,7 @@ X = pd.DataFrame({"age": [70, 40, 18], "sex": ["m", "f", "m"]}, index=[7, 7, 3])
 def by_hand(time, event, edges):
     """The labels of the rows of one person, period by period."""
     labels = []
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+    for start, stop in pairwise(edges):
         if event and time <= stop:
             return [*labels, 1]
         # Later, or censored after the middle; the first period is always there.
@@ -63,7 +64,8 @@ def test_durations_beyond_the_last_edge_are_censored_there():
 
 def test_every_person_has_a_row_so_that_their_number_does_not_depend_on_durations():
     _, y, groups = PERIODS.encode(X, [0, 0.1, 0], [False, False, True])
-    assert groups.tolist() == [0, 1, 2] and y.tolist() == [0, 0, 1]
+    assert groups.tolist() == [0, 1, 2]
+    assert y.tolist() == [0, 0, 1]
 
 
 def test_columns_of_the_table_can_be_named():
@@ -71,7 +73,8 @@ def test_columns_of_the_table_can_be_named():
     named = PERIODS.encode(table, "days", "died", groups="who")
     given = PERIODS.encode(X, table["days"].to_numpy(), [True, False, False], ["a", "b", "a"])
     pd.testing.assert_frame_equal(named[0], given[0])
-    assert [*named[0]] == ["age", "sex", "period"] and [*table] == [*X, "days", "died", "who"]
+    assert [*named[0]] == ["age", "sex", "period"]
+    assert [*table] == [*X, "days", "died", "who"]  # the table is not changed
     assert named[1].tolist() == given[1].tolist() == [0, 1, 0, 0, 0]
     assert named[2].tolist() == given[2].tolist() == ["a", "a", "b", "a", "a"]
 
@@ -96,7 +99,7 @@ def test_the_domain_has_the_periods_and_keeps_all_else():
         (PERSON, [0], "edges must be at least two increasing numbers"),
         (PERSON, [0, 30, 30], "edges must be at least two increasing numbers"),
         (PERSON, [0, np.nan, 30], "edges must be at least two increasing numbers"),
-        (PERSON, [0, 30, np.inf], "edges must be finite"),
+        (PERSON, [0, 30, np.inf], "edges must be at least two increasing numbers"),
         (PERSON, [1, 1 + 1e-9, 1 + 2e-9], "distinct levels"),
     ],
 )
@@ -118,9 +121,6 @@ def test_wrong_declarations_are_errors(columns, edges, words):
         ({"time": [1, 2]}, "must have as many entries as X has rows"),
         ({"groups": [1, 2]}, "must have as many entries as X has rows"),
         ({"time": "days"}, "time must be a column of X"),
-        ({"X": X.drop(columns="sex")}, "X must have every declared column"),
-        ({"X": X.assign(z=777)}, "X must have only declared columns"),
-        ({"X": np.ones((3, 3))}, "X must have 2 columns"),
     ],
 )
 def test_wrong_data_are_errors_that_show_no_value(change, words):
@@ -225,7 +225,7 @@ def test_a_band_needs_the_table_of_the_rows():
     with pytest.raises(ValueError, match="inference must have all coefficients"):
         SIMULATED.survival_band(some, rows[:1])
     with pytest.raises(ValueError, match="X must have only declared columns"):
-        SIMULATED.survival(model, rows[:1])
+        SIMULATED.survival_band(some, rows.assign(c=1))
 
 
 def test_any_classifier_has_curves():
@@ -256,7 +256,8 @@ def test_a_replaced_duration_stays_within_the_guarantee(cap, neighbors):
     names = "X", "y", "groups"
     pair = (dict(zip(names, rows, strict=True)) for rows in (before, after))
     found = replay(model, *pair).check()
-    assert found.n_published and found.loss <= 1.0
+    assert found.n_published
+    assert found.loss <= 1.0
 
 
 def test_the_module_is_part_of_the_package():

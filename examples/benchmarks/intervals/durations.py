@@ -9,12 +9,13 @@ its table of coefficients with the rest. "a" and "b" are means of the coefficien
 "held" is the share of the true values at eight periods that are in their 95 % interval, and "width"
 is the median width of these.
 
-    python -m examples.benchmarks.intervals.durations --repeats 100
+    python -m examples.benchmarks.intervals.durations --repeats 60
 """
 
 from __future__ import annotations
 
 import argparse
+import warnings
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,7 @@ def people(n: int, seed: int) -> tuple[pd.DataFrame, FloatArray, Any]:
 
 def repetition(case: int, n: int, seed: int, r: int) -> FloatArray:
     """Return coefficients, the error of curves, the share that is held, and the width."""
+    warnings.filterwarnings("ignore", "Expect unbounded intervals")
     _, epsilon, neighbors, cap = CASES[case]
     rows, y, groups = PERIODS.encode(*people(n, report.noise_seed(seed, r)))
     new = people(200, seed)[0]
@@ -79,8 +81,8 @@ def repetition(case: int, n: int, seed: int, r: int) -> FloatArray:
 
 
 def main() -> None:
-    parser = report.parser_for(__doc__, repeats=100)
-    parser.add_argument("--sizes", nargs="+", type=int, default=[5000, 20_000])
+    parser = report.parser_for(__doc__, repeats=60)
+    parser.add_argument("--sizes", nargs="+", type=int, default=[20_000, 100_000])
     arguments: argparse.Namespace = parser.parse_args()
     print(f"{'records':>8} {'relation':>12} {'epsilon':>8}  {'fit':18}", end="")
     print("".join(f"{name:>8}" for name in ("a", "b", "curve", "held", "width")))

@@ -275,8 +275,8 @@ class Design(RowLayout):
     @cached_property
     def monotone(self) -> list[tuple[Spline, slice]]:
         """The curves that are declared monotone, and their encoded columns."""
-        found = [(getattr(c, "spline", c), own) for c, _, own in self.domain._layout.placed]
-        return [pair for pair in found if getattr(pair[0], "monotone", None)]
+        placed: Any = [(getattr(c, "spline", c), own) for c, _, own in self.domain._layout.placed]
+        return [pair for pair in placed if getattr(pair[0], "monotone", None)]
 
     def ordered(self, coef: FloatArray, intercept: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return released models of the encoded columns whose declared curves are monotone."""

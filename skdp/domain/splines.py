@@ -57,9 +57,10 @@ class Spline:
         Rule for missing cells, as that of a column of numbers. The argument ``missing`` of the
         domain replaces it.
     monotone : {"increasing", "decreasing"} or None, default=None
-        Public knowledge about the direction of the effect. The released coefficients are then
-        replaced by the nearest ones of a curve that never falls, or never rises. This needs no
-        budget. It is not possible in an interaction, or for more than two labels.
+        Public knowledge about the direction of the effect on the target, or on the log-odds of
+        ``classes_[1]``. The released coefficients are then replaced by the nearest ones of a curve
+        that never falls, or never rises. This needs no budget. It is not possible in an
+        interaction, or for more than two labels.
 
     Notes
     -----

@@ -8,6 +8,7 @@ from scipy.optimize import lsq_linear
 
 import skdp
 from skdp import Domain, DPLogisticRegression, Spline
+from skdp.testing import replay
 
 NAMES = [
     "DPLogisticRegression",
@@ -175,3 +176,12 @@ def test_regressions_from_moments_are_monotone_too():
     found = model.fit(*data_of(model, n=2000)).from_moments(columns=["x"])
     assert np.diff(found._encoded_coef[0], prepend=0).min() >= 0
     assert len(names) == found._encoded_coef.shape[1]
+
+
+@pytest.mark.parametrize("name", NAMES[:3])
+def test_the_curve_is_a_function_of_what_was_published(name):
+    model = model_of(name, "increasing", epsilon=1.0)
+    X, y = data_of(model, n=60)
+    other = X.copy()
+    other[3] = 10.0
+    assert replay(model, (X, y), (other, y)).check().loss <= 1.0

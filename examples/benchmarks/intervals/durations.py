@@ -82,7 +82,7 @@ def repetition(case: int, n: int, seed: int, r: int) -> FloatArray:
 
 def main() -> None:
     parser = report.parser_for(__doc__, repeats=60)
-    parser.add_argument("--sizes", nargs="+", type=int, default=[20_000, 100_000])
+    parser.add_argument("--sizes", nargs="+", type=int, default=[20_000])
     arguments: argparse.Namespace = parser.parse_args()
     print(f"{'records':>8} {'relation':>12} {'epsilon':>8}  {'fit':18}", end="")
     print("".join(f"{name:>8}" for name in ("a", "b", "curve", "held", "width")))

@@ -25,6 +25,7 @@ SCRIPTS = [
     "09_a_model_you_can_read",
     "10_publish_a_regression_table",
     "11_wages",
+    "12_durations",
 ]
 
 

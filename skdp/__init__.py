@@ -4,8 +4,8 @@ from skdp._lazy import lazily
 
 _find, __dir__, __all__ = lazily(
     __name__,
-    submodules="bounds datasets domain geometry inspection linear_model mechanisms model_selection"
-    " noise privacy testing trusted",
+    submodules="bounds datasets domain durations geometry inspection linear_model mechanisms"
+    " model_selection noise privacy testing trusted",
 )
 
 

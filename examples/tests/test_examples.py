@@ -351,3 +351,13 @@ def test_canonical_noise(tmp_path, monkeypatch, capsys):
         assert max(spent[:5]) < 1e-14
         assert min(spent[5:]) > 1e-2
         assert "approximate(0.5): none. tradeoff must be infinitely divisible" in text
+
+
+def test_durations(tmp_path):
+    """Private curves are near those of Kaplan and Meier, and far from them with other weights."""
+    text = run("12_durations.py", tmp_path)
+    rows = re.findall(r"^(?:7|14|30|60|90|180)\.0 +([\d.]+) +([\d.]+)$", text, re.M)
+    usual, private = np.array(rows, dtype=float).T
+    assert len(usual) == 12
+    assert np.abs(private - usual)[:6].max() < 0.02
+    assert np.abs(private - usual)[6:].max() > 0.2

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from skdp.domain.columns import Levels, Number, is_missing, refuse_repeated
 from skdp.domain.splines import Column, Spline
 from skdp.trusted.arrays import Array
-from skdp.trusted.checks import check_count, fail
+from skdp.trusted.checks import check_choice, check_count, fail
 
 if TYPE_CHECKING:
     from skdp.domain.domain import Domain
@@ -139,7 +139,10 @@ def as_spline(name: str, declared: Spline) -> Column:
         raise fail(f"{name}: knots", f"be at most {MOST_KNOTS}", count)
     if count + degree == 0:
         raise fail(f"{name}: knots", "be at least 1 for degree 0", count)
-    spline = Spline(number.lower, number.upper, knots, int(degree))
+    if declared.monotone is not None:
+        check_choice(f"{name}: monotone", declared.monotone, ("increasing", "decreasing"))
+    order = declared.monotone
+    spline = Spline(number.lower, number.upper, knots, int(degree), monotone=order)
     if not (np.diff(spline.breaks) >= 2 * SMALLEST_HALF_RANGE).all():
         raise fail(f"{name}: knots", "be farther apart", declared.knots)
     return spline if declared.missing is None else with_rule(name, spline, declared.missing)

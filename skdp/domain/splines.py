@@ -19,6 +19,7 @@ from typing import Literal, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import BSpline
+from sklearn.isotonic import isotonic_regression
 
 from skdp.domain.columns import EncodedBlock, Indicators, Levels, Number, largest_indicators
 from skdp.trusted.arrays import Array, FloatArray
@@ -55,6 +56,11 @@ class Spline:
     missing : float, "middle", "indicator" or None, default=None
         Rule for missing cells, as that of a column of numbers. The argument ``missing`` of the
         domain replaces it.
+    monotone : {"increasing", "decreasing"} or None, default=None
+        Public knowledge about the direction of the effect on the target, or on the log-odds of
+        ``classes_[1]``. The released coefficients are then replaced by the nearest ones of a curve
+        that never falls, or never rises. This needs no budget. It is not possible in an
+        interaction, or for more than two labels.
 
     Notes
     -----
@@ -79,6 +85,7 @@ class Spline:
     knots: int | tuple[float, ...] = 8
     degree: int = 1
     missing: float | Literal["middle", "indicator"] | None = None
+    monotone: Literal["increasing", "decreasing"] | None = None
     n_in = 1
 
     @property
@@ -198,6 +205,30 @@ class Spline:
             step = np.where(is_missing, len(self.table) - 1, step)
         return step.astype(self.dtype)
 
+    def ordered(self, coef: FloatArray, intercept: float | None) -> tuple[FloatArray, float]:
+        """Return the nearest coefficients of a monotone curve, (n_out,), and the intercept.
+
+        A curve is monotone if the coefficients of all B-splines are. Nearest is in squares that
+        are weighted by the means of the B-splines over the nodes, so that the mean of the curve is
+        kept. The coefficient of the first one is 0; None stands for a model without an intercept,
+        which cannot move the others.
+        """
+        sign = -1.0 if self.monotone == "decreasing" else 1.0
+        size = self.n_out - (self.missing == "indicator")
+        whole = sign * np.append(0.0, coef[:size])
+        if self.monotone is None or (np.diff(whole) >= 0).all():
+            return coef, intercept or 0.0
+        weights = self.table[: len(self.nodes), :size].mean(axis=0)
+        weights = np.append(1 - weights.sum(), weights)
+        if intercept is None:
+            whole[1:] = isotonic_regression(whole[1:], sample_weight=weights[1:], y_min=0.0)
+        else:
+            whole = isotonic_regression(whole, sample_weight=weights)
+        moved = sign * float(whole[0])
+        # A missing cell keeps its prediction.
+        found = np.append(sign * (whole[1:] - whole[0]), coef[size:] - moved)
+        return found, (intercept or 0.0) + moved
+
     def nearest(self, block: FloatArray) -> Array:
         """Return the position whose encoded values a row has, or one of similar values, (n,)."""
         with_indicator = self.missing == "indicator"
@@ -224,12 +255,14 @@ class Spline:
 
     def __reduce__(self) -> tuple[object, ...]:
         # A copy computes its table anew: the table may be large.
-        return Spline, (self.lower, self.upper, self.knots, self.degree, self.missing)
+        facts = self.lower, self.upper, self.knots, self.degree, self.missing, self.monotone
+        return Spline, facts
 
     def __repr__(self) -> str:
         bounds = ", ".join(repr(bound).removesuffix(".0") for bound in (self.lower, self.upper))
         knots = self.knots if isinstance(self.knots, int) else list(self.knots)
-        return f"Spline({bounds}, knots={knots}, degree={self.degree})"
+        order = "" if self.monotone is None else f", monotone={self.monotone!r}"
+        return f"Spline({bounds}, knots={knots}, degree={self.degree}{order})"
 
 
 @dataclass(frozen=True)
@@ -396,6 +429,8 @@ def as_interaction(label: str, columns: Sequence[object]) -> Interaction:
     kept = [own for own in map(with_nodes, columns) if isinstance(own, Levels | Spline)]
     if not len(kept) == len(columns) == 2:
         raise fail(label, "be two columns of numbers, levels or splines")
+    if any(getattr(own, "monotone", None) for own in kept):
+        raise fail(label, "not be monotone: their effect is a surface", kept)
     found = Interaction(*kept)
     if found.steps is None:
         most = f"{MOST_CORNERS} pairs of levels or B-splines"

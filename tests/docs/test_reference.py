@@ -49,11 +49,11 @@ DOCUMENTED = {
 }
 
 
-def test_every_folder_has_a_page():
-    """A public folder of the package is a page of the reference."""
-    folders = {found.name for found in iter_modules(skdp.__path__) if found.ispkg}
+def test_every_public_part_has_a_page():
+    """A public folder or file of the package is a page of the reference."""
+    parts = {found.name for found in iter_modules(skdp.__path__)}
     pages = {page.stem for page in PAGES} - {"model_file"}  # which describes a format
-    assert pages == {name for name in folders if name[0] != "_"}
+    assert pages == {name for name in parts if name[0] != "_"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

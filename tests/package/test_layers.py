@@ -33,6 +33,7 @@ ALLOWED = {
     "rows": BASE | {"domain"},
     "linear_model": MIDDLE | {"_first_use", "mechanisms", "rows"},
     **{room: MIDDLE | {"checks", "mechanisms", "linear_model", ""} | TOP for room in [*TOP, ""]},
+    "durations": BASE | {"domain", "linear_model"},
     "bounds": MIDDLE | {"mechanisms", "linear_model", "rows"},
 }
 FILES = sorted(ROOT.rglob("*.py"))

@@ -596,6 +596,8 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
     def _task(
         self, design: Design, n: int, n_models: int, unit: str, are_weighted: bool = False
     ) -> Task:
+        if n_models > 1 and design.monotone:
+            raise fail("domain", "have no monotone curves for more than two labels", n_models)
         task = Task(
             design,
             n=n if self.neighbors == "replace_one" else None,
@@ -687,7 +689,8 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             self.n_iter_, self.converged_ = 1, True
             self.releases_ = plan.releases
         self._clipping = solution.clipping
-        self._encoded_coef, self._encoded_intercept = solution.coef, solution.intercept
+        released = solution.coef, solution.intercept
+        self._encoded_coef, self._encoded_intercept = self._design.ordered(*released)
         found = attributes | solution.attributes
         for name in {*getattr(self, "_released_names", ())} - {*found}:  # of an earlier fit
             self.__dict__.pop(name, None)  # a user may have deleted it

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.domain import Domain
+from skdp.domain import Domain, Spline
 from skdp.geometry import LpBall, NormBall, ProductBall, ShearedBall, SimplexBall, SumBall
 from skdp.geometry.encoded_rows import rows_ball
 from skdp.linear_model._shared.gram import row_unit
@@ -271,6 +271,23 @@ class Design(RowLayout):
             return theta, np.zeros(len(theta))
         shift = sum(theta[:, b].sum(axis=1) / (b.stop - b.start + 1) for b in self.blocks)
         return theta[:, 1:], theta[:, 0] - shift
+
+    @cached_property
+    def monotone(self) -> list[tuple[Spline, slice]]:
+        """The curves that are declared monotone, and their encoded columns."""
+        placed: Any = [(getattr(c, "spline", c), own) for c, _, own in self.domain._layout.placed]
+        return [pair for pair in placed if getattr(pair[0], "monotone", None)]
+
+    def ordered(self, coef: FloatArray, intercept: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return released models of the encoded columns whose declared curves are monotone."""
+        for spline, own in self.monotone:
+            pairs = [
+                spline.ordered(slopes[own], float(one) if self.intercept else None)
+                for slopes, one in zip(coef, intercept, strict=True)
+            ]
+            coef, intercept = coef.copy(), np.array([one for _, one in pairs])
+            coef[:, own] = [slopes for slopes, _ in pairs]
+        return coef, intercept
 
     @cached_property
     def hull(self) -> NormBall:

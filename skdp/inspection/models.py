@@ -137,7 +137,7 @@ class CoefficientDisplay(Display):
             [str(names[i]) for i in kept],
             deviations=None if deviations is None else (deviations * factor)[kept],
             level=level,
-            unit=f"coefficient, for {'one unit' if unit == 'column' else 'the declared range'}",
+            unit=f"{scale_of(model)}, for {'one unit' if unit == 'column' else 'the declared range'}",
             intervals=None if intervals is None else (intervals * factor[:, None])[kept],
         ).plot(ax=ax)
 
@@ -214,6 +214,12 @@ def domain_of(model: BaseEstimator) -> Domain | None:
         return None
     domain = getattr(model, "domain_", None)
     return getattr(model, "domain", None) if domain is None else domain
+
+
+def scale_of(model: Any) -> str:
+    """Return what coefficients are, with their scale if it is not that of the target."""
+    scale = getattr(model, "_scale", "target")
+    return "coefficient" if scale == "target" else f"coefficient ({scale})"
 
 
 def coefficients_of(model: BaseEstimator, label: object) -> FloatArray:

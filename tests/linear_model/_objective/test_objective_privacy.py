@@ -18,7 +18,7 @@ from scipy.special import expit, logit
 
 from skdp import Domain, DPLogisticRegression
 from skdp.geometry import LpBall
-from skdp.linear_model.losses import LogisticLoss, PseudoHuber, SharpLogistic, _power
+from skdp.linear_model.losses import CappedPoisson, LogisticLoss, PseudoHuber, SharpLogistic, _power
 from skdp.mechanisms import KNorm, Sensitivity
 from skdp.rows import memory as memory_module
 
@@ -29,6 +29,7 @@ LOSSES = [
     SharpLogistic(0.75),
     PseudoHuber(0.3),
     PseudoHuber(2.0),
+    CappedPoisson(0.25, 0.3),
 ]
 
 

@@ -8,8 +8,8 @@ The privacy proof (docs/proofs/objective_perturbation.md) requires three propert
 3. phi'' is at most ``curvature_bound(low, high)`` wherever low <= |phi'| <= high.
 
 They must hold for all values of ``target``: "labels" are 0 and 1, a "number" is any number in
-[-1, 1], a "count" any number >= -1. A new loss is a class with the members of :class:`Loss`; :class:`PseudoHuber` is the
-shortest example.
+[-1, 1], a "count" any number >= -1. A new loss is a class with the members of :class:`Loss`;
+:class:`PseudoHuber` is the shortest example.
 """
 
 from __future__ import annotations

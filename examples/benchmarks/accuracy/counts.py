@@ -3,10 +3,10 @@
 The logarithm of the mean is linear in 10 columns. Counts have the mean 0.3, 3 or 10 and a bound of
 20 to 30 times the mean; those of ``visits`` are overdispersed, with the mean 3 and the bound 80.
 ``share`` is D^2 with the Poisson deviance on test rows, as a share of that of scikit-learn's
-PoissonRegressor without privacy: 0 has the model that always predicts the mean, 1 the model without
-privacy. ``mean`` is the mean prediction over the mean of the test rows. ``steps`` is gradient descent
-with clipped gradients of all rows, Gaussian noise and the same kind of link, at delta = 1e-6. Its
-number of steps and its clipping bound are the best of a grid for each setting, which favours it.
+PoissonRegressor without privacy: 0 has the model that always predicts the mean, 1 the model
+without privacy. ``mean`` is the mean prediction over the mean of the test rows. ``steps`` is
+gradient descent with clipped gradients of all rows, Gaussian noise and a logarithmic link, at
+delta = 1e-6. Its number of steps and its clipping bound are the best of a grid for each setting.
 The descent also knows the mean of the target. Predictions below 1 % of the mean are raised to it.
 Figures are medians over tables.
 
@@ -69,12 +69,10 @@ def greatest_mu(epsilon: float) -> float:
     return float(brentq(delta, 1e-6, 50))
 
 
-def steps(
-    X: Any, y: Any, mean: float, epsilon: float, count: int, clip: float, seed: int
-) -> Any:
+def steps(X: Any, y: Any, mean: float, epsilon: float, count: int, clip: float, seed: int) -> Any:
     """Return coefficients after noisy steps along clipped gradients of h(z) - y.
 
-    It knows the mean of the target, which it predicts at the start, without noise. Replacing a row changes a sum
+    It knows the mean of the target, which it predicts at the start. Replacing a row changes a sum
     of clipped gradients by at most twice the bound.
     """
     rng = np.random.default_rng(seed)
@@ -139,9 +137,11 @@ def main() -> None:
         peer = np.median(found["peer share"], axis=0)
         best = int(np.argmax(peer))
         row = {"counts": kind, "n": n, "epsilon": epsilon, "D2": float(np.median(found["D2"]))}
-        row |= {f"share, {way}": float(own) for way, own in zip(WAYS, (*share, peer[best]))}
+        row |= {
+            f"share, {way}": float(own) for way, own in zip(WAYS, (*share, peer[best]), strict=True)
+        }
         means = (*mean, np.median(found["peer mean"], axis=0)[best])
-        row |= {f"mean, {way}": float(own) for way, own in zip(WAYS, means)}
+        row |= {f"mean, {way}": float(own) for way, own in zip(WAYS, means, strict=True)}
         least = TARGETS.get(epsilon) if n == 20_000 and kind != "visits" else None
         row["verdict"] = report.verdict(float(share[0]), least, None, higher=True)
         rows.append(row)

@@ -172,7 +172,7 @@ class ClippingStage:
 
     ``epsilon`` is that of the stage, ``radius`` a factor on RADIUS and TARGET_RADIUS. If > 0,
     ``curve_radius`` is the distance of the bounds of numbers with curves in standard deviations. If
-    ``is_count``, the target is summed on a logarithmic scale, and only its upper bound is estimated.
+    ``is_count``, the target is summed on a logarithmic scale, and its lower bound is not estimated.
     """
 
     sums: ColumnSums
@@ -248,7 +248,7 @@ def plan_clipping(
 
     ``size`` is the number of records or a public guess of it, and ``share`` the share of epsilon.
     If ``share`` is None, the rules choose it. ``curves`` is "chosen" or "given" if numbers have
-    curves with a number of knots that the rules or the user chose. ``is_count`` is that of the stage.
+    curves with a number of knots that the rules or the user chose. ``is_count`` is the stage's.
     """
     design, epsilon = task.design, task.epsilon
     domain = design.domain

@@ -26,7 +26,13 @@ from skdp import Domain, DPHuberRegressor, DPLogisticRegression
 from skdp.linear_model.losses import CappedPoisson, LogisticLoss, PseudoHuber, SharpLogistic
 from skdp.trusted import Public
 
-LOSSES = [LogisticLoss(), SharpLogistic(0.75), PseudoHuber(0.3), PseudoHuber(2.0), CappedPoisson(0.25, 0.3)]
+LOSSES = [
+    LogisticLoss(),
+    SharpLogistic(0.75),
+    PseudoHuber(0.3),
+    PseudoHuber(2.0),
+    CappedPoisson(0.25, 0.3),
+]
 
 
 @pytest.mark.parametrize("curvature", [-1.0, math.nan])

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from skdp.domain import Domain
     from skdp.linear_model import Inference
 
+# What a coefficient is drawn for.
+UNITS = {"column": "one unit", "range": "the declared range"}
+
 
 @dataclass(eq=False, repr=False)
 class CoefficientDisplay(Display):
@@ -115,7 +118,7 @@ class CoefficientDisplay(Display):
         ax : matplotlib Axes or None, default=None
             Axes to draw on. None creates a figure whose height suits the number of coefficients.
         """
-        check_choice("unit", unit, ("column", "range"))
+        check_choice("unit", unit, tuple(UNITS))
         level = check_interval("level", level, 0, 1, closed="neither")
         model = last_step(estimator)
         coef, intervals = coefficients_of(model, label), None
@@ -137,7 +140,7 @@ class CoefficientDisplay(Display):
             [str(names[i]) for i in kept],
             deviations=None if deviations is None else (deviations * factor)[kept],
             level=level,
-            unit=f"coefficient, for {'one unit' if unit == 'column' else 'the declared range'}",
+            unit=f"{scale_of(model)}, for {UNITS[unit]}",
             intervals=None if intervals is None else (intervals * factor[:, None])[kept],
         ).plot(ax=ax)
 
@@ -214,6 +217,12 @@ def domain_of(model: BaseEstimator) -> Domain | None:
         return None
     domain = getattr(model, "domain_", None)
     return getattr(model, "domain", None) if domain is None else domain
+
+
+def scale_of(model: Any) -> str:
+    """Return what coefficients are, with their scale if it is not that of the target."""
+    scale = getattr(model, "_scale", "target")
+    return "coefficient" if scale == "target" else f"coefficient ({scale})"
 
 
 def coefficients_of(model: BaseEstimator, label: object) -> FloatArray:

@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator
 from skdp.domain import Domain
 from skdp.domain.columns import Levels, Number
 from skdp.domain.splines import Spline
+from skdp.inspection.models import scale_of
 from skdp.inspection.shapes import Shape, shapes_of
 from skdp.linear_model.proof import Proof
 from skdp.trusted.certify import Line
@@ -195,7 +196,7 @@ def _coefficients(model: BaseEstimator) -> str:
     coef = np.atleast_2d(model.coef_)
     head = [str(label) for label in getattr(model, "classes_", ())]
     if len(coef) == 1:
-        head = [f"log-odds of {head[1]}" if head else "coefficient"]
+        head = [f"log-odds of {head[1]}" if head else scale_of(model)]
     names = ["intercept", *model._design.domain.encoded_names()]
     values = np.column_stack([np.atleast_1d(model.intercept_), coef]).T
     rows = [(name, *(f"{x:.5g}" for x in row)) for name, row in zip(names, values, strict=True)]

@@ -79,7 +79,8 @@ class ShapeDisplay(Display):
     bounds, which is flat beyond the clipping bounds of the model. A missing number with an
     indicator is a point to the right. Levels have bars. Two columns with an interaction have a heat
     map, after the other panels and with a colour scale of its own. An effect is the column's term
-    of the linear predictor: in log-odds for a classifier, in the target's units for a regression.
+    of the linear predictor: in log-odds for a classifier, in the target's units for a regression,
+    in the log of the mean for counts.
     Effects are centred: the mean over the declared range, or over all levels, is subtracted. It is
     not the mean over the records, which is private. Where records are is not drawn either.
     Drawing costs no privacy. Use :meth:`from_estimator` to create one.
@@ -229,7 +230,7 @@ def shapes_of(
     labels = classes if several else [label]
     drawn = [terms[names.index(name)] for name in chosen]
     shapes = [term.shape(model, one, level, inference) for term in drawn for one in labels]
-    unit = "effect (target)"
+    unit = f"effect ({getattr(model, '_scale', 'target')})"
     if classes:
         one = classes[-1] if label is None else label
         unit = "effect (log-odds)" if several else f"effect (log-odds of {one})"

@@ -15,5 +15,7 @@ from skdp.linear_model.load import SKOPS_TYPES as SKOPS_TYPES
 from skdp.linear_model.load import from_json as from_json
 from skdp.linear_model.load import load_model as load_model
 from skdp.linear_model.logistic import DPLogisticRegression as DPLogisticRegression
+from skdp.linear_model.poisson import DPGammaRegressor as DPGammaRegressor
+from skdp.linear_model.poisson import DPPoissonRegressor as DPPoissonRegressor
 from skdp.linear_model.proof import Proof as Proof
 from skdp.linear_model.proof import check_proof as check_proof

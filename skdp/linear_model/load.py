@@ -1,7 +1,7 @@
 """Models from files, dicts and JSON text that `skdp.linear_model.export` wrote.
 
 All entries are checked. Nothing that a file names is imported or run: it can only name one of the
-five estimators, or `Inference`.
+seven estimators, or `Inference`.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from skdp.linear_model.huber import DPHuberRegressor
 from skdp.linear_model.linear import DPLinearRegression
 from skdp.linear_model.logistic import DPLogisticRegression
 from skdp.linear_model.losses import Softmax
+from skdp.linear_model.poisson import DPGammaRegressor, DPPoissonRegressor
 from skdp.privacy import Guarantee
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.certify import Listed
@@ -52,9 +53,11 @@ ESTIMATORS = {
     for estimator in (
         DPCoordinateDescentClassifier,
         DPCoordinateDescentRegressor,
+        DPGammaRegressor,
         DPHuberRegressor,
         DPLinearRegression,
         DPLogisticRegression,
+        DPPoissonRegressor,
     )
 }
 # Greatest size of a file, in bytes, and of a text.

@@ -8,8 +8,8 @@ The privacy proof (docs/proofs/objective_perturbation.md) requires three propert
 3. phi'' is at most ``curvature_bound(low, high)`` wherever low <= |phi'| <= high.
 
 They must hold for all values of ``target``: "labels" are 0 and 1, a "number" is any number in
-[-1, 1]. A new loss is a class with the members of :class:`Loss`; :class:`PseudoHuber` is the
-shortest example.
+[-1, 1], a "count" any number >= -1. A new loss is a class with the members of :class:`Loss`;
+:class:`PseudoHuber` is the shortest example.
 """
 
 from __future__ import annotations
@@ -28,12 +28,17 @@ from skdp._first_use import check_at_first_use
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_count, check_interval, fail, remembered
 
-__all__ = ["LogisticLoss", "Loss", "PseudoHuber", "SharpLogistic", "Softmax"]
+__all__ = ["CappedPoisson", "LogisticLoss", "Loss", "PseudoHuber", "SharpLogistic", "Softmax"]
 
 # Bounds the rounding error of a slope, and the error of solving for a slope, for slopes up to 1.
 _SLOPE_ERROR = 32 * float(np.finfo(float).eps)
+_HALF, _LOG_4 = -math.log(2), math.log(4)
 # Kinds of targets.
-TARGETS = {"labels": "a label, 0 or 1", "number": "a number in [-1, 1]"}
+TARGETS = {
+    "labels": "a label, 0 or 1",
+    "number": "a number in [-1, 1]",
+    "count": "a number >= -1, where -1 stands for 0 and 1 for the cap of the mean",
+}
 
 
 class Bounded(Protocol):
@@ -68,7 +73,7 @@ class Loss(Bounded, Protocol):
 
     @property
     def target(self) -> str:
-        """The kind of y: "labels" (0 and 1) or "number" (any number in [-1, 1])."""
+        """The kind of y: "labels" (0, 1), "number" (in [-1, 1]) or "count" (at least -1)."""
 
     def value(self, z: FloatArray, y: FloatArray) -> FloatArray:
         """Return phi(z, y)."""
@@ -290,6 +295,92 @@ class PseudoHuber:
         """Return the curvature at ``low``; it decreases with the slope."""
         s = np.asarray(low, dtype=float) / self.threshold
         return np.asarray(np.maximum(1 - s * s, 0.0) ** 1.5)
+
+
+@dataclass(frozen=True)
+class CappedPoisson:
+    r"""A loss for counts and costs, whose predictor is the logarithm of the mean below a cap.
+
+    The unit of the mean is its cap C. With v = z + log(start) the mean is
+
+        h(v) = e^v for v <= -log 2,   h(v) = 1 - e^{-v} / 4 above,
+
+    so h' = min(h, 1 - h) <= 1/2. The slope is psi(h(v) - t), where t = (y + 1) / 2 is the target as
+    a share of C, which may exceed 1, and psi(r) = c r / sqrt(c^2 + r^2). For a large c it is the
+    score of the Poisson likelihood, up to its sign. Since psi and h increase, the loss is convex.
+    Its curvature is psi'(r) h'. With s = |phi'| / c it is at most (1 - s^2)^(3/2) / 2.
+
+    Parameters
+    ----------
+    start : float in (0, 1/2]
+        The mean for the predictor 0, as a share of the cap.
+    threshold : float in [1/8, 1e6], in units of the cap
+        c, the residual at which the slope turns from linear to constant. For smaller ones the
+        rounding of h would be visible in the slope.
+
+    Examples
+    --------
+    >>> loss = CappedPoisson(start=0.25, threshold=0.5)
+    >>> loss.mean(np.array([-1.0, 0.0, 9.0])).round(3).tolist()
+    [0.092, 0.25, 1.0]
+    >>> float(loss.curvature_bound(0.3, 0.5).round(12))
+    0.256
+    """
+
+    start: float = 0.2
+    threshold: float = 1.0
+    target: ClassVar[str] = "count"
+
+    def __post_init__(self) -> None:
+        start = check_interval("start", self.start, 0.0, 0.5, "right")
+        threshold = check_interval("threshold", self.threshold, 0.125, 1e6)
+        object.__setattr__(self, "start", start)
+        object.__setattr__(self, "threshold", threshold)
+
+    @property
+    def slope_bound(self) -> float:
+        """The slope is c r / sqrt(c^2 + r^2)."""
+        return self.threshold
+
+    def _parts(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return v, and h' = min(h, 1 - h)."""
+        v = z + math.log(self.start)
+        return v, np.where(v <= _HALF, np.exp(np.minimum(v, 0.0)), np.exp(-np.maximum(v, -1.0)) / 4)
+
+    def mean(self, z: FloatArray) -> FloatArray:
+        """Return h, in units of the cap."""
+        v, rise = self._parts(z)
+        return np.where(v <= _HALF, rise, 1 - rise)
+
+    def value(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """Return an integral of the slope over v, where dv = dh / min(h, 1 - h)."""
+        (v, rise), t = self._parts(z), (y + 1) / 2
+        right = self._part(rise, -_LOG_4 - v, 1 - t)
+        half, of_half = np.full_like(v, 0.5), np.full_like(v, _HALF)
+        joint = self._part(half, of_half, t) - self._part(half, of_half, 1 - t)
+        return np.where(v <= _HALF, self._part(rise, v, t), right + joint)
+
+    def _part(self, h: FloatArray, log_h: FloatArray, t: FloatArray) -> FloatArray:
+        """Return an integral of psi(h - t) / h over h in (0, 1/2]."""
+        c, size = self.threshold, np.hypot(self.threshold, t)
+        near = np.maximum(log_h, -600.0)  # arcsinh(x) is log(2 x) for large x
+        inner = np.arcsinh((size**2 - t * h) / (c * np.exp(near))) - (log_h - near)
+        return np.asarray(c * (np.arcsinh((h - t) / c) + t / size * inner))
+
+    def slope(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """Return psi(h - t)."""
+        c, r = self.threshold, self.mean(z) - (y + 1) / 2
+        return np.asarray(c * (r / np.hypot(c, r)))
+
+    def curvature(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """Return psi'(h - t) h'."""
+        (v, rise), c = self._parts(z), self.threshold
+        h = np.where(v <= _HALF, rise, 1 - rise)
+        return np.asarray((c / np.hypot(c, h - (y + 1) / 2)) ** 3 * rise)
+
+    def curvature_bound(self, low: ArrayLike, high: ArrayLike) -> FloatArray:
+        """Return half of (1 - s^2)^(3/2) at ``low``; it decreases with the slope."""
+        return PseudoHuber(self.threshold).curvature_bound(low, high) / 2
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,8 @@ _PUBLIC_WEIGHTS = (
     " public, pass 1 / (n_labels * frequency) for each label."
 )
 _UNDECLARED = (
-    "No domain was given, so every number, and the target of a regression, is clipped to [-1, 1]."
+    "No domain was given, so every number, and the target of a regression, is clipped to [-1, 1],"
+    " that of counts to [0, 1]."
     " Numbers outside raise no error, because an error would disclose data. Declare public bounds,"
     " for example domain=Domain({'age': (17, 90)}). If all d columns are in [-1, 1], declare"
     " domain=Domain.unit_box(d) to avoid this warning."

@@ -11,7 +11,11 @@ from skdp.testing._require import members_of, require
 from skdp.trusted.arrays import FloatArray
 
 MEMBERS = ("target", "slope_bound", "value", "slope", "curvature", "curvature_bound")
-_PROBED = {"labels": (0.0, 1.0), "number": (-1.0, -0.3, 0.0, 0.6, 1.0)}
+_PROBED = {
+    "labels": (0.0, 1.0),
+    "number": (-1.0, -0.3, 0.0, 0.6, 1.0),
+    "count": (-1.0, -0.9, 0.0, 1.0, 30.0),
+}
 # Distances of predictors from the target, in steps of 2 %.
 _FAR = np.geomspace(1e-8, 1e6, 1600)
 # Slopes are accurate to 16 units in the last place of their bound.

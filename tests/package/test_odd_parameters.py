@@ -97,6 +97,7 @@ ALL = ["epsilon", "delta", "n_public", "rows_per_person"]
 FITS = {
     DPLogisticRegression: ["regularization", "scaling_share", "additive"],
     DPHuberRegressor: ["threshold", "regularization", "scaling_share"],
+    skdp.DPPoissonRegressor: ["threshold"],
     skdp.DPLinearRegression: [],
     skdp.DPCoordinateDescentClassifier: ["n_passes", "alpha", "l1_ratio", "step_size", "clip"],
     skdp.DPCoordinateDescentRegressor: ["scaling_share", "mechanism", "verbose", "average"],

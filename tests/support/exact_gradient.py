@@ -17,11 +17,14 @@ from numpy.typing import NDArray
 
 from skdp import Domain, Spline
 from skdp.domain.splines import Interaction
-from skdp.linear_model.losses import LogisticLoss, Loss, PseudoHuber, SharpLogistic
+from skdp.linear_model.losses import CappedPoisson, LogisticLoss, Loss, PseudoHuber, SharpLogistic
 from skdp.rows import KeptBlocks
 
 FloatArray = NDArray[np.float64]
-LOSSES: list[Loss] = [LogisticLoss(), SharpLogistic(), SharpLogistic(0.95), PseudoHuber(0.3)]
+LOSSES: list[Loss] = [
+    *(LogisticLoss(), SharpLogistic(), SharpLogistic(0.95), PseudoHuber(0.3)),
+    CappedPoisson(0.25, 0.125),
+]
 STEP = 2.0**-20
 # Whether there is an intercept, and the sizes of columns of levels.
 SHAPES = {
@@ -150,8 +153,12 @@ def exact_slope(loss: Loss, z: Any, y: float) -> Any:
     one = mpmath.mpf(1)
     if isinstance(loss, LogisticLoss):
         return one / (1 + mpmath.exp(-z)) - y
-    if isinstance(loss, PseudoHuber):
-        c, r = mpmath.mpf(loss.threshold), z - y
+    if isinstance(loss, PseudoHuber | CappedPoisson):
+        mean = z
+        if isinstance(loss, CappedPoisson):
+            v, y = z + mpmath.mpf(float(np.log(loss.start))), (y + 1) / 2
+            mean = mpmath.exp(v) if v <= -mpmath.log(2) else 1 - mpmath.exp(-v) / 4
+        c, r = mpmath.mpf(loss.threshold), mean - y
         return c * r / mpmath.sqrt(c * c + r * r)
     assert isinstance(loss, SharpLogistic)
     m = mpmath.mpf(loss.middle)
@@ -220,6 +227,8 @@ def problem(
     target = (rng.uniform(size=n) < 1 / (1 + np.exp(-z))).astype(float)
     if isinstance(loss, PseudoHuber):
         target = np.clip(z + 0.1 * rng.standard_cauchy(n), -5, 5)
+    if isinstance(loss, CappedPoisson):
+        target = 2 * rng.exponential(size=n) - 1
     weight = rng.uniform(size=n) if weighted else None
     dim = intercept + d + sum(sizes) - len(sizes) + sum(spline.n_out for spline in splines)
     ridges = np.full(dim, ridge) if isinstance(ridge, float) else ridge

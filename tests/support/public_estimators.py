@@ -10,6 +10,8 @@ import skdp
 CLASSIFIERS = [skdp.DPLogisticRegression, skdp.DPCoordinateDescentClassifier]
 REGRESSORS = [
     skdp.DPHuberRegressor,
+    skdp.DPPoissonRegressor,
+    skdp.DPGammaRegressor,
     skdp.DPLinearRegression,
     skdp.DPCoordinateDescentRegressor,
 ]

@@ -71,6 +71,8 @@ def of_minimiser(kind, target, label, predictor):
 WITNESSES = {
     "DPLogisticRegression": lambda kind: of_minimiser(kind, [0, 1], 1, -0.186),
     "DPHuberRegressor": lambda kind: of_minimiser(kind, (-1, 1), 0.0, -0.144),
+    # The mean is half of the cap, where the link is steepest.
+    "DPPoissonRegressor": lambda kind: of_minimiser(kind, (0, 1), 0.652, 0.693),
     "DPLinearRegression": lambda kind: of_sums(kind, (-1, 1)),
     "DPCoordinateDescentClassifier": lambda kind: of_sums(
         kind, [0, 1], scaling_share=0, start=([[0.0]], [-1000.0])

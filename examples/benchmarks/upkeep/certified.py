@@ -36,6 +36,7 @@ INFERENCE = {"infer, labels": "DPLogisticRegression", "infer, numbers": "DPHuber
 PARAMETERS: dict[str, list[dict[str, Any]]] = {
     "DPLogisticRegression": [{}, CURVES, {"mechanism": "gaussian"}, {"loss": "sharp"}],
     "DPHuberRegressor": [{}, CURVES, {"mechanism": "l2"}],
+    "DPPoissonRegressor": [{}, CURVES, {"scaling_share": 0.2}],
     "DPLinearRegression": [
         {},
         *({"mechanism": name} for name in ("l1", "linf", "matrix", "gaussian", "elliptic")),

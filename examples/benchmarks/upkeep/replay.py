@@ -44,7 +44,9 @@ from skdp.testing.recording import Replay
 
 CLASSIFIERS = ("DPLogisticRegression", "DPCoordinateDescentClassifier")
 REGRESSORS = ("DPHuberRegressor", "DPLinearRegression", "DPCoordinateDescentRegressor")
-ESTIMATORS = (*CLASSIFIERS, *REGRESSORS)
+# Targets of counts start at 0.
+COUNTS = ("DPPoissonRegressor",)
+ESTIMATORS = (*CLASSIFIERS, *REGRESSORS, *COUNTS)
 KINDS = (*ESTIMATORS, "infer", "PrivateSearchCV", "estimate_domain")
 SOURCES = ("frame", "dict", "polars", "arrow", "batches", "pairs", "csv", "feather")
 SOURCES += ("parquet", "folder", "dask")
@@ -80,6 +82,8 @@ def case(number: int, folder: str, kinds: tuple[str, ...] = KINDS) -> Case:
     if kind in ("infer", "PrivateSearchCV"):
         fits_classes = bool(rng.random() < 0.5)
     declared = random_columns(rng, fits_classes)
+    if kind in COUNTS:
+        declared = replace(declared, target=(0, float(np.ptp(declared.target))))
     if kind == "infer" and fits_classes:  # of two labels
         declared = replace(declared, target=declared.target[:2])
     neighbors = str(rng.choice(["replace_one", "add_remove"]))
@@ -192,7 +196,7 @@ def options_of(kind: str, declared: Declared, has_delta: bool) -> dict[str, list
     gaussian = ["gaussian", "elliptic"] * has_delta
     laws = ["laplace", "logistic"] + ["gaussian", "subbotin", "flipped_huber"] * has_delta
     auto = "auto"
-    if kind in ("DPLogisticRegression", "DPHuberRegressor"):
+    if kind in ("DPLogisticRegression", "DPHuberRegressor", *COUNTS):
         options |= {
             "mechanism": [auto, auto, auto, "l1", "l2", "linf", "hull", *laws[:2], *gaussian],
             "regularization": [auto, auto, 0.0, 1.0, 1000.0],
@@ -208,6 +212,8 @@ def options_of(kind: str, declared: Declared, has_delta: bool) -> dict[str, list
         options["threshold"] = [auto, auto, (high - low) / 3, (high - low) / 1000]
         options["loss"] = ["pseudo_huber", "pseudo_huber", PseudoHuber(0.1)]
         options["mean_share"] = [auto, auto, 0, 0.2]
+    if kind in COUNTS:
+        options["threshold"] = [auto, auto, 0.125, 5.0]
     if kind == "DPLinearRegression":
         named = [auto] * 9 + ["l1", "l2", "linf", "hull", "matrix"] * 2
         options["mechanism"] = [*named, "laplace", *gaussian]

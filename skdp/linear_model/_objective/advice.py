@@ -51,7 +51,14 @@ from skdp.linear_model._objective.theorem import (
 )
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model.losses import AnyLoss, Bounded, Softmax, greatest_curvature, size_of_slopes
+from skdp.linear_model.losses import (
+    AnyLoss,
+    Bounded,
+    CappedPoisson,
+    Softmax,
+    greatest_curvature,
+    size_of_slopes,
+)
 from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
 from skdp.mechanisms.calibrate import Noise
 from skdp.trusted.arrays import ROUND_UP, FloatArray
@@ -78,11 +85,11 @@ PLENTY = 300.0
 class Reference:
     """Assumptions of the rules about the coefficients; see the text of this file.
 
-    ``target``, "labels" or "number", is what a loss must be for. ``moments`` maps a loss to its
-    mean curvature and mean squared slope in the reference population. A number or its curve adds
-    the variance ``signal`` to the predictor, the levels of a column ``level_signal``. The p numbers
-    together add at most ``most_signal * sqrt(p)``, and if the weight of a task is above `PLENTY`,
-    ``sqrt(weight / PLENTY)`` times as much. ``intercept`` is the prior variance of the intercept.
+    ``target``, "labels", "number" or "count", is what a loss must be for. ``moments`` maps a loss
+    to its mean curvature and mean squared slope in the reference population. A number or its curve
+    adds the variance ``signal`` to the predictor, the levels of a column ``level_signal``. The p
+    numbers together add at most ``most_signal * sqrt(p)``, and if the weight of a task is above
+    `PLENTY`, ``sqrt(weight / PLENTY)`` times as much. ``intercept`` is the prior variance of the intercept.
     With ``least_ridge`` the ridge is the least that privacy and sampling errors need, whatever the
     noise. ``usual_q`` is the share q for K-norm and for Gaussian noise; the rules choose a None.
     """
@@ -601,6 +608,20 @@ def residual_moments(loss: AnyLoss, spread: float = 0.2) -> tuple[float, float]:
     zeros = np.zeros_like(r)
     curvature, score = loss.curvature(r, zeros), loss.slope(r, zeros) ** 2
     return _normal_mean(curvature, r, spread), _normal_mean(score, r, spread)
+
+
+@remembered(maxsize=256)
+def count_moments(loss: AnyLoss, spread: float = 0.5) -> tuple[float, float]:
+    """Return mean curvature and squared slope for predictors of standard deviation ``spread``.
+
+    Targets have an exponential distribution, given their mean.
+    """
+    assert isinstance(loss, CappedPoisson)
+    z, share = np.linspace(-6, 6, 121) * spread, -np.log1p(-(np.arange(32) + 0.5) / 32)
+    y = 2 * loss.mean(z)[:, None] * share - 1
+    curvature = loss.curvature(z[:, None], y).mean(axis=1)
+    score = (loss.slope(z[:, None], y) ** 2).mean(axis=1)
+    return _normal_mean(curvature, z, spread), _normal_mean(score, z, spread)
 
 
 def _normal_mean(values: FloatArray, z: FloatArray, spread: float) -> float:

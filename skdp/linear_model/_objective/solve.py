@@ -97,6 +97,9 @@ TARGET_SHARE, TARGET_NOISE, TARGET_ALONE = 0.05, 0.1, 3.0
 # is scaled with them. With more than FARTHER_FROM records per dimension and unit of 1 / epsilon it
 # increases with the power FARTHER: clipping reduces the noise, and little noise needs less.
 RADIUS, TARGET_RADIUS, FARTHER_FROM, FARTHER = 1.3, 2.0, 100.0, 0.2
+# Counts and costs are summed on the scale log(1 + LOG_STEEPNESS y / Y) for a bound of Y. The cap of
+# their mean is COUNT_RADIUS standard deviations above the centre on this scale.
+LOG_STEEPNESS, COUNT_RADIUS = 20.0, 3.0
 # The distance of the outermost knots of curves, for which wide bounds cost no noise. Few distant
 # numbers determine the R^2 of a regression: with many records, and so many knots, it increases with
 # the power CURVE_FARTHER of the increase of the others. The share of epsilon is at most
@@ -169,7 +172,8 @@ class ClippingStage:
     """The release from which clipping bounds are computed; public information only.
 
     ``epsilon`` is that of the stage, ``radius`` a factor on RADIUS and TARGET_RADIUS. If > 0,
-    ``curve_radius`` is the distance of the bounds of numbers with curves in standard deviations.
+    ``curve_radius`` is the distance of the bounds of numbers with curves in standard deviations. If
+    ``is_count``, the target is summed on a logarithmic scale, and its lower bound is not estimated.
     """
 
     sums: ColumnSums
@@ -179,6 +183,7 @@ class ClippingStage:
     radius: float
     with_target: bool
     curve_radius: float = 0.0
+    is_count: bool = False
 
     @cached_property
     def noisy_sum(self) -> NoisySum:
@@ -188,9 +193,9 @@ class ClippingStage:
     @property
     def part(self) -> Callable[[DesignRows], Any]:
         """The function whose sums over rows of a design are released."""
-        return shared(
-            partial(_column_sums, with_target=self.with_target, with_numbers=self._with_numbers)
-        )
+        scale = _identity if not self.is_count else on_log_scale
+        read = scale if self.with_target else None
+        return shared(partial(_column_sums, target=read, with_numbers=self._with_numbers))
 
     @property
     def _with_numbers(self) -> bool:
@@ -218,12 +223,15 @@ class ClippingStage:
         variance = CLIPPING.variance(squares.clip(0, 1) - mean**2, noise)
         radius = np.full(len(mean), self.curve_radius or self.radius * RADIUS)
         if self.with_target:
-            radius[-1] = self.radius * (TARGET_RADIUS if self._with_numbers else TARGET_ALONE)
+            usual = TARGET_RADIUS if self._with_numbers else TARGET_ALONE
+            radius[-1] = self.radius * (COUNT_RADIUS if self.is_count else usual)
         half, centre = radius * np.sqrt(variance), CLIPPING.centre(mean, noise)
         lower, upper = np.maximum(centre - half, -1.0), np.minimum(centre + half, 1.0)
         whole, ends = ClippingBounds.whole(self.design), (-1.0, 1.0)
         if self.with_target:
             ends, lower, upper = (float(lower[-1]), float(upper[-1])), lower[:-1], upper[:-1]
+            if self.is_count:
+                ends = -1.0, min(_from_log_scale(ends[1]), 1.0)
         if not self._with_numbers:
             return replace(whole, target=ends)
         return ClippingBounds(whole.columns, lower, upper, ends)
@@ -235,12 +243,13 @@ def plan_clipping(
     share: float | None,
     with_target: bool = False,
     curves: str | None = None,
+    is_count: bool = False,
 ) -> ClippingStage | None:
     """Return a calibrated stage, or None if its means would be too noisy or there is no number.
 
     ``size`` is the number of records or a public guess of it, and ``share`` the share of epsilon.
     If ``share`` is None, the rules choose it. ``curves`` is "chosen" or "given" if numbers have
-    curves with a number of knots that the rules or the user chose.
+    curves with a number of knots that the rules or the user chose. ``is_count`` is the stage's.
     """
     design, epsilon = task.design, task.epsilon
     domain = design.domain
@@ -265,8 +274,10 @@ def plan_clipping(
         own = target = 0.0
         if numbers and (curves or not with_target):
             own = _number_share(noise_of(numbers), len(numbers), design.dim, bool(curves))
-        if with_target and noise_of(columns[-1:]) <= TARGET_NOISE * TARGET_SHARE:
-            target = TARGET_SHARE
+        if with_target:
+            noise = noise_of(columns[-1:])
+            target = usual_share(noise) if is_count else TARGET_SHARE
+            target *= noise <= TARGET_NOISE * target
         share, apart = own + target, target if own else 0.0
         if not share:
             return None
@@ -278,7 +289,8 @@ def plan_clipping(
     radius = max(1.0, weight / FARTHER_FROM) ** FARTHER
     is_farther = with_target and curves == "chosen"
     curve_radius = CURVE_RADIUS * (radius**CURVE_FARTHER if is_farther else 1.0) if curves else 0.0
-    return ClippingStage(sums, law, design, spent, radius, with_target, curve_radius)
+    facts = radius, with_target, curve_radius, is_count
+    return ClippingStage(sums, law, design, spent, *facts)
 
 
 def _number_share(noise: float, n_numbers: int, dim: int, curved: bool) -> float:
@@ -291,10 +303,30 @@ def _number_share(noise: float, n_numbers: int, dim: int, curved: bool) -> float
     return 0.0 if noise > most * share else share
 
 
+def _identity(target: FloatArray) -> FloatArray:
+    return target
+
+
+def on_log_scale(target: FloatArray) -> FloatArray:
+    """Return log(1 + LOG_STEEPNESS y / Y) of an encoded target 2 y / Y - 1, scaled to [-1, 1]."""
+    found = np.log1p(LOG_STEEPNESS / 2 * (target + 1)) * (2 / math.log1p(LOG_STEEPNESS)) - 1
+    return np.asarray(np.clip(found, -1.0, 1.0))
+
+
+def _from_log_scale(found: float) -> float:
+    """Return the encoded target: the inverse of `on_log_scale`."""
+    return math.expm1((found + 1) / 2 * math.log1p(LOG_STEEPNESS)) * 2 / LOG_STEEPNESS - 1
+
+
 def _column_sums(
-    rows: DesignRows, with_target: bool, with_numbers: bool = True
+    rows: DesignRows,
+    target: Callable[[FloatArray], FloatArray] | None,
+    with_numbers: bool = True,
 ) -> tuple[NDArray[np.int64], ...]:
-    """Return the sums of the columns and of their squares, and the number of rows."""
+    """Return the sums of the columns and of their squares, and the number of rows.
+
+    ``target`` maps an encoded target to [-1, 1]; None if it is not summed.
+    """
     compiled, count = kernels(), np.array([len(rows)])
     numbers = rows.numbers if with_numbers else rows.numbers[:0]
     if compiled is None:
@@ -303,9 +335,9 @@ def _column_sums(
         sums = np.empty((2, len(numbers)))
         compiled.sums_of_columns(numbers, ROUNDER, sums)
         found = in_units(sums[0]), in_units(sums[1])
-    if not with_target:
+    if target is None:
         return *found, count
-    own = sums_of(rows.target[:, None].copy())
+    own = sums_of(target(rows.target)[:, None].copy())
     return *(np.append(*pair) for pair in zip(found, own, strict=True)), count
 
 
@@ -434,7 +466,8 @@ class ObjectivePerturbation:
             given = None if is_auto(share) else float(share)
             chosen = "chosen" if is_auto(self.params.additive) else "given"
             whose = chosen if curves else None
-            clipping = plan_clipping(task, size, given, self.scales_target, whose)
+            is_count = self.reference.target == "count"
+            clipping = plan_clipping(task, size, given, self.scales_target, whose, is_count)
         if curves:
             task = replace(task, design=curves.design)
         mean, share = None, self.mean_share
@@ -496,9 +529,13 @@ class ObjectivePerturbation:
         }
         if isinstance(minimiser.loss, Softmax):
             attributes["normalizer_"] = minimiser.loss.normalizer
-        if self.reference.target == "number":
+        if self.reference.target != "labels":
             attributes["target_bounds_"] = bounds.target_in_units(domain)
-        scaler = bounds.scaler(domain.n_encoded)
+        # The predictor of counts is not in units of the target.
+        is_count = self.reference.target == "count"
+        scaler = (replace(bounds, target=(-1.0, 1.0)) if is_count else bounds).scaler(
+            domain.n_encoded
+        )
         is_estimated = curves is not None and clipping is not None
         undone = scaler.undo(coef, intercept)
         return Solution(*undone, attributes, bounds, domain, is_estimated)

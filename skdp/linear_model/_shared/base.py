@@ -745,6 +745,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     """
 
     intercept_: float
+    # The scale of coefficients and effects, in displays.
+    _scale: ClassVar[str] = "target"
 
     def _public_domain(self, n_columns: int) -> Domain:
         domain = super()._public_domain(n_columns)

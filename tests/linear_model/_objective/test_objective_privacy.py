@@ -18,7 +18,7 @@ from scipy.special import expit, logit
 
 from skdp import Domain, DPLogisticRegression
 from skdp.geometry import LpBall
-from skdp.linear_model.losses import LogisticLoss, PseudoHuber, SharpLogistic, _power
+from skdp.linear_model.losses import CappedPoisson, LogisticLoss, PseudoHuber, SharpLogistic, _power
 from skdp.mechanisms import KNorm, Sensitivity
 from skdp.rows import memory as memory_module
 
@@ -29,6 +29,7 @@ LOSSES = [
     SharpLogistic(0.75),
     PseudoHuber(0.3),
     PseudoHuber(2.0),
+    CappedPoisson(0.25, 0.3),
 ]
 
 
@@ -107,14 +108,22 @@ def test_the_witness_sees_a_weaker_calibration(epsilon, relation, more, held, re
     assert worst > reached * epsilon
 
 
+def steepest(loss, residuals):
+    """Return predictors and targets with these residuals, where the curvature is greatest."""
+    if isinstance(loss, CappedPoisson):  # at half of the cap
+        z = np.full_like(residuals, math.log(0.5 / loss.start))
+        return z, 2 * np.abs(residuals)
+    return residuals, np.zeros_like(residuals)
+
+
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 30.0, 1000.0])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_the_leverage_is_safe_and_sharp(loss, epsilon, neighbors):
     """On a fine grid of predictors the condition holds, and with 0.1 % more it fails."""
     z = np.concatenate([-np.geomspace(1e-6, 60, 4000), [0.0], np.geomspace(1e-6, 60, 4000)])
-    slope = np.abs(loss.slope(z, np.zeros_like(z))) / loss.slope_bound
-    curvature = loss.curvature(z, np.zeros_like(z))
+    z, y = steepest(loss, z)
+    slope, curvature = np.abs(loss.slope(z, y)) / loss.slope_bound, loss.curvature(z, y)
     for q in (0.3, 0.9, 0.99):
         leverage = greatest_leverage(loss, q, epsilon, neighbors)
         share = epsilon * q * shift_share(slope, neighbors)
@@ -318,8 +327,8 @@ def test_the_sharp_curvature_is_below_its_bound_at_slopes_as_computed(middle):
 @pytest.mark.parametrize("loss", [*LOSSES, SharpLogistic(0.5)], ids=repr)
 def test_the_curvature_bound_is_reached(loss):
     """Between two slopes some predictor has it to four digits: no ridge is asked for in vain."""
-    z = np.linspace(-30, 30, 600_001)
-    slope, curvature = np.abs(loss.slope(z, 0 * z)), loss.curvature(z, 0 * z)
+    z, y = steepest(loss, np.linspace(-30, 30, 600_001))
+    slope, curvature = np.abs(loss.slope(z, y)), loss.curvature(z, y)
     for low, high in ((0.0, 1.0), (0.1, 0.3), (0.4, 0.7), (0.8, 0.95)):
         low, high = low * loss.slope_bound, high * loss.slope_bound
         greatest = curvature[(low <= slope) & (slope <= high)].max()

@@ -23,10 +23,16 @@ from scipy.stats import norm
 
 from examples.benchmarks.shared.report import with_share
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression
-from skdp.linear_model.losses import LogisticLoss, PseudoHuber, SharpLogistic
+from skdp.linear_model.losses import CappedPoisson, LogisticLoss, PseudoHuber, SharpLogistic
 from skdp.trusted import Public
 
-LOSSES = [LogisticLoss(), SharpLogistic(0.75), PseudoHuber(0.3), PseudoHuber(2.0)]
+LOSSES = [
+    LogisticLoss(),
+    SharpLogistic(0.75),
+    PseudoHuber(0.3),
+    PseudoHuber(2.0),
+    CappedPoisson(0.25, 0.3),
+]
 
 
 @pytest.mark.parametrize("curvature", [-1.0, math.nan])

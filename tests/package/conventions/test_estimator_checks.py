@@ -36,6 +36,11 @@ MODELS = [
     DPHuberRegressor(),
     DPHuberRegressor(neighbors="add_remove", mechanism="l1"),
     DPHuberRegressor(threshold=1.0, fit_intercept=False, regularization=0.0),
+    skdp.DPPoissonRegressor(),
+    skdp.DPPoissonRegressor(
+        neighbors="add_remove", n_public=1000, delta=1e-6, mechanism="gaussian"
+    ),
+    skdp.DPGammaRegressor(threshold=1.0, fit_intercept=False, regularization=0.0),
     skdp.DPLinearRegression(),
     skdp.DPLinearRegression(neighbors="add_remove", mechanism="matrix"),
     skdp.DPLinearRegression(mechanism="l1", fit_intercept=False, postprocess="pinv"),

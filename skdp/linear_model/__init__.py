@@ -3,5 +3,5 @@
 from skdp._lazy import lazily
 
 __getattr__, __dir__, __all__ = lazily(
-    __name__, submodules="coordinate_descent huber linear logistic losses validation"
+    __name__, submodules="coordinate_descent huber linear logistic losses quantile validation"
 )

@@ -17,3 +17,4 @@ from skdp.linear_model.load import load_model as load_model
 from skdp.linear_model.logistic import DPLogisticRegression as DPLogisticRegression
 from skdp.linear_model.proof import Proof as Proof
 from skdp.linear_model.proof import check_proof as check_proof
+from skdp.linear_model.quantile import DPQuantileRegressor as DPQuantileRegressor

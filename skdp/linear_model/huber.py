@@ -94,7 +94,7 @@ class DPHuberRegressor(PrivateRegressor, ObjectiveEstimator):
         params = self._params()
         # A threshold or a loss of the user is in units of the domain.
         scales_target = isinstance(self.loss, str) and is_auto(self.threshold)
-        return ObjectivePerturbation(self._reference, self._losses, params, scales_target)
+        return ObjectivePerturbation(self._reference, (self._losses,), params, scales_target)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

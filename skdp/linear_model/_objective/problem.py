@@ -40,6 +40,7 @@ from skdp.linear_model.losses import (
     LogisticLoss,
     PseudoHuber,
     SharpLogistic,
+    SmoothedQuantile,
     Softmax,
     count_predictors,
     greatest_curvature,
@@ -485,7 +486,7 @@ class Objective:
 
 def is_compiled(loss: AnyLoss, entries: float) -> bool:
     """Return whether compiled functions save time for so many entries of rows."""
-    is_known = type(loss) in (LogisticLoss, SharpLogistic, PseudoHuber)
+    is_known = type(loss) in (LogisticLoss, SharpLogistic, PseudoHuber, SmoothedQuantile)
     return is_known and load_kernels(entries) is not None
 
 
@@ -543,6 +544,8 @@ class CompiledSums:
         loss = self.loss
         if isinstance(loss, PseudoHuber):
             return compiled.PSEUDO_HUBER, loss.threshold, 0.0
+        if isinstance(loss, SmoothedQuantile):
+            return compiled.QUANTILE, loss.bandwidth, loss.level
         if isinstance(loss, SharpLogistic):
             return compiled.SHARP_LOGISTIC, loss.middle, loss.rate
         return compiled.LOGISTIC, 0.0, 0.0

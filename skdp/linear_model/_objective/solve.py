@@ -78,6 +78,7 @@ from skdp.linear_model.validation import is_auto
 from skdp.mechanisms import KNorm, KNormNoise, Sensitivity, calibrate
 from skdp.mechanisms.calibrate import GAUSSIANS, LAWS, Noise
 from skdp.mechanisms.knorm import NAMES
+from skdp.rows import Kept, KeptBlocks
 from skdp.rows.memory import most_blocks
 from skdp.trusted.arrays import FloatArray, repeated, wide_rows
 from skdp.trusted.certify import NoisySum, Release
@@ -365,11 +366,11 @@ _NEED_DELTA = {*GAUSSIANS, *LAWS} - {"laplace", "logistic"}
 
 @dataclass(frozen=True, eq=False)
 class ObjectivePlan:
-    """A perturbed objective, and the scaling stage before it if there is one."""
+    """Perturbed objectives, and the scaling stage before them if there is one."""
 
-    minimiser: NoisyMinimiser
-    noise: Noise  # of the minimiser
-    releases: tuple[Release, ...]  # the sums of the scaling stage, and the minimiser
+    minimisers: tuple[NoisyMinimiser, ...]
+    noise: Any  # of the minimiser; a tuple for several
+    releases: tuple[Release, ...]  # the sums of the scaling stage, and the minimisers
     clipping: ClippingStage | None
     curves: Curves | None
 
@@ -382,13 +383,14 @@ Calibrated = tuple[AnyLoss, float, FloatArray, float, Noise]
 class ObjectivePerturbation:
     """Objective perturbation with the parameters ``params`` of an estimator.
 
-    ``reference`` has the assumptions of the automatic choices, and ``losses`` returns the candidate
-    losses of a `ModelTask`. ``scales_target`` says whether bounds of the target are estimated too;
-    with the automatic share only these.
+    ``reference`` has the assumptions of the automatic choices. ``losses`` has a function for each
+    objective, which returns the candidate losses of a `ModelTask`; several objectives have equal
+    parts of the budget. ``scales_target`` says whether bounds of the target are estimated too; with
+    the automatic share only these.
     """
 
     reference: Reference
-    losses: Callable[[ModelTask], tuple[Loss, ...]]
+    losses: tuple[Callable[[ModelTask], tuple[Loss, ...]], ...]
     params: Any
     scales_target: bool = False
 
@@ -434,9 +436,13 @@ class ObjectivePerturbation:
         if curves:
             task = replace(task, design=curves.design)
         rest = task.epsilon - (clipping.epsilon if clipping else 0.0)
-        minimiser = self._plan_objective(task, rest, clipping is not None)
-        releases = (clipping.noisy_sum, minimiser) if clipping else (minimiser,)
-        return ObjectivePlan(minimiser, minimiser.noise, releases, clipping, curves)
+        if (count := len(self.losses)) > 1:  # the factor keeps the sum from rounding up
+            task, rest = replace(task, delta=task.delta / count), rest / count * (1 - 1e-15)
+        parts = [replace(self, losses=(own,)) for own in self.losses]
+        minimisers = tuple(own._plan_objective(task, rest, clipping is not None) for own in parts)
+        releases = ((clipping.noisy_sum,) if clipping else ()) + minimisers
+        noise = minimisers[0].noise if count == 1 else tuple(own.noise for own in minimisers)
+        return ObjectivePlan(minimisers, noise, releases, clipping, curves)
 
     def sums(self, plan: ObjectivePlan, records: Records) -> Any:
         """Return the records, rows of the design matrix, and the sums of a scaling stage."""
@@ -458,15 +464,22 @@ class ObjectivePerturbation:
 
     def release(self, plan: ObjectivePlan, sums: Any, rng: Generator) -> Solution:
         """Release the clipping bounds, and a joint model or one for each label."""
-        (records, kept, sample, exact), minimiser = sums, plan.minimiser
+        (records, kept, sample, exact), (minimiser, *others) = sums, plan.minimisers
         origin, curves, clipping = records.design, plan.curves, plan.clipping
         design = curves.design if curves else origin
         bounds = clipping.bounds(exact, rng) if clipping else ClippingBounds.whole(origin)
-        finish = finisher(bounds, minimiser.weigh(), kept.may_change, curves)
-        chosen = joined(sample).map(finish) if sample else None
-        finished, n = kept.map(finish), records.rows.n
         labels = (None,) if minimiser.n_classes > 1 else records.models
-        models = [minimiser.release(finished, chosen, n, label, rng) for label in labels]
+        models = []
+        for own in plan.minimisers:
+            finish = finisher(bounds, own.weigh(), kept.may_change and not others, curves)
+            chosen = joined(sample).map(finish) if sample else None
+            # The next objective weighs the same rows anew.
+            if others and isinstance(kept, KeptBlocks):
+                finished: Kept = KeptBlocks([*kept.states]).map(finish)
+            else:
+                finished = kept.map(finish)
+            n = records.rows.n
+            models += [own.release(finished, chosen, n, label, rng) for label in labels]
         theta = models[0] if minimiser.n_classes > 1 else np.array(models)
         coef, intercept = design.coefficients(theta)
         domain = origin.domain
@@ -479,6 +492,9 @@ class ObjectivePerturbation:
             "q_": minimiser.q,
             "ridge_": minimiser.ridge.copy(),
         }
+        if others:
+            attributes["loss_"] = tuple(own.loss for own in plan.minimisers)
+            attributes["ridge_"] = np.array([own.ridge for own in plan.minimisers])
         if isinstance(minimiser.loss, Softmax):
             attributes["normalizer_"] = minimiser.loss.normalizer
         if self.reference.target == "number":
@@ -527,7 +543,7 @@ class ObjectivePerturbation:
 
     def _jointly(self, task: ModelTask) -> Calibrated:
         """Calibrate gradient and curvature jointly, with the noise that the rules choose."""
-        choice = choose(task, self.losses(task), self._families(task))
+        choice = choose(task, self.losses[0](task), self._families(task))
         if not is_auto(self.params.regularization):
             ridge = self._least_ridge(task, choice.family.leverage(task, choice))
             choice = choice._replace(ridge=ridge, leverage=math.inf)
@@ -562,7 +578,7 @@ class ObjectivePerturbation:
 
     def _apart(self, task: ModelTask) -> Calibrated:
         """Spend q epsilon on the mechanism's own noise, and the rest on the curvature."""
-        loss, mechanism = self.losses(task)[0], self.params.mechanism
+        loss, mechanism = self.losses[0](task)[0], self.params.mechanism
         if task.are_persons and task.delta > 0:
             rule = "be a name or a norm ball where persons have several rows and delta > 0"
             remedy = "Pass delta=0, or mechanism='gaussian'."

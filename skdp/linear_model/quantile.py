@@ -2,25 +2,99 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+import math
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
 from sklearn.metrics import d2_pinball_score
 
 from skdp.linear_model._objective.advice import ModelTask, Reference, residual_moments
-from skdp.linear_model._objective.solve import ObjectiveEstimator, ObjectivePerturbation
+from skdp.linear_model._objective.problem import DesignRows, Terms, terms_of
+from skdp.linear_model._objective.solve import (
+    ObjectiveEstimator,
+    ObjectivePerturbation,
+    ObjectivePlan,
+)
+from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model._shared.base import Algorithm, PrivateRegressor, with_parameters
-from skdp.linear_model._shared.predict import score_by
+from skdp.linear_model._shared.predict import row_products, score_by
+from skdp.linear_model._shared.task import Task
 from skdp.linear_model.losses import SmoothedQuantile
 from skdp.linear_model.validation import is_auto
+from skdp.rows import Kept
+from skdp.rows.persons import WHOLE
 from skdp.trusted.arrays import FloatArray
+from skdp.trusted.certify import PrivateChoice
 from skdp.trusted.checks import check_interval, check_positive, fail
+from skdp.trusted.randomness import gumbels, publish
 
 # The bandwidth, in half-ranges of the scaled target.
 GREATEST, LEAST, PLENTY, POWER = 0.3, 0.03, 30.0, 0.4
+
+# The share of epsilon for the correction of intercepts, its candidates in half-ranges of the scaled
+# target, and the distance at which a candidate is e times less probable without records.
+CENTRED, PRIOR = 0.1, 0.1
+MOVES = 0.002 * np.sinh(np.linspace(-7.0, 7.0, 801))
+# Scores and levels are whole numbers of parts; the noise has additional bits.
+_BITS, _MORE_BITS = 30, 20
+
+
+@dataclass(frozen=True, eq=False)
+class QuantilePerturbation(ObjectivePerturbation):
+    """Objective perturbation of one loss for each level, whose intercepts are then corrected.
+
+    An intercept moves by the candidate for which the share of targets below the prediction is
+    nearest to the level, by an exponential mechanism (Theorem 6).
+    """
+
+    def plan(self, task: Task) -> ObjectivePlan:
+        if not task.design.intercept:
+            return super().plan(task)
+        plan = super().plan(replace(task, epsilon=(1 - CENTRED) * task.epsilon))
+        width = CENTRED * task.epsilon / len(self.losses) * (1 - 1e-15)
+        theorem = "objective_perturbation.md, Theorem 6"
+        choices = PrivateChoice("intercepts", width, len(self.losses), theorem)
+        return replace(plan, releases=(*plan.releases, choices))
+
+    def centred(
+        self, plan: ObjectivePlan, own: NoisyMinimiser, theta: FloatArray, rows: Kept, rng: Generator
+    ) -> FloatArray:
+        choices = plan.releases[-1]
+        if not isinstance(choices, PrivateChoice):
+            return theta
+        counts = rows.sum(partial(_counts, terms_of(own.design, theta))).astype(object)
+        level, scale = round(own.loss.level * 2**_BITS), 2 / choices.width
+        penalty = np.ldexp(scale / PRIOR * np.abs(MOVES), 2 * _BITS)
+        # Integers: rounding errors would depend on the records.
+        below = (np.cumsum(counts)[:-1] << _BITS) - level * counts.sum()
+        scores = [-abs(int(b)) - int(p) for b, p in zip(below, penalty, strict=True)]
+
+        def draw(generator: Generator) -> int:
+            noise = np.ldexp(scale * gumbels(len(scores), generator), 2 * _BITS + _MORE_BITS)
+            sums = [(s << _MORE_BITS) + math.floor(g) for s, g in zip(scores, noise, strict=True)]
+            return sums.index(max(sums))
+
+        facts = {"unit": -2 * _BITS, "scale": scale}
+        found = theta.copy()
+        found[0] += MOVES[publish(choices, scores, draw, rng, **facts)]
+        return found
+
+
+def _counts(terms: Terms, rows: DesignRows) -> NDArray[np.int64]:
+    """Return how many parts of records have residuals up to each candidate, and above all."""
+    numbers = np.ascontiguousarray(rows.numbers.T, dtype=np.float64)
+    # The predictor of a row depends on no other row, bit for bit.
+    predicted = row_products(numbers, terms.slopes[None])[:, 0] + terms.constant
+    for table, codes in zip(terms.tables, rows.levels, strict=True):
+        predicted += table.take(codes)
+    place = np.searchsorted(MOVES, rows.target - predicted)
+    share = WHOLE if rows.share is None else rows.share
+    return share * np.bincount(place, minlength=len(MOVES) + 1)
 
 
 @with_parameters
@@ -103,7 +177,7 @@ class DPQuantileRegressor(PrivateRegressor, ObjectiveEstimator):
         params.loss = "quantile"
         losses = tuple(partial(self._losses, level) for level in self._levels())
         # A bandwidth of the user is in units of the domain.
-        return ObjectivePerturbation(self._reference, losses, params, is_auto(self.bandwidth))
+        return QuantilePerturbation(self._reference, losses, params, is_auto(self.bandwidth))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

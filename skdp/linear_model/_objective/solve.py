@@ -479,7 +479,8 @@ class ObjectivePerturbation:
             else:
                 finished = kept.map(finish)
             n = records.rows.n
-            models += [own.release(finished, chosen, n, label, rng) for label in labels]
+            found = [own.release(finished, chosen, n, label, rng) for label in labels]
+            models += [self.centred(plan, own, theta, finished, rng) for theta in found]
         theta = models[0] if minimiser.n_classes > 1 else np.array(models)
         coef, intercept = design.coefficients(theta)
         domain = origin.domain
@@ -503,6 +504,12 @@ class ObjectivePerturbation:
         is_estimated = curves is not None and clipping is not None
         undone = scaler.undo(coef, intercept)
         return Solution(*undone, attributes, bounds, domain, is_estimated)
+
+    def centred(
+        self, plan: ObjectivePlan, own: NoisyMinimiser, theta: FloatArray, rows: Kept, rng: Generator
+    ) -> FloatArray:
+        """Return a released model, with a correction if a further release has one."""
+        return theta
 
     def _plan_objective(self, task: Task, epsilon: float, is_part: bool) -> NoisyMinimiser:
         n_classes = self._joint_classes(task)

@@ -33,8 +33,9 @@ from skdp.trusted.certify import PrivateChoice
 from skdp.trusted.checks import check_interval, check_positive, fail
 from skdp.trusted.randomness import gumbels, publish
 
-# The bandwidth, in half-ranges of the scaled target.
-GREATEST, LEAST, PLENTY, POWER = 0.3, 0.03, 30.0, 0.4
+# The bandwidth, in half-ranges of the scaled target. With a smaller one the proof requires greater
+# ridges, and a larger one biases the slopes; the best one depends little on the number of records.
+BANDWIDTH = 0.03
 
 # The share of epsilon for the correction of intercepts, its candidates in half-ranges of the scaled
 # target, and the distance at which a candidate is e times less probable without records.
@@ -156,7 +157,7 @@ class DPQuantileRegressor(PrivateRegressor, ObjectiveEstimator):
         level_signal=0.01,
         intercept=0.2,
         least_ridge=True,
-        usual_q=(None, None),
+        usual_q=(0.8, 0.65),
     )
 
     quantile: Any = 0.5
@@ -191,8 +192,7 @@ class DPQuantileRegressor(PrivateRegressor, ObjectiveEstimator):
 
     def _losses(self, level: float, task: ModelTask) -> tuple[SmoothedQuantile]:
         if is_auto(self.bandwidth):
-            shrunk = GREATEST * min(1.0, (PLENTY / task.weight) ** POWER)
-            return (SmoothedQuantile(level, max(LEAST, shrunk)),)
+            return (SmoothedQuantile(level, BANDWIDTH),)
         bounds = task.design.domain.target_bounds
         assert bounds is not None  # the domain of a regressor
         return (SmoothedQuantile(level, float(self.bandwidth) / (bounds[1] / 2 - bounds[0] / 2)),)

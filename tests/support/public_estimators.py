@@ -12,6 +12,7 @@ REGRESSORS = [
     skdp.DPHuberRegressor,
     skdp.DPLinearRegression,
     skdp.DPCoordinateDescentRegressor,
+    skdp.DPQuantileRegressor,
 ]
 ESTIMATORS = [*CLASSIFIERS, *REGRESSORS]
 

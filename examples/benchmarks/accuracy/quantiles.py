@@ -28,7 +28,7 @@ from skdp.mechanisms.knorm import gaussian_scale
 LEVELS, EPSILONS, DELTA = (0.1, 0.5, 0.9), [0.5, 1, 4], 1e-6
 SIMULATED = {"normal": 0, "skewed": 1, "heavy tails": 2, "heteroscedastic": 3}
 REAL = ["california_housing", "king_county_house_sales", "wine_quality_white", "concrete_strength"]
-MOST, N, DIM = 20_000, 25_000, 10
+MOST, N, DIM = 4_000, 25_000, 10
 STEPS, RATE, CLIP = 100, 1.0, 1.0
 
 

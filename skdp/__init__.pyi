@@ -8,6 +8,7 @@ from skdp.linear_model import DPHuberRegressor as DPHuberRegressor
 from skdp.linear_model import DPLinearRegression as DPLinearRegression
 from skdp.linear_model import DPLogisticRegression as DPLogisticRegression
 from skdp.linear_model import DPPoissonRegressor as DPPoissonRegressor
+from skdp.linear_model import DPQuantileRegressor as DPQuantileRegressor
 from skdp.linear_model import from_json as from_json
 from skdp.linear_model import load_model as load_model
 from skdp.model_selection import PrivateSearchCV as PrivateSearchCV

@@ -43,7 +43,8 @@ TYPES = {
         "skdp.linear_model._objective.theorem": "NoisyMinimiser",
         "skdp.linear_model._shared.gram": "ColumnSums",
         "skdp.linear_model.export": "Attributes Encoded InUnits",
-        "skdp.linear_model.losses": "CappedPoisson LogisticLoss PseudoHuber SharpLogistic Softmax",
+        "skdp.linear_model.losses": "CappedPoisson LogisticLoss PseudoHuber SharpLogistic"
+        " SmoothedQuantile Softmax",
         "skdp.linear_model.proof": "Claim",
         "skdp.mechanisms.sensitivity": "Sensitivity",
         "skdp.noise.independent": "IndependentNoise Releases RepeatedNoise",

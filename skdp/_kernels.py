@@ -237,7 +237,7 @@ def gram_of_columns(numbers: Array, last: Array, weight: Array, rounder: float) 
 _SLOPE_TILE = 512
 
 # Kinds of losses.
-LOGISTIC, SHARP_LOGISTIC, PSEUDO_HUBER = range(3)
+LOGISTIC, SHARP_LOGISTIC, PSEUDO_HUBER, QUANTILE = range(4)
 
 # For exponentials: 1 / log(2); log(2) in two parts, the first of which has 11 zeros at its end;
 # a number whose sums with small numbers are whole; and 1 / k! from k = 13 to 0.
@@ -278,7 +278,7 @@ def _write_slopes(formula: _Formula, y: Array, z: Array, work: Array, out: Array
 
     ``work`` has the shape (3, n).
     """
-    kind, a, _ = formula
+    kind, a, b = formula
     if kind == PSEUDO_HUBER:
         for i in range(len(y)):
             # Its square is finite; from 1e16 on, the slope is a.
@@ -287,6 +287,11 @@ def _write_slopes(formula: _Formula, y: Array, z: Array, work: Array, out: Array
             out[i] = a * (r / np.sqrt(1.0 + r * r))
         return
     e = work[1]
+    if kind == QUANTILE:
+        _write_heights(formula, (z[: len(y)] - y) / a, len(y), work, out)
+        for i in range(len(y)):
+            out[i] = out[i] * (e[i] if z[i] < y[i] else 1.0) - b
+        return
     _write_heights(formula, z, len(y), work, out)
     for i in range(len(y)):
         sign = 1.0 - 2.0 * y[i]
@@ -304,6 +309,11 @@ def _write_curvatures(formula: _Formula, y: Array, z: Array, work: Array, out: A
             out[i] = root * root * root
         return
     e = work[1]
+    if kind == QUANTILE:
+        _write_heights(formula, (z[: len(y)] - y) / a, len(y), work, out)
+        for i in range(len(y)):
+            out[i] *= e[i] * out[i] / a
+        return
     _write_heights(formula, z, len(y), work, out)
     for i in range(len(y)):
         if kind == LOGISTIC:
@@ -323,7 +333,7 @@ def _write_heights(formula: _Formula, z: Array, n: int, work: Array, out: Array)
     for i in range(n):
         t[i] = -abs(z[i])
     _write_exponentials(t, n, out, e)
-    if kind == LOGISTIC:
+    if kind in (LOGISTIC, QUANTILE):
         for i in range(n):
             out[i] = 1.0 / (1.0 + e[i])
     elif b == 1.5:

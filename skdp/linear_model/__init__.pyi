@@ -19,3 +19,4 @@ from skdp.linear_model.poisson import DPGammaRegressor as DPGammaRegressor
 from skdp.linear_model.poisson import DPPoissonRegressor as DPPoissonRegressor
 from skdp.linear_model.proof import Proof as Proof
 from skdp.linear_model.proof import check_proof as check_proof
+from skdp.linear_model.quantile import DPQuantileRegressor as DPQuantileRegressor

@@ -28,6 +28,7 @@ UNWRITTEN = ("random_state", "ledger")
 LISTS: dict[str, Any] = {
     "classes": list[object] | None,
     "class_weight": list[tuple[object, object]] | None,
+    "quantile": float | list[float],
 }
 
 
@@ -216,7 +217,7 @@ def _parameters(model: Any) -> tuple[dict[str, Any], list[str]]:
         if name in UNWRITTEN or (name == "domain" and value == model._design.domain):
             left_out += [name] if name == "ledger" and value is not None else []
             continue
-        if name in LISTS and value is not None:
+        if name in LISTS and np.ndim(value):
             value = [*(value.items() if isinstance(value, dict) else value)]
         try:
             plain = encode(name, value)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import field
+from functools import partial
 from typing import Any, ClassVar
 
 from skdp.linear_model._objective.advice import ModelTask, Reference, residual_moments
+from skdp.linear_model._objective.mean import plan_mean
 from skdp.linear_model._objective.solve import ObjectiveEstimator, ObjectivePerturbation
 from skdp.linear_model._shared.base import Algorithm, PrivateRegressor, Solution, with_parameters
 from skdp.linear_model._shared.design import Design
@@ -103,8 +105,10 @@ class DPHuberRegressor(PrivateRegressor, ObjectiveEstimator):
         params = self._params()
         # A threshold or a loss of the user is in units of the domain.
         scales_target = isinstance(self.loss, str) and is_auto(self.threshold)
-        share = 0 if is_auto(self.mean_share) and not scales_target else self.mean_share
-        return ObjectivePerturbation(self._reference, self._losses, params, scales_target, share)
+        mean = None
+        if self.mean_share != 0 and (scales_target or not is_auto(self.mean_share)):
+            mean = partial(plan_mean, self.mean_share)
+        return ObjectivePerturbation(self._reference, (self._losses,), params, scales_target, mean)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

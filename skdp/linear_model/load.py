@@ -1,7 +1,7 @@
 """Models from files, dicts and JSON text that `skdp.linear_model.export` wrote.
 
 All entries are checked. Nothing that a file names is imported or run: it can only name one of the
-seven estimators, or `Inference`.
+estimators, or `Inference`.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from skdp.linear_model.linear import DPLinearRegression
 from skdp.linear_model.logistic import DPLogisticRegression
 from skdp.linear_model.losses import Softmax
 from skdp.linear_model.poisson import DPGammaRegressor, DPPoissonRegressor
+from skdp.linear_model.quantile import DPQuantileRegressor
 from skdp.privacy import Guarantee
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.certify import Listed
@@ -58,6 +59,7 @@ ESTIMATORS = {
         DPLinearRegression,
         DPLogisticRegression,
         DPPoissonRegressor,
+        DPQuantileRegressor,
     )
 }
 # Greatest size of a file, in bytes, and of a text.
@@ -281,7 +283,7 @@ def _set_target(model: Any, domain: Domain, classes: Any) -> int:
             raise fail("classes", "be null for a regressor")
         if domain.target_bounds is None:
             raise fail("domain", "declare the bounds of the target of a regressor")
-        return 1
+        return len(model._levels()) if isinstance(model, DPQuantileRegressor) else 1
     if classes is None or classes.ndim != 1 or not 2 <= len({*classes.tolist()}) == len(classes):
         raise fail("classes", "be two or more distinct labels")
     model.classes_ = classes
@@ -324,7 +326,10 @@ def _set_attributes(model: Any, found: Attributes) -> None:
     check_finite("attributes", vars(found).values())
     if found.n_iter_ < 0:
         raise fail("attributes: n_iter_", "be an integer >= 0", found.n_iter_)
-    shapes = {"ridge_": (model._design.dim,), "coef_std_": (model._design.domain.n_encoded,)}
+    ridge: tuple[int, ...] = (model._design.dim,)
+    if not hasattr(model, "classes") and len(model._encoded_coef) > 1:  # several quantiles
+        ridge = len(model._encoded_coef), *ridge
+    shapes = {"ridge_": ridge, "coef_std_": (model._design.domain.n_encoded,)}
     for name, value in vars(found).items():
         if value is not None:
             if name in shapes:

@@ -82,7 +82,7 @@ class DPLogisticRegression(PrivateClassifier, ObjectiveEstimator):
     loss: Any = "auto"
 
     def _algorithm(self) -> Algorithm:
-        return ObjectivePerturbation(self._reference, self._losses, self._params())
+        return ObjectivePerturbation(self._reference, (self._losses,), self._params())
 
     def _losses(self, task: ModelTask) -> tuple[Any, ...]:
         if not isinstance(self.loss, str):

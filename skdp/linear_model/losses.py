@@ -28,7 +28,15 @@ from skdp._first_use import check_at_first_use
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_count, check_interval, fail, remembered
 
-__all__ = ["CappedPoisson", "LogisticLoss", "Loss", "PseudoHuber", "SharpLogistic", "Softmax"]
+__all__ = [
+    "CappedPoisson",
+    "LogisticLoss",
+    "Loss",
+    "PseudoHuber",
+    "SharpLogistic",
+    "SmoothedQuantile",
+    "Softmax",
+]
 
 # Bounds the rounding error of a slope, and the error of solving for a slope, for slopes up to 1.
 _SLOPE_ERROR = 32 * float(np.finfo(float).eps)
@@ -381,6 +389,69 @@ class CappedPoisson:
     def curvature_bound(self, low: ArrayLike, high: ArrayLike) -> FloatArray:
         """Return half of (1 - s^2)^(3/2) at ``low``; it decreases with the slope."""
         return PseudoHuber(self.threshold).curvature_bound(low, high) / 2
+
+
+@dataclass(frozen=True)
+class SmoothedQuantile:
+    """The check loss of a quantile, smoothed by a logistic law.
+
+    With the residual r = z - y and F = 1 / (1 + e^(-r/b)) the slope is F - level and the curvature
+    F (1 - F) / b. In expectation the slope is P(y + b L <= z) - level for a standard logistic L, so
+    the minimiser is a quantile of y, up to a bias of order b^2. The bounds hold for all real
+    targets.
+
+    Parameters
+    ----------
+    level : float in (0, 1)
+    bandwidth : float in [1e-6, 1e6], units of the target
+        b. The loss approaches the check loss as b decreases.
+
+    Examples
+    --------
+    >>> loss = SmoothedQuantile(0.9, 0.1)
+    >>> loss.slope(np.array([-5.0, 0.0, 5.0]), np.zeros(3)).round(12).tolist()
+    [-0.9, -0.4, 0.1]
+    >>> float(loss.curvature_bound(0.8, 0.9).round(12))
+    0.9
+    """
+
+    level: float
+    bandwidth: float
+    target: ClassVar[str] = "number"
+
+    def __post_init__(self) -> None:
+        level = check_interval("level", self.level, 0.0, 1.0, "neither")
+        bandwidth = check_interval("bandwidth", self.bandwidth, 1e-6, 1e6)
+        object.__setattr__(self, "level", level)
+        object.__setattr__(self, "bandwidth", bandwidth)
+
+    @property
+    def slope_bound(self) -> float:
+        """The slope is between -level and 1 - level."""
+        return max(self.level, 1 - self.level)
+
+    def value(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """Return b log(1 + e^(r/b)) - level r."""
+        b, r = self.bandwidth, z - y
+        return np.asarray(b * np.logaddexp(0.0, r / b) - self.level * r)
+
+    def slope(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """Return F - level."""
+        return np.asarray(expit((z - y) / self.bandwidth) - self.level)
+
+    def curvature(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """Return F (1 - F) / b."""
+        r = (z - y) / self.bandwidth
+        return np.asarray(expit(r) * expit(-r) / self.bandwidth)
+
+    def curvature_bound(self, low: ArrayLike, high: ArrayLike) -> FloatArray:
+        """Return the greater parabola F (1 - F) / b, for slopes of either sign."""
+        low = np.asarray(low, dtype=float) - _SLOPE_ERROR
+        high = np.asarray(high, dtype=float) + _SLOPE_ERROR
+        ends = (self.level + low, self.level + high), (self.level - high, self.level - low)
+        # Where no F in [0, 1] has such a slope, the bound is 0.
+        F = np.array([np.clip(np.clip(0.5, *pair), 0.0, 1.0) for pair in ends])
+        return np.asarray((F * (1 - F)).max(axis=0) / self.bandwidth)
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ class DPPoissonRegressor(PrivateRegressor, ObjectiveEstimator):
     def _algorithm(self) -> Algorithm:
         params = self._params()
         params.loss = "poisson"
-        return ObjectivePerturbation(self._reference, self._losses, params, scales_target=True)
+        return ObjectivePerturbation(self._reference, (self._losses,), params, scales_target=True)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -120,7 +120,7 @@ class DPPoissonRegressor(PrivateRegressor, ObjectiveEstimator):
     def _store(
         self, plan: Any, solution: Solution, attributes: dict[str, Any], design: Design
     ) -> None:
-        loss, cap = plan.minimiser.loss, solution.attributes["target_bounds_"][1]
+        loss, cap = plan.minimisers[0].loss, solution.attributes["target_bounds_"][1]
         # The predictor is then the logarithm of a mean in the user's units.
         intercept = solution.intercept + math.log(loss.start) + math.log(cap)
         super()._store(plan, replace(solution, intercept=intercept), attributes, design)

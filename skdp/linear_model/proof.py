@@ -254,10 +254,10 @@ def _check_model(model: Any) -> None:
     if model._records.domain.n_encoded < model._design.domain.n_encoded:
         missing.append("the columns of the model")
     _refuse_missing("model", missing)
-    for release in model.releases_:
-        is_objective = isinstance(release, NoisyMinimiser)
-        if is_objective and release.models * release.n_classes < len(model._encoded_coef):
-            raise NotPrivate(f"{release.name} has fewer coefficients than the model")
+    objectives = [own for own in model.releases_ if isinstance(own, NoisyMinimiser)]
+    count = sum(own.models * own.n_classes for own in objectives)
+    if objectives and count < len(model._encoded_coef):
+        raise NotPrivate("objective has fewer coefficients than the model")
     are_weighted = WEIGHTED in model.guarantee_.assumptions
     if not (model.public_.in_two_steps or model._is_whole(model.public_.unit, are_weighted)):
         raise NotPrivate("the rows of a record have weights that need a guarantee in two steps")

@@ -340,7 +340,7 @@ def test_the_output_noise_hides_the_distance_that_is_left_open(dim, epsilon):
     """objective_perturbation.md, Theorem 4, in fractions: t >= 2 (h / g + d) / epsilon_o."""
     domain = Domain.unit_box(dim, target=[0, 1])
     model = DPLogisticRegression(epsilon=epsilon, domain=domain)
-    plan = model._plan(Design(domain, True), 1000, 1).minimiser
+    plan = model._plan(Design(domain, True), 1000, 1).minimisers[0]
     d, hidden = len(plan.ridge), plan.publication
     root = Fraction(math.isqrt(d * 4**60) + 1, 2**60)
     sampled = Fraction(GRANULARITY) * Fraction(math.sqrt(float(variances(plan.noise).sum())))

@@ -88,7 +88,7 @@ def test_nothing_depends_on_the_number_of_records_where_it_is_private(make, para
         assert everything_public(model) == everything_public(models[0])
         assert public(plan) == public(plans[0])
         # What the solver leaves open, and the lattice that hides it.
-        found, expected = (own.minimiser for own in (plan, plans[0]))
+        found, expected = (own.minimisers[0] for own in (plan, plans[0]))
         assert found.tolerance == expected.tolerance
         assert found.publication == expected.publication
 
@@ -164,7 +164,7 @@ def test_what_hides_the_solver_leaves_delta_at_any_epsilon(mechanism, classes):
     domain = Domain.unit_box(2, classes)
     model = DPLogisticRegression(epsilon=1e9, delta=1e-6, mechanism=mechanism, domain=domain)
     plan = model._plan(Design(domain, True), 100, len(classes) if len(classes) > 2 else 1)
-    assert plan.minimiser.output_epsilon * plan.minimiser.models <= 1
+    assert plan.minimisers[0].output_epsilon * plan.minimisers[0].models <= 1
     assert model.fit(X, np.arange(100) % len(classes)).guarantee_.epsilon == 1e9
 
 

@@ -17,13 +17,20 @@ from numpy.typing import NDArray
 
 from skdp import Domain, Spline
 from skdp.domain.splines import Interaction
-from skdp.linear_model.losses import CappedPoisson, LogisticLoss, Loss, PseudoHuber, SharpLogistic
+from skdp.linear_model.losses import (
+    CappedPoisson,
+    LogisticLoss,
+    Loss,
+    PseudoHuber,
+    SharpLogistic,
+    SmoothedQuantile,
+)
 from skdp.rows import KeptBlocks
 
 FloatArray = NDArray[np.float64]
 LOSSES: list[Loss] = [
     *(LogisticLoss(), SharpLogistic(), SharpLogistic(0.95), PseudoHuber(0.3)),
-    CappedPoisson(0.25, 0.125),
+    *(CappedPoisson(0.25, 0.125), SmoothedQuantile(0.9, 0.1)),
 ]
 STEP = 2.0**-20
 # Whether there is an intercept, and the sizes of columns of levels.

@@ -14,6 +14,7 @@ REGRESSORS = [
     skdp.DPGammaRegressor,
     skdp.DPLinearRegression,
     skdp.DPCoordinateDescentRegressor,
+    skdp.DPQuantileRegressor,
 ]
 ESTIMATORS = [*CLASSIFIERS, *REGRESSORS]
 

@@ -40,6 +40,7 @@ from skdp.linear_model.losses import (
     LogisticLoss,
     PseudoHuber,
     SharpLogistic,
+    SmoothedQuantile,
     Softmax,
     count_predictors,
     greatest_curvature,
@@ -133,6 +134,19 @@ def predictor(terms: Terms, numbers: FloatArray, levels: NDArray[Any]) -> FloatA
     found: FloatArray = terms.slopes @ numbers
     found += terms.constant
     for table, codes in zip(terms.tables, levels, strict=True):
+        found += table.take(codes)
+    return found
+
+
+def predictors_apart(terms: Terms, rows: DesignRows) -> FloatArray:
+    """Return the predictors of rows, (n,), each computed from its row alone, to the last bit.
+
+    The last bits of a matrix product depend on other rows.
+    """
+    found = np.full(len(rows), terms.constant)
+    for slope, numbers in zip(terms.slopes, rows.numbers, strict=True):
+        found += slope * numbers.astype(np.float64)
+    for table, codes in zip(terms.tables, rows.levels, strict=True):
         found += table.take(codes)
     return found
 
@@ -485,7 +499,7 @@ class Objective:
 
 def is_compiled(loss: AnyLoss, entries: float) -> bool:
     """Return whether compiled functions save time for so many entries of rows."""
-    is_known = type(loss) in (LogisticLoss, SharpLogistic, PseudoHuber)
+    is_known = type(loss) in (LogisticLoss, SharpLogistic, PseudoHuber, SmoothedQuantile)
     return is_known and load_kernels(entries) is not None
 
 
@@ -543,6 +557,8 @@ class CompiledSums:
         loss = self.loss
         if isinstance(loss, PseudoHuber):
             return compiled.PSEUDO_HUBER, loss.threshold, 0.0
+        if isinstance(loss, SmoothedQuantile):
+            return compiled.QUANTILE, loss.bandwidth, loss.level
         if isinstance(loss, SharpLogistic):
             return compiled.SHARP_LOGISTIC, loss.middle, loss.rate
         return compiled.LOGISTIC, 0.0, 0.0

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.random import Generator
@@ -36,14 +36,15 @@ from skdp.linear_model._objective.advice import (
     usual_knots,
 )
 from skdp.linear_model._objective.certificate import attainable_tolerance
-from skdp.linear_model._objective.mean import MeanStage, plan_mean
 from skdp.linear_model._objective.problem import (
     STEP,
     Curves,
     DesignRows,
+    Terms,
     joined,
     row_builder,
     sample_of,
+    terms_of,
 )
 from skdp.linear_model._objective.profiles import corners
 from skdp.linear_model._objective.theorem import NoisyMinimiser, output_epsilon
@@ -79,6 +80,7 @@ from skdp.linear_model.validation import is_auto
 from skdp.mechanisms import KNorm, KNormNoise, Sensitivity, calibrate
 from skdp.mechanisms.calibrate import GAUSSIANS, LAWS, Noise
 from skdp.mechanisms.knorm import NAMES
+from skdp.rows import Kept, KeptBlocks
 from skdp.rows.memory import most_blocks
 from skdp.trusted.arrays import FloatArray, repeated, wide_rows
 from skdp.trusted.certify import NoisySum, Release
@@ -396,16 +398,36 @@ JOINT = ("auto", "logistic")
 _NEED_DELTA = {*GAUSSIANS, *LAWS} - {"laplace", "logistic"}
 
 
+class Correction(Protocol):
+    """A release after the coefficients, from which the intercept of each model is corrected."""
+
+    @property
+    def epsilon(self) -> float:
+        """What the release spends."""
+
+    @property
+    def noisy(self) -> Release:
+        """The release; one for all models."""
+
+    def shift(
+        self, loss: Any, terms: Terms, rows: Kept, ends: tuple[float, float], rng: Generator
+    ) -> float:
+        """Release, and return what is added to an intercept, in units of the scaled target.
+
+        ``terms`` are those of the released predictor, and ``ends`` the bounds of predictions.
+        """
+
+
 @dataclass(frozen=True, eq=False)
 class ObjectivePlan:
-    """A perturbed objective, with the scaling stage before it and the mean stage after it."""
+    """Perturbed objectives, with the scaling stage before and the correction after them."""
 
-    minimiser: NoisyMinimiser
-    noise: Noise  # of the minimiser
+    minimisers: tuple[NoisyMinimiser, ...]
+    noise: Any  # of the minimiser; a tuple for several
     releases: tuple[Release, ...]  # in their order
     clipping: ClippingStage | None
     curves: Curves | None
-    mean: MeanStage | None
+    correction: Correction | None
 
 
 # Loss, share q, ridge, leverage and noise of a `NoisyMinimiser`.
@@ -416,17 +438,18 @@ Calibrated = tuple[AnyLoss, float, FloatArray, float, Noise]
 class ObjectivePerturbation:
     """Objective perturbation with the parameters ``params`` of an estimator.
 
-    ``reference`` has the assumptions of the automatic choices, and ``losses`` returns the candidate
-    losses of a `ModelTask`. ``scales_target`` says whether bounds of the target are estimated too;
-    with the automatic share only these. ``mean_share`` is the share of epsilon for a correction of
-    the intercept, or "auto".
+    ``reference`` has the assumptions of the automatic choices. ``losses`` has a function for each
+    objective, which returns the candidate losses of a `ModelTask`; several objectives have equal
+    parts of the budget. ``scales_target`` says whether bounds of the target are estimated too; with
+    the automatic share only these. ``correct`` plans a correction of the intercepts, if it returns
+    one for a task, the number of records and whether bounds are estimated.
     """
 
     reference: Reference
-    losses: Callable[[ModelTask], tuple[Loss, ...]]
+    losses: tuple[Callable[[ModelTask], tuple[Loss, ...]], ...]
     params: Any
     scales_target: bool = False
-    mean_share: Any = 0
+    correct: Callable[[Task, float, bool], Correction | None] | None = None
 
     def check(self, delta: float) -> None:
         params, mechanism, remedy = self.params, self.params.mechanism, 'Or give "auto".'
@@ -470,18 +493,24 @@ class ObjectivePerturbation:
             clipping = plan_clipping(task, size, given, self.scales_target, whose, is_count)
         if curves:
             task = replace(task, design=curves.design)
-        mean, share = None, self.mean_share
-        if share != 0 and task.design.intercept and (clipping or not is_auto(share)):
+        correction = None
+        if self.correct is not None and task.design.intercept:
             size = self._model_task(task, task.epsilon).size
-            mean = plan_mean(task, size, None if is_auto(share) else float(share))
-        rest = task.epsilon - sum(stage.epsilon for stage in (clipping, mean) if stage)
+            correction = self.correct(task, size, clipping is not None)
+        stages = [stage for stage in (clipping, correction) if stage is not None]
+        rest = task.epsilon - sum(stage.epsilon for stage in stages)
         if rest <= 0:
-            rule = "leave a share of epsilon to the coefficients"
-            raise fail("scaling_share and mean_share", rule, (self.params.scaling_share, share))
-        minimiser = self._plan_objective(task, rest, clipping is not None, mean is not None)
-        parts = clipping and clipping.noisy_sum, minimiser, mean and mean.noisy_sum
-        releases = tuple(part for part in parts if part)
-        return ObjectivePlan(minimiser, minimiser.noise, releases, clipping, curves, mean)
+            raise fail("the shares of epsilon", "leave a share to the coefficients", 1.0)
+        # The factor keeps the sum of all parts from rounding up.
+        count = len(self.losses)
+        rest *= (1 - 1e-15 * (count > 1 or correction is not None)) / count
+        task = replace(task, delta=task.delta / count)
+        parts = [replace(self, losses=(own,)) for own in self.losses]
+        minimisers = tuple(own._plan_objective(task, rest, clipping is not None) for own in parts)
+        releases: list[Release] = [clipping.noisy_sum] if clipping else []
+        releases += [*minimisers, *([correction.noisy] if correction else [])]
+        noise = minimisers[0].noise if count == 1 else tuple(own.noise for own in minimisers)
+        return ObjectivePlan(minimisers, noise, tuple(releases), clipping, curves, correction)
 
     def sums(self, plan: ObjectivePlan, records: Records) -> Any:
         """Return the records, rows of the design matrix, and the sums of a scaling stage."""
@@ -503,20 +532,29 @@ class ObjectivePerturbation:
 
     def release(self, plan: ObjectivePlan, sums: Any, rng: Generator) -> Solution:
         """Release the clipping bounds, and a joint model or one for each label."""
-        (records, kept, sample, exact), minimiser = sums, plan.minimiser
+        (records, kept, sample, exact), (minimiser, *others) = sums, plan.minimisers
         origin, curves, clipping = records.design, plan.curves, plan.clipping
         design = curves.design if curves else origin
         bounds = clipping.bounds(exact, rng) if clipping else ClippingBounds.whole(origin)
-        finish = finisher(bounds, minimiser.weigh(), kept.may_change, curves)
-        chosen = joined(sample).map(finish) if sample else None
-        finished, n = kept.map(finish), records.rows.n
+        ends = bounds.scale_target(np.array([-1.0, 1.0])).tolist()
         labels = (None,) if minimiser.n_classes > 1 else records.models
-        models = [minimiser.release(finished, chosen, n, label, rng) for label in labels]
+        models: list[FloatArray] = []
+        for own in plan.minimisers:
+            finish = finisher(bounds, own.weigh(), kept.may_change and not others, curves)
+            chosen = joined(sample).map(finish) if sample else None
+            # The next objective weighs the same rows anew.
+            if others and isinstance(kept, KeptBlocks):
+                finished: Kept = KeptBlocks([*kept.states]).map(finish)
+            else:
+                finished = kept.map(finish)
+            n = records.rows.n
+            found = [own.release(finished, chosen, n, label, rng) for label in labels]
+            if plan.correction:
+                (theta,), terms = found, terms_of(design, found[0])
+                theta[0] += plan.correction.shift(own.loss, terms, finished, ends, rng)
+            models += found
         theta = models[0] if minimiser.n_classes > 1 else np.array(models)
         coef, intercept = design.coefficients(theta)
-        if plan.mean:
-            ends = bounds.scale_target(np.array([-1.0, 1.0])).tolist()
-            intercept = intercept + plan.mean.shift(finished, design, theta[0], ends, rng)
         domain = origin.domain
         if curves:
             domain = curves.domain(bounds.in_units(domain))
@@ -527,6 +565,9 @@ class ObjectivePerturbation:
             "q_": minimiser.q,
             "ridge_": minimiser.ridge.copy(),
         }
+        if others:
+            attributes["loss_"] = tuple(own.loss for own in plan.minimisers)
+            attributes["ridge_"] = np.array([own.ridge for own in plan.minimisers])
         if isinstance(minimiser.loss, Softmax):
             attributes["normalizer_"] = minimiser.loss.normalizer
         if self.reference.target != "labels":
@@ -540,18 +581,16 @@ class ObjectivePerturbation:
         undone = scaler.undo(coef, intercept)
         return Solution(*undone, attributes, bounds, domain, is_estimated)
 
-    def _plan_objective(
-        self, task: Task, epsilon: float, is_scaled: bool, is_part: bool
-    ) -> NoisyMinimiser:
+    def _plan_objective(self, task: Task, epsilon: float, is_part: bool) -> NoisyMinimiser:
         n_classes = self._joint_classes(task)
         n_models = 1 if n_classes > 1 else task.n_models
         task = replace(task, n_models=n_models)
         # The models share epsilon; the factor keeps the sum from rounding up.
-        epsilon = epsilon / n_models * (1 - 1e-15 * (n_models > 1 or is_scaled or is_part))
+        epsilon = epsilon / n_models * (1 - 1e-15 * (n_models > 1 or is_part))
         hidden = output_epsilon(epsilon, n_models)
         # Hiding the solver's inexactness spends epsilon and multiplies delta (Theorem 4).
         delta = task.delta * math.exp(-n_models * hidden / 2) * (1 - 1e-12)
-        share = {"hidden": hidden, "delta": delta, "scaled": is_scaled, "n_classes": n_classes}
+        share = {"hidden": hidden, "delta": delta, "scaled": is_part, "n_classes": n_classes}
         model = self._model_task(task, epsilon - hidden, **share)
         calibrate_all = self._apart if self._has_calibration else self._jointly
         loss, q, ridge, leverage, noise = calibrate_all(model)
@@ -581,7 +620,7 @@ class ObjectivePerturbation:
 
     def _jointly(self, task: ModelTask) -> Calibrated:
         """Calibrate gradient and curvature jointly, with the noise that the rules choose."""
-        choice = choose(task, self.losses(task), self._families(task))
+        choice = choose(task, self.losses[0](task), self._families(task))
         if not is_auto(self.params.regularization):
             ridge = self._least_ridge(task, choice.family.leverage(task, choice))
             choice = choice._replace(ridge=ridge, leverage=math.inf)
@@ -616,7 +655,7 @@ class ObjectivePerturbation:
 
     def _apart(self, task: ModelTask) -> Calibrated:
         """Spend q epsilon on the mechanism's own noise, and the rest on the curvature."""
-        loss, mechanism = self.losses(task)[0], self.params.mechanism
+        loss, mechanism = self.losses[0](task)[0], self.params.mechanism
         if task.are_persons and task.delta > 0:
             rule = "be a name or a norm ball where persons have several rows and delta > 0"
             remedy = "Pass delta=0, or mechanism='gaussian'."

@@ -744,7 +744,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     intercept_ : float, units of the target
     """
 
-    intercept_: float
+    intercept_: Any
     # The scale of coefficients and effects, in displays.
     _scale: ClassVar[str] = "target"
 
@@ -767,16 +767,20 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     def _set_coefficients(self) -> None:
         encoded = self._encoded_coef, self._encoded_intercept
         coef, intercept = self._design.domain.decode_coef(*encoded, regression=True)
-        self.coef_, self.intercept_ = coef[0], float(intercept[0])
+        is_one = len(coef) == 1
+        self.coef_ = coef[0] if is_one else coef
+        self.intercept_ = float(intercept[0]) if is_one else intercept
 
     @for_any_rows
     def predict(self, X: Any) -> FloatArray:
-        """Return predictions in the target's units, clipped to its bounds, (n,)."""
-        scaled = self._predictor(X)[:, 0]
+        """Return predictions in units of the target, within its bounds: (n,) or (n, quantiles)."""
+        scaled = self._predictor(X)
         # Clipped in the target's units: decoding rounds, which could pass the bounds.
         domain = self._design.domain
         lower, upper = domain.target_bounds or (-np.inf, np.inf)
-        return np.clip(domain.decode_target(scaled), lower, upper)
+        found = np.clip(domain.decode_target(scaled), lower, upper)
+        # Several models are increasing quantiles, whose noise could make them cross.
+        return found[:, 0] if found.shape[1] == 1 else np.sort(found, axis=1)
 
     score: ClassVar[Callable[..., float]] = score_by(r2_score, "R^2")
 

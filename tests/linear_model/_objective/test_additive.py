@@ -373,7 +373,7 @@ def test_epsilon_is_reached_and_exceeded_with_five_percent_less_noise_or_ridge(e
 
 def test_the_output_noise_covers_the_distance_in_the_flattest_direction():
     """The tolerance over the least eigenvalue of the penalty's matrix, in steps of the lattice."""
-    plan = DPLogisticRegression()._plan(DESIGN, 3000, 1).minimiser
+    plan = DPLogisticRegression()._plan(DESIGN, 3000, 1).minimisers[0]
     metric = dense_penalty(DESIGN, [plan.ridge[group.index[0]] for group in DESIGN.groups])
     distance = math.sqrt(DESIGN.dim) * plan.tolerance / np.linalg.eigvalsh(metric)[0]
     steps = distance / 2.0**plan.publication.exponent + DESIGN.dim

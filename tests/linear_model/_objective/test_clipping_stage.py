@@ -179,7 +179,7 @@ def watched(neighbors, classes, **settings):
     fixed = {"domain": domain, "n_public": 4000, "random_state": 0}
     model = Watched(neighbors=neighbors, classes=list(range(classes)), **fixed, **settings)
     plan = model.fit(X, y).plan_
-    own = plan.minimiser
+    own = plan.minimisers[0]
     assert own.models == (1 if classes == 2 or "loss" not in settings else 3)
     return model, Fraction(plan.clipping.epsilon) + own.models * Fraction(own.epsilon)
 

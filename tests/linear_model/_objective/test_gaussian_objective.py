@@ -15,12 +15,19 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Guarantee, Ledger
-from skdp.linear_model.losses import CappedPoisson, LogisticLoss, PseudoHuber, SharpLogistic
+from skdp.linear_model.losses import (
+    CappedPoisson,
+    LogisticLoss,
+    PseudoHuber,
+    SharpLogistic,
+    SmoothedQuantile,
+)
 from skdp.mechanisms.knorm import gaussian_scale
 from skdp.trusted.arrays import ROUND_UP
 from skdp.trusted.losses import gaussian_log_delta
 
-LOSSES = [LogisticLoss(), SharpLogistic(0.75), PseudoHuber(0.3), CappedPoisson(0.25, 0.3)]
+LOSSES = [LogisticLoss(), SharpLogistic(0.75), PseudoHuber(0.3)]
+LOSSES += [CappedPoisson(0.25, 0.3), SmoothedQuantile(0.9, 0.2)]
 RELATIONS = ["add_remove", "replace_one"]
 EACH_LOSS = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 GRID = np.linspace(-1, 1, 30_001)

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from inner_fits import Design, Task
-from inner_objective import mean_module
+from inner_objective import mean_module, terms_of
 from test_clipping_stage import state_of
 
 from skdp import Domain, DPHuberRegressor, from_json
@@ -48,15 +48,15 @@ def test_the_sums_are_exact_and_do_not_depend_on_other_records(neighbors):
     rng = np.random.default_rng(0)
     rows, target = rng.uniform(-1, 1, (40, DESIGN.dim)), rng.uniform(-3, 3, 40)
     stage = mean_module.plan_mean(
-        Task(DESIGN, 40 if neighbors == "replace_one" else None, 1.0, 0.0, neighbors), 40, 0.5
+        0.5, Task(DESIGN, 40 if neighbors == "replace_one" else None, 1.0, 0.0, neighbors), 40, True
     )
-    theta, found = rng.normal(size=DESIGN.dim), []
+    terms, found = terms_of(DESIGN, rng.normal(size=DESIGN.dim)), []
     for order in (np.arange(40), rng.permutation(40)):
         for cuts in ((), (1, 2, 30)):
             parts = np.split(order, list(cuts))
             states = [state_of(DESIGN, rows[own], target[own]) for own in parts]
             drawn = np.random.default_rng(1)
-            shift = stage.shift(KeptBlocks(states), DESIGN, theta, (-1.0, 1.0), drawn)
+            shift = stage.shift(None, terms, KeptBlocks(states), (-1.0, 1.0), drawn)
             found.append(shift)
     assert len(set(found)) == 1
 
@@ -64,8 +64,8 @@ def test_the_sums_are_exact_and_do_not_depend_on_other_records(neighbors):
 @pytest.mark.parametrize("neighbors", RELATIONS)
 def test_the_noise_is_that_of_the_share(neighbors):
     n = 40 if neighbors == "replace_one" else None
-    stage = mean_module.plan_mean(Task(DESIGN, n, 1.0, 0.0, neighbors), 40, 0.25)
-    spent = stage.noisy_sum.spent(Public(1.0, neighbors=neighbors)).epsilon
+    stage = mean_module.plan_mean(0.25, Task(DESIGN, n, 1.0, 0.0, neighbors), 40, True)
+    spent = stage.noisy.spent(Public(1.0, neighbors=neighbors)).epsilon
     assert 0.25 * (1 - 1e-9) <= spent <= 0.25
     assert Fraction(stage.epsilon) == Fraction(1, 4)
 
@@ -100,7 +100,7 @@ def test_a_fit_with_a_correction_is_replayed(neighbors):
 
 def test_a_share_too_large_is_refused_before_anything_is_spent():
     X, y = skewed(100)
-    with pytest.raises(ValueError, match="scaling_share and mean_share must leave a share"):
+    with pytest.raises(ValueError, match="the shares of epsilon must leave a share"):
         model_of(mean_share=0.5, scaling_share=0.5).fit(X, y)
     for wrong in (-0.1, 1.0, "some"):
         with pytest.raises(ValueError, match="mean_share must be"):

@@ -18,7 +18,14 @@ from scipy.special import expit, logit
 
 from skdp import Domain, DPLogisticRegression
 from skdp.geometry import LpBall
-from skdp.linear_model.losses import CappedPoisson, LogisticLoss, PseudoHuber, SharpLogistic, _power
+from skdp.linear_model.losses import (
+    CappedPoisson,
+    LogisticLoss,
+    PseudoHuber,
+    SharpLogistic,
+    SmoothedQuantile,
+    _power,
+)
 from skdp.mechanisms import KNorm, Sensitivity
 from skdp.rows import memory as memory_module
 
@@ -30,6 +37,8 @@ LOSSES = [
     PseudoHuber(0.3),
     PseudoHuber(2.0),
     CappedPoisson(0.25, 0.3),
+    SmoothedQuantile(0.5, 0.1),
+    SmoothedQuantile(0.9, 0.3),
 ]
 
 
@@ -244,7 +253,7 @@ def test_the_objective_and_what_hides_the_solver_cost_epsilon_together(epsilon, 
     model = DPLogisticRegression(
         epsilon=epsilon, neighbors=neighbors, n_public=2000, scaling_share=0
     )
-    plan = model._plan(Design(Domain.unit_box(2), True), 2000, 1).minimiser
+    plan = model._plan(Design(Domain.unit_box(2), True), 2000, 1).minimisers[0]
     corners = np.array(list(itertools.product([1.0], [-1.0, 1.0], [-1.0, 1.0])))
     loss, records = plan.loss, 2 if neighbors == "replace_one" else 1
     shift = records * loss.slope_bound * plan.noise.ball.gauge(corners).max() / plan.noise.scale

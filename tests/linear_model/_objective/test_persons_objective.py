@@ -268,7 +268,7 @@ def test_the_rank_is_the_number_of_coefficients(kind):
     for d in (1, 3):
         domain = Domain.unit_box(d, target=[0, 1] if kind is DPLogisticRegression else (-1.0, 1.0))
         model = kind(epsilon=1.0, scaling_share=0)
-        plan = model._plan(Design(domain, True), 1000, 1, "person").minimiser
+        plan = model._plan(Design(domain, True), 1000, 1, "person").minimisers[0]
         asked = plan.q, 1.0, "replace_one"
         ranks = [greatest_leverage(RecordLoss(plan.loss, r), *asked) for r in (d + 1, d, d + 2)]
         assert plan.leverage == pytest.approx(ranks[0], rel=2e-3)
@@ -284,7 +284,7 @@ def test_gaussian_noise_of_a_fit_for_persons_is_that_of_the_theorem(kind, neighb
     settings |= {"regularization": 0.0}  # every row has weight 1
     model = kind(**settings, scaling_share=0, neighbors=neighbors, n_public=1000)
     plans = {
-        unit: model._plan(Design(domain, True), 1000, 1, unit).minimiser
+        unit: model._plan(Design(domain, True), 1000, 1, unit).minimisers[0]
         for unit in ("row", "person")
     }
     public = Public(1.0, 1e-6, neighbors, "person")

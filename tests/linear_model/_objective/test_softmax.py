@@ -368,7 +368,7 @@ def test_the_noise_of_a_fit_is_that_of_theorem_1(neighbors):
     assert model.noise_.dim == 4 * 6
     task = Task(model._design, n=600 if moved == 2 else None, epsilon=1.0, n_models=4,
                 neighbors=neighbors)  # fmt: skip
-    plan = model._algorithm().plan(task).minimiser
+    plan = model._algorithm().plan(task).minimisers[0]
     most = greatest_leverage(SoftmaxRecord(model.loss_, 3), model.q_, epsilon, neighbors)
     assert plan.leverage == pytest.approx(most)
     assert plan.ridges.tolist() == np.tile(model.ridge_, 4).tolist()
@@ -385,7 +385,7 @@ def test_gaussian_noise_of_a_fit_is_that_of_theorem_3(n_classes):
     loss = SoftmaxRecord(model.loss_, n_classes - 1, is_row=True)
     epsilon = model.releases_[-1].output_epsilon
     plan = model._algorithm().plan(Task(model._design, n=600, epsilon=2.0, delta=1e-5,
-                                        n_models=n_classes)).minimiser  # fmt: skip
+                                        n_models=n_classes)).minimisers[0]  # fmt: skip
     squares = np.linspace(0, 5, 100_001)  # of the numbers of a row
     weights = np.minimum(1, plan.leverage / (1 / model.ridge_[0] + squares / model.ridge_[1]))
     longest = np.max(weights * np.sqrt(1 + squares))

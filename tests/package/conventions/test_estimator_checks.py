@@ -18,7 +18,13 @@ from sklearn.utils.estimator_checks import (
 )
 
 import skdp
-from skdp import Domain, DPCoordinateDescentClassifier, DPHuberRegressor, DPLogisticRegression
+from skdp import (
+    Domain,
+    DPCoordinateDescentClassifier,
+    DPHuberRegressor,
+    DPLogisticRegression,
+    DPQuantileRegressor,
+)
 from skdp.model_selection import PrivateSearchCV
 
 pytestmark = pytest.mark.filterwarnings(
@@ -34,6 +40,8 @@ MODELS = [
     DPLogisticRegression(mechanism="hull", regularization=0.1, loss="logistic"),
     DPLogisticRegression(mechanism="l2", fit_intercept=False, epsilon=2.0),
     DPHuberRegressor(),
+    DPQuantileRegressor(),
+    DPQuantileRegressor(quantile=0.9, fit_intercept=False, bandwidth=0.1),
     DPHuberRegressor(neighbors="add_remove", mechanism="l1"),
     DPHuberRegressor(threshold=1.0, fit_intercept=False, regularization=0.0),
     skdp.DPPoissonRegressor(),

@@ -20,6 +20,7 @@ from skdp import (
     Ledger,
     UndeclaredDomainWarning,
 )
+from skdp.linear_model.load import from_json
 from skdp.linear_model.proof import check_proof
 from skdp.model_selection import PrivateSearchCV, private_score
 from skdp.rows import MemoryRows, persons
@@ -152,7 +153,10 @@ def test_the_guarantee_names_the_weights(kind):
     X, y, k = survey()
     model = made(kind, max_weight=4, random_state=None).fit(X, target_for(kind, y), sample_weight=k)
     assert "max_weight" in " ".join(model.guarantee_.assumptions)
-    assert any("max_weight" in own for own in check_proof(model).guarantee.assumptions)
+    again = from_json(model.to_json())
+    assert same(again, model)
+    for own in (model, again):
+        assert any("max_weight" in text for text in check_proof(own).guarantee.assumptions)
     plain = made(kind).fit(X, target_for(kind, y))
     assert "max_weight" not in " ".join(plain.guarantee_.assumptions)
 
@@ -191,6 +195,15 @@ def test_a_column_of_any_source_has_the_moments_of_an_array(source, ids, tmp_pat
     found = model.fit(data, target="y", sample_weight="w", groups=ids)
     assert same(found, expected)
     assert found.guarantee_ == expected.guarantee_
+
+
+def test_batches_of_pairs_have_the_weights_as_a_column():
+    X, y, k = survey()
+    table = X.assign(w=k)
+    data = lambda: ((table[at : at + 50], y[at : at + 50]) for at in range(0, 240, 50))  # noqa: E731
+    model = made(DPLinearRegression, max_weight=4.0)
+    expected = clone(model).fit(X, y, sample_weight=k)
+    assert same(model.fit(data, sample_weight="w"), expected)
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)

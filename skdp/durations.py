@@ -20,7 +20,7 @@ from skdp.domain import Domain
 from skdp.domain.layout import number_units
 from skdp.domain.tables import Frame, as_column, in_memory, read_target
 from skdp.trusted.arrays import Array, FloatArray
-from skdp.trusted.checks import check_numbers, fail, optional_module
+from skdp.trusted.checks import check_numbers, converted, fail, optional_module
 
 if TYPE_CHECKING:
     from skdp.linear_model import Inference
@@ -144,8 +144,9 @@ class PersonPeriods:
             raise fail("time, event and groups", "have as many entries as X has rows")
         if not (found >= self.edges[0]).all():
             raise fail("time", f"be at least edges[0] = {self.edges[0]:g}")
-        if not all(own in (0, 1) for own in events.tolist()):
-            raise fail("event", "be True or 1 for an event, and False or 0 otherwise")
+        rule = "be True or 1 for an event, and False or 0 otherwise"
+        if not converted(lambda: all(own in (0, 1) for own in events.tolist()), "event", rule):
+            raise fail("event", rule)
         edges = np.array(self.edges)
         last = np.searchsorted(edges[1:], found)
         occurred = events.astype(bool) & (last < self.n_periods)
@@ -228,7 +229,9 @@ class PersonPeriods:
     def _rows(self, frame: Frame, rows: NDArray[np.intp], places: NDArray[np.intp]) -> Frame:
         """Return some rows of a DataFrame with their periods."""
         own: Any = self.domain._columns[-1]
-        period = optional_module("pandas", "", "pandas").Categorical.from_codes(places, own.levels)
+        period = optional_module("pandas", "for rows", "pandas").Categorical.from_codes(
+            places, own.levels
+        )
         return frame.iloc[rows].reset_index(drop=True).assign(**{PERIOD: period})
 
     def _grid(self, X: Frame) -> Frame:

@@ -118,6 +118,7 @@ def test_wrong_declarations_are_errors(columns, edges, words):
         ({"event": ["777", "no", "yes"]}, "event must be True or 1"),
         ({"event": [0, None, 1]}, "event must be True or 1"),
         ({"event": [0, np.nan, 1]}, "event must be True or 1"),
+        ({"event": pd.array([True, None, False], "boolean")}, "event must be True or 1"),
         ({"time": [1, 2]}, "must have as many entries as X has rows"),
         ({"groups": [1, 2]}, "must have as many entries as X has rows"),
         ({"time": "days"}, "time must be a column of X"),

@@ -5,7 +5,7 @@ effect. The error is the root of the mean square of the difference of the fitted
 each less its mean, over that of the true curve; medians of the repetitions. The ratio is that of
 the mean squares of both fits, whose noise is the same.
 
-    python -m examples.benchmarks.accuracy.monotone --repeats 100
+    python -m examples.benchmarks.accuracy.monotone --repeats 60
 """
 
 from __future__ import annotations
@@ -52,18 +52,21 @@ def repetition(kind: Any, curve: str, n: int, seed: int, r: int) -> FloatArray:
 
 
 def main() -> None:
-    parser = report.parser_for(__doc__, repeats=100)
+    parser = report.parser_for(__doc__, repeats=60)
     parser.add_argument("--sizes", nargs="+", type=int, default=[1000, 10_000])
     arguments = parser.parse_args()
-    print(f"{'estimator':22}{'records':>8}{'curve':>6}{'monotone':>10}{'free':>8}{'ratio':>8}")
+    rows = []
     for kind in ESTIMATORS:
         for n in arguments.sizes:
             for curve in CURVES:
                 calls = [(kind, curve, n, arguments.seed, r) for r in range(arguments.repeats)]
                 runs: Any = np.array(report.run(repetition, calls, arguments.jobs, curve))
                 ordered, free = np.median(np.sqrt(runs), axis=0)
-                ratio = float(np.divide(*runs.mean(axis=0)))
-                print(f"{kind.__name__:22}{n:8}{curve:>6}{ordered:10.3f}{free:8.3f}{ratio:8.2f}")
+                found = free, ordered, float(np.divide(*runs.mean(axis=0)))
+                cells = dict(zip(("free", "monotone", "ratio"), found, strict=True))
+                row = {"estimator": kind.__name__, "records": n, "effect": curve}
+                rows.append(row | {name: f"{own:.3f}" for name, own in cells.items()})
+    print(report.table(rows))
 
 
 if __name__ == "__main__":

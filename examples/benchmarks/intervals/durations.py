@@ -32,7 +32,7 @@ from skdp.durations import PersonPeriods
 K, SLOPES, START, SHARE = 8, np.array([0.8, 0.6]), -2.0, 0.2
 PERIODS = PersonPeriods(Domain({"a": (-1, 1), "b": (-1, 1)}), tuple(range(K + 1)))
 CASES = [
-    ("plain", 0.0, "", 0),
+    ("plain", 0.0, "none", 0),
     *(
         (f"rows_per_person={cap}", epsilon, neighbors, cap)
         for neighbors in ("replace_one", "add_remove")
@@ -84,15 +84,15 @@ def main() -> None:
     parser = report.parser_for(__doc__, repeats=60)
     parser.add_argument("--sizes", nargs="+", type=int, default=[20_000])
     arguments: argparse.Namespace = parser.parse_args()
-    print(f"{'records':>8} {'relation':>12} {'epsilon':>8}  {'fit':18}", end="")
-    print("".join(f"{name:>8}" for name in ("a", "b", "curve", "held", "width")))
+    names, rows = ("a", "b", "curve", "held", "width"), []
     for n in arguments.sizes:
         for k, (name, epsilon, neighbors, _) in enumerate(CASES):
             calls = [(k, n, arguments.seed, r) for r in range(arguments.repeats)]
             found: Any = report.run(repetition, calls, arguments.jobs, name)
-            means = np.mean(np.array(found), axis=0)
-            print(f"{n:>8} {neighbors:>12} {epsilon or '':>8}  {name:18}", end="")
-            print("".join(f"{own:8.3f}" for own in means), flush=True)
+            means = (f"{own:.3f}" for own in np.mean(np.array(found), axis=0))
+            row = {"records": n, "relation": neighbors, "epsilon": f"{epsilon:g}", "fit": name}
+            rows.append(row | dict(zip(names, means, strict=True)))
+    print(report.table(rows))
 
 
 if __name__ == "__main__":

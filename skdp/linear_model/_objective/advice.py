@@ -90,8 +90,9 @@ class Reference:
     adds the variance ``signal`` to the predictor, the levels of a column ``level_signal``. The p
     numbers together add at most ``most_signal * sqrt(p)``, and if the weight of a task is above
     `PLENTY`, ``sqrt(weight / PLENTY)`` times as much. ``intercept`` is the prior variance of the
-    intercept. With ``least_ridge`` the ridge is the least that privacy and sampling errors need, whatever the
-    noise. ``usual_q`` is the share q for K-norm and for Gaussian noise; the rules choose a None.
+    intercept. With ``least_ridge`` the ridge is the least that privacy and sampling errors need,
+    whatever the noise. ``usual_q`` is the share q for K-norm and for Gaussian noise; the rules
+    choose a None.
     """
 
     target: str

@@ -147,7 +147,7 @@ def test_every_release_of_an_inference_is_seen(epsilon, delta):
     X, y = domain.sample(80, random_state=0, with_target=True)
     persons, others = np.arange(80) // 2, np.arange(80) // 2
     other = X.assign(p=X["p"].where(persons != 7, 9.0))
-    for name in cases.ESTIMATORS:
+    for name in (*cases.CLASSIFIERS, *cases.REGRESSORS):
         labels = name in cases.CLASSIFIERS
         own = Domain({"p": (0, 2), "q": ["a", "b"]}, ["no", "yes"]) if labels else domain
         target = np.where(y > 1, "yes", "no") if labels else y

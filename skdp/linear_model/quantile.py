@@ -63,13 +63,19 @@ class QuantilePerturbation(ObjectivePerturbation):
         return replace(plan, releases=(*plan.releases, choices))
 
     def centred(
-        self, plan: ObjectivePlan, own: NoisyMinimiser, theta: FloatArray, rows: Kept, rng: Generator
+        self,
+        plan: ObjectivePlan,
+        own: NoisyMinimiser,
+        theta: FloatArray,
+        rows: Kept,
+        rng: Generator,
     ) -> FloatArray:
         choices = plan.releases[-1]
         if not isinstance(choices, PrivateChoice):
             return theta
         counts = rows.sum(partial(_counts, terms_of(own.design, theta))).astype(object)
-        level, scale = round(own.loss.level * 2**_BITS), 2 / choices.width
+        loss: Any = own.loss
+        level, scale = round(loss.level * 2**_BITS), 2 / choices.width
         penalty = np.ldexp(scale / PRIOR * np.abs(MOVES), 2 * _BITS)
         # Integers: rounding errors would depend on the records.
         below = (np.cumsum(counts)[:-1] << _BITS) - level * counts.sum()

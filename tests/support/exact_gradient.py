@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 
 from skdp import Domain, Spline
 from skdp.domain.splines import Interaction
-from skdp.linear_model.losses import LogisticLoss, Loss, PseudoHuber, SharpLogistic, SmoothedQuantile
+from skdp.linear_model.losses import (
+    LogisticLoss,
+    Loss,
+    PseudoHuber,
+    SharpLogistic,
+    SmoothedQuantile,
+)
 from skdp.rows import KeptBlocks
 
 FloatArray = NDArray[np.float64]

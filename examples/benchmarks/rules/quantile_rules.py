@@ -84,7 +84,9 @@ def main() -> None:
     weights, levels = np.array([(w, level) for w, level, _ in found]).T
     excess = np.minimum([losses for _, _, losses in found], 100.0)
     for outer in (False, True):
-        print("outer levels" if outer else "levels from .25 to .75", *(f"{b:8g}" for b in BINS[:-1]))
+        print(
+            "outer levels" if outer else "levels from .25 to .75", *(f"{b:8g}" for b in BINS[:-1])
+        )
         for k, pair in enumerate(pairs):
             own = (np.abs(levels - 0.5) > 0.3) == outer
             bins = [own & (a <= weights) & (weights < b) for a, b in pairwise(BINS)]

@@ -506,7 +506,12 @@ class ObjectivePerturbation:
         return Solution(*undone, attributes, bounds, domain, is_estimated)
 
     def centred(
-        self, plan: ObjectivePlan, own: NoisyMinimiser, theta: FloatArray, rows: Kept, rng: Generator
+        self,
+        plan: ObjectivePlan,
+        own: NoisyMinimiser,
+        theta: FloatArray,
+        rows: Kept,
+        rng: Generator,
     ) -> FloatArray:
         """Return a released model, with a correction if a further release has one."""
         return theta

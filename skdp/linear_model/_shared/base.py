@@ -703,9 +703,9 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     def _set_coefficients(self) -> None:
         encoded = self._encoded_coef, self._encoded_intercept
         coef, intercept = self._design.domain.decode_coef(*encoded, regression=True)
-        self.coef_, self.intercept_ = coef, intercept
-        if len(coef) == 1:
-            self.coef_, self.intercept_ = coef[0], float(intercept[0])
+        self.coef_ = coef if len(coef) > 1 else coef[0]
+        # Several quantiles have several intercepts.
+        self.intercept_ = intercept if len(coef) > 1 else float(intercept[0])  # type: ignore[assignment]
 
     @for_any_rows
     def predict(self, X: Any) -> FloatArray:

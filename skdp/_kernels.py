@@ -333,7 +333,7 @@ def _write_heights(formula: _Formula, z: Array, n: int, work: Array, out: Array)
     for i in range(n):
         t[i] = -abs(z[i])
     _write_exponentials(t, n, out, e)
-    if kind == LOGISTIC or kind == QUANTILE:
+    if kind in (LOGISTIC, QUANTILE):
         for i in range(n):
             out[i] = 1.0 / (1.0 + e[i])
     elif b == 1.5:

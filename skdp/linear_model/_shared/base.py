@@ -709,7 +709,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
 
     @for_any_rows
     def predict(self, X: Any) -> FloatArray:
-        """Return predictions in the target's units, clipped to its bounds, (n,) or (n, quantiles)."""
+        """Return predictions in the target's units, within its bounds, (n,) or (n, quantiles)."""
         scaled = self._predictor(X)
         # Clipped in the target's units: decoding rounds, which could pass the bounds.
         domain = self._design.domain

@@ -110,7 +110,8 @@ class DPQuantileRegressor(PrivateRegressor, ObjectiveEstimator):
 
     The method is objective perturbation of the check loss, smoothed over a bandwidth. Several
     quantiles have one model each, with equal parts of the budget; their predictions are sorted, so
-    that they do not cross. A tenth of epsilon corrects the intercepts. Statements and proofs: ``docs/proofs/objective_perturbation.md`` and,
+    that they do not cross. A tenth of epsilon corrects the intercepts. Statements and proofs:
+    ``docs/proofs/objective_perturbation.md`` and,
     for delta > 0, ``docs/proofs/gaussian_objective.md``.
 
     Predictions are clipped to the domain's bounds of the target.
@@ -129,7 +130,8 @@ class DPQuantileRegressor(PrivateRegressor, ObjectiveEstimator):
         ``target_bounds_``.
     scaling_share : "auto" or float in [0, 1), default="auto"
         Share of epsilon spent on privately estimated bounds, as in
-        :class:`DPHuberRegressor`. "auto" spends a twentieth on the scale of the target, or nothing if there are few records or if
+        :class:`DPHuberRegressor`. "auto" spends a twentieth on the scale of the target, or nothing
+        if there are few records or if
         ``bandwidth`` or ``mechanism`` is given. The target is scaled but not clipped.
 
     Attributes

@@ -57,10 +57,6 @@ _UNDECLARED = (
     " for example domain=Domain({'age': (17, 90)}). If all d columns are in [-1, 1], declare"
     " domain=Domain.unit_box(d) to avoid this warning."
 )
-_UNDECLARED_WEIGHT = (
-    "No max_weight was given, so every sample weight above 1 is trimmed to 1. Declare the greatest"
-    " weight that counts, chosen without the data: max_weight=5000, for example."
-)
 # scikit-learn's meta-estimators number the labels that occur. If one record is the only one with
 # its label, it then changes the numbers of the labels of other records.
 _NUMBERED = (
@@ -74,12 +70,6 @@ def warn_without(domain: Domain | None) -> None:
     """Warn of a fit without a domain; nothing depends on the data."""
     if domain is None:
         warnings.warn(_UNDECLARED, UndeclaredDomainWarning, stacklevel=3)
-
-
-def warn_of_weights(weights: Any, most: float | None) -> None:
-    """Warn of weights without their greatest value; nothing depends on the data."""
-    if weights is not None and most is None:
-        warnings.warn(_UNDECLARED_WEIGHT, UndeclaredDomainWarning, stacklevel=3)
 
 
 def check_table(
@@ -157,11 +147,15 @@ def units_of(groups: Any, n: int) -> tuple[int, NDArray[np.intp] | None]:
 
 
 def check_max_weight(most: float | None, weights: Any) -> None:
+    """Raise an error unless there is a greatest weight if and only if there are weights."""
     if most is not None:
         check_positive("max_weight", most)
         if weights is None:
             remedy = "Pass the weights of rows: fit(X, y, sample_weight=weights)."
             raise fail("max_weight", "be None without weights", most, remedy)
+    elif weights is not None:
+        remedy = "Pass the greatest weight that counts, chosen without the data: max_weight=5000."
+        raise fail("max_weight", "be given where rows have weights", None, remedy)
 
 
 def read_weights(
@@ -171,12 +165,9 @@ def read_weights(
 
     The greatest one is ``most`` or, if it is None, the ``usual`` one of a model.
     """
-    check_max_weight(most, weights)
-    if weights is None:
-        return None
-    most = usual if most is None else most
-    warn_of_weights(weights, most)
-    return weight_steps(weights, 1.0 if most is None else check_positive("max_weight", most), n)
+    check_max_weight(usual if weights is not None and most is None else most, weights)
+    whole = usual if most is None else most
+    return None if weights is None or whole is None else weight_steps(weights, whole, n)
 
 
 def check_labels(y: NDArray[Any], declared: Any) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
@@ -22,6 +22,7 @@ from skdp.linear_model.validation import (
     columns_kept,
     is_auto,
     read_weights,
+    refuse_unsupported,
     spent_note,
     units_of,
     without_spent_notes,
@@ -190,13 +191,16 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
         self.ledger = ledger
         self.verbose = verbose
 
+    # As in the estimators.
+    __metadata_request__fit: ClassVar = {"sample_weight": None}
+
     def fit(
         self,
         X: object,
         y: object = None,
         *,
         groups: object = None,
-        sample_weight: object = None,
+        **others: object,
     ) -> PrivateSearchCV:
         """Search once, with the budget ``epsilon`` and ``delta``.
 
@@ -227,6 +231,8 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
             states whether the budget was spent.
         """
         with columns_kept(self), spent_note() as spent, without_spent_notes():
+            sample_weight = others.pop("sample_weight", None)
+            refuse_unsupported(others)
             whole = self._check_parameters()
             candidates, X, y = self._read(X, y)
             warn_of_steps(candidates.models)

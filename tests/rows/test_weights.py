@@ -18,7 +18,6 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
     Ledger,
-    UndeclaredDomainWarning,
 )
 from skdp.linear_model.load import from_json
 from skdp.linear_model.proof import check_proof
@@ -309,9 +308,8 @@ def test_parameters_of_weights():
         made(DPHuberRegressor, max_weight=-3.0).fit(X, y, sample_weight=k)
     with pytest.raises(ValueError, match="max_weight must be None for a plan"):
         made(DPHuberRegressor, max_weight=3.0).plan(1000)
-    with pytest.warns(UndeclaredDomainWarning, match="max_weight=5000"):
-        one = made(DPHuberRegressor).fit(X, y, sample_weight=k)
-    assert same(one, made(DPHuberRegressor, max_weight=1.0).fit(X, y, sample_weight=k))
+    with pytest.raises(ValueError, match="max_weight must be given where rows have weights"):
+        made(DPHuberRegressor).fit(X, y, sample_weight=k)
     model = made(DPLinearRegression, max_weight=4.0, mechanism="matrix", epsilon=50.0)
     model.fit(X, y, sample_weight=k)
     with pytest.raises(ValueError, match="moments of rows only"):

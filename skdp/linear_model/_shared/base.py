@@ -68,7 +68,6 @@ from skdp.linear_model.validation import (
     refuse_unsupported,
     sorted_labels,
     spent_note,
-    warn_of_weights,
     warn_without,
     without_bounds,
 )
@@ -227,7 +226,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         without the data. Greater weights are trimmed to it. A record with this weight counts as
         without weights, others count less, and the noise is that of equal weights. The sum of the
         weights is private, so "replace_one" counts as a removal and an addition, each with
-        epsilon / 2. None is 1, with an :class:`~skdp.privacy.UndeclaredDomainWarning`.
+        epsilon / 2.
     rows_per_person : int in [1, 1e9], default=1
         Only for ``fit(..., groups=ids)``. Each row of a person with m rows has the weight
         ``1 / max(m, rows_per_person)``. By default every person has the same weight. With a larger
@@ -271,6 +270,10 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
     n_features_in_: int = field(init=False)
     feature_names_in_: NDArray[Any] = field(init=False)
 
+    # Weights are routed like ``groups``. They are not in the signature of ``fit``: scikit-learn's
+    # AdaBoostClassifier and others would then pass weights that depend on all records.
+    __metadata_request__fit: ClassVar = {"sample_weight": None}
+
     def fit(
         self,
         X: Any,
@@ -278,7 +281,6 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         *,
         target: str | None = None,
         groups: Any = None,
-        sample_weight: Any = None,
         **others: Any,
     ) -> Self:
         """Fit the model. Each call spends ``epsilon`` and ``delta``.
@@ -325,12 +327,12 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         # Whether numpy warns of underflow would depend on the data.
         with np.errstate(all="ignore"), SHARED_THREADS:
             with columns_kept(self), spent_note() as spent:
+                sample_weight = others.pop("sample_weight", None)
                 refuse_unsupported(others)
                 self._check_call(groups, sample_weight)
                 algorithm = self._algorithm()
                 algorithm.check(self.delta)
                 warn_without(self.domain)
-                warn_of_weights(sample_weight, self.max_weight)
                 records = self._read(X, y, target, groups, sample_weight)
                 facts = records.n, len(records.models), records.unit, records.are_weighted
                 plan = self._plan(records.design, *facts)
@@ -430,7 +432,6 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
                 own.ledger = ledger
             own._check_call(groups, sample_weight)
             own._check_inference(groups)
-            warn_of_weights(sample_weight, own.max_weight)
             records = own._read(X, y, target, groups, sample_weight, design)
             if len(records.models) > 1:
                 raise fail("classes", "be the two labels of the fit", len(records.models))

@@ -78,12 +78,6 @@ RARER = [
         for kind in dict.fromkeys(type(model) for model in MODELS)
     ),
 ]
-# Of weights.
-WEIGHTED = {
-    "check_all_zero_sample_weights_error": "whether all weights are 0 is private",
-    "check_sample_weight_equivalence_on_dense_data": "two fits differ by their noise, and a weight"
-    " above 1 is trimmed to 1, as no max_weight is declared",
-}
 # Models of two labels. Reasons why scikit-learn's checks fail, by their names.
 OTHER_LABELS = "the check fits labels that are not declared, which is an error"
 FOR_TWO = {
@@ -95,11 +89,6 @@ FOR_TWO = {
         "check_classifiers_regression_target": OTHER_LABELS,
         "check_classifier_not_supporting_multiclass": OTHER_LABELS,
         "check_fit2d_1feature": OTHER_LABELS,
-        **WEIGHTED,
-        "check_sample_weights_pandas_series": OTHER_LABELS,
-        "check_sample_weights_not_an_array": OTHER_LABELS,
-        "check_sample_weights_shape": OTHER_LABELS,
-        "check_sample_weights_not_overwritten": OTHER_LABELS,
     },
 }
 PRIVATE = {
@@ -124,12 +113,9 @@ def test_no_estimator_is_left_out():
 
 
 def expected(estimator):
-    """Return the checks that fail: of weights, and one if the number of records is private."""
+    """Return the one check that fails if the number of records is private."""
     is_private = getattr(estimator, "neighbors", "") == "add_remove" and is_regressor(estimator)
-    # On the ten records of the check a strong ridge makes all predictions equal.
-    is_equal = getattr(estimator, "threshold", None) == 1.0
-    own = {name: why for name, why in WEIGHTED.items() if not (is_equal and "equi" in name)}
-    return own | (PRIVATE if is_private else {})
+    return PRIVATE if is_private else {}
 
 
 @parametrize_with_checks([*MODELS, *SEARCHES], expected_failed_checks=expected)
@@ -138,7 +124,7 @@ def test_scikit_learn_agrees(estimator, check):
 
 
 @pytest.mark.slow("all of scikit-learn's checks for rarer settings")
-@parametrize_with_checks(RARER, expected_failed_checks=expected)
+@parametrize_with_checks(RARER)
 def test_scikit_learn_agrees_on_rarer_settings(estimator, check):
     check(estimator)
 

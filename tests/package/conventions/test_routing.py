@@ -4,8 +4,6 @@ scikit-learn calls them ``groups`` too where it cuts tables into folds. Without 
 searches give ``groups`` to the folds only, and then the fits protect rows.
 """
 
-from contextlib import suppress
-
 import numpy as np
 import pytest
 import sklearn
@@ -31,8 +29,9 @@ from sklearn.model_selection import (
 )
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.utils.validation import has_fit_parameter
 
-from skdp import DPLogisticRegression, Ledger, UndeclaredDomainWarning
+from skdp import DPLogisticRegression, Ledger
 from skdp.model_selection import PrivateSearchCV
 
 GRID = {"mechanism": ["l1"]}
@@ -193,11 +192,26 @@ def test_stacking_needs_models_that_are_fitted(model, rows, answers, ids):
 # Weights
 
 
-def test_weights_that_a_meta_estimator_computes_from_all_rows_raise_a_warning(model, rows, answers):
-    """No guarantee covers them."""
-    warned = pytest.warns(UndeclaredDomainWarning, match="No max_weight was given")
-    with warned, suppress(ValueError):  # the noise may make the model worse than none
+def test_weights_are_routed_to_models_and_searches(model, rows, answers):
+    weights = np.full(len(rows), 0.5)
+    given = {"params": {"sample_weight": weights}, "cv": KFold(2), "return_estimator": True}
+    weighted = clone(model).set_params(max_weight=1.0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        for one in (weighted, PrivateSearchCV(weighted, GRID, epsilon=3.0)):
+            with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
+                cross_validate(one, rows, answers, **given)
+            one.set_fit_request(sample_weight=True).set_score_request(sample_weight=False)
+            for found in cross_validate(one, rows, answers, **given)["estimator"]:
+                assert any("max_weight" in text for text in found.guarantee_.assumptions)
+
+
+def test_no_meta_estimator_passes_weights_of_its_own(model, rows, answers):
+    """They would depend on all rows, which no guarantee covers."""
+    assert not has_fit_parameter(model, "sample_weight")
+    with pytest.raises(ValueError, match="doesn't support sample weight"):
         AdaBoostClassifier(model, n_estimators=1).fit(rows, answers)
+    with pytest.raises(ValueError, match="max_weight must be given where rows have weights"):
+        model.fit(rows, answers, sample_weight=np.ones(len(rows)))
 
 
 # Folds: which splitters move other records if one record changes

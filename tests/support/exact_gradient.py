@@ -167,6 +167,8 @@ def exact_slope(loss: Loss, z: Any, y: float) -> Any:
             mean = mpmath.exp(v) if v <= -mpmath.log(2) else 1 - mpmath.exp(-v) / 4
         c, r = mpmath.mpf(loss.threshold), mean - y
         return c * r / mpmath.sqrt(c * c + r * r)
+    if isinstance(loss, SmoothedQuantile):
+        return one / (1 + mpmath.exp(-(z - y) / mpmath.mpf(loss.bandwidth))) - loss.level
     assert isinstance(loss, SharpLogistic)
     m = mpmath.mpf(loss.middle)
     k, t = m / (2 * (1 - m)), z if y == 0 else -z

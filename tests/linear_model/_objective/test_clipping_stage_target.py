@@ -138,7 +138,7 @@ def test_the_automatic_share_scales_the_target_alone():
     X, y = crowd(5000)
     settings = {"domain": WIDE, "random_state": 0}
     model = DPHuberRegressor(**settings).fit(X, y)
-    scaling, objective, _ = overview(model.releases_, model.public_)
+    scaling, objective = overview(model.releases_, model.public_)
     assert (scaling.name, objective.name) == ("scaling", "objective")
     assert scaling.epsilon == pytest.approx(0.05)
     np.testing.assert_allclose(model.bounds_, [[0, 100], [-100, 100]])

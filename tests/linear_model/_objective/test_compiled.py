@@ -187,7 +187,7 @@ def test_rows_of_a_design_have_the_same_bits(monkeypatch: Any, is_whole: bool, e
     ridge = np.full(10, 7.0) if equal else rng.uniform(5, 9, 10)
     finish = clipping.finisher(bounds, weigher(design, ridge, 0.3))
     for function in (
-        lambda: clipping._column_sums(rows, False),
+        lambda: clipping._column_sums(rows, None),
         lambda: (finish(rows).numbers, finish(rows).weight),
     ):
         for one, other in zip(*both_ways(monkeypatch, function), strict=True):

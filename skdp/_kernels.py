@@ -237,7 +237,7 @@ def gram_of_columns(numbers: Array, last: Array, weight: Array, rounder: float) 
 _SLOPE_TILE = 512
 
 # Kinds of losses.
-LOGISTIC, SHARP_LOGISTIC, PSEUDO_HUBER, QUANTILE = range(4)
+LOGISTIC, SHARP_LOGISTIC, PSEUDO_HUBER, QUANTILE, COUNT = range(5)
 
 # For exponentials: 1 / log(2); log(2) in two parts, the first of which has 11 zeros at its end;
 # a number whose sums with small numbers are whole; and 1 / k! from k = 13 to 0.
@@ -287,6 +287,11 @@ def _write_slopes(formula: _Formula, y: Array, z: Array, work: Array, out: Array
             out[i] = a * (r / np.sqrt(1.0 + r * r))
         return
     e = work[1]
+    if kind == COUNT:
+        _write_residuals(formula, y, z, work, out)
+        for i in range(len(y)):
+            out[i] = a * (out[i] / np.sqrt(1.0 + out[i] * out[i]))
+        return
     if kind == QUANTILE:
         _write_heights(formula, (z[: len(y)] - y) / a, len(y), work, out)
         for i in range(len(y)):
@@ -309,6 +314,12 @@ def _write_curvatures(formula: _Formula, y: Array, z: Array, work: Array, out: A
             out[i] = root * root * root
         return
     e = work[1]
+    if kind == COUNT:
+        _write_residuals(formula, y, z, work, out)
+        for i in range(len(y)):
+            root = 1.0 / np.sqrt(1.0 + out[i] * out[i])
+            out[i] = root * root * root * 0.5 * e[i]
+        return
     if kind == QUANTILE:
         _write_heights(formula, (z[: len(y)] - y) / a, len(y), work, out)
         for i in range(len(y)):
@@ -323,6 +334,19 @@ def _write_curvatures(formula: _Formula, y: Array, z: Array, work: Array, out: A
             f = 1.0 - out[i]
             is_small = (1.0 - 2.0 * y[i]) * z[i] < 0
             out[i] = e[i] * (1.0 - (1.0 + b) * f) if is_small else b * f
+
+
+@njit(**COMPILED)
+def _write_residuals(formula: _Formula, y: Array, z: Array, work: Array, out: Array) -> None:
+    """Write the residuals of means of counts, over the threshold, and twice the rise to work[1]."""
+    _, a, b = formula
+    t, e = work[0], work[1]
+    for i in range(len(y)):
+        t[i] = -abs(z[i] + b)
+    _write_exponentials(t, len(y), out, e)
+    for i in range(len(y)):
+        mean = 0.5 * e[i] if z[i] + b <= 0 else 1.0 - 0.5 * e[i]
+        out[i] = (mean - 0.5 * (y[i] + 1.0)) / a
 
 
 @njit(**COMPILED)

@@ -40,7 +40,7 @@ __all__ = [
 
 # Bounds the rounding error of a slope, and the error of solving for a slope, for slopes up to 1.
 _SLOPE_ERROR = 32 * float(np.finfo(float).eps)
-_HALF, _LOG_4 = -math.log(2), math.log(4)
+_LOG_2 = math.log(2)
 # Kinds of targets.
 TARGETS = {
     "labels": "a label, 0 or 1",
@@ -350,23 +350,28 @@ class CappedPoisson:
         """The slope is c r / sqrt(c^2 + r^2)."""
         return self.threshold
 
+    @property
+    def shift(self) -> float:
+        """The number u - z, where u = v + log 2 is 0 for the mean 1/2."""
+        return math.log(2 * self.start)
+
     def _parts(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return v, and h' = min(h, 1 - h)."""
-        v = z + math.log(self.start)
-        return v, np.where(v <= _HALF, np.exp(np.minimum(v, 0.0)), np.exp(-np.maximum(v, -1.0)) / 4)
+        """Return u, and h' = min(h, 1 - h) = e^-|u| / 2."""
+        u = z + self.shift
+        return u, np.exp(-np.abs(u)) / 2
 
     def mean(self, z: FloatArray) -> FloatArray:
         """Return h, in units of the cap."""
-        v, rise = self._parts(z)
-        return np.where(v <= _HALF, rise, 1 - rise)
+        u, rise = self._parts(z)
+        return np.where(u <= 0, rise, 1 - rise)
 
     def value(self, z: FloatArray, y: FloatArray) -> FloatArray:
         """Return an integral of the slope over v, where dv = dh / min(h, 1 - h)."""
-        (v, rise), t = self._parts(z), (y + 1) / 2
-        right = self._part(rise, -_LOG_4 - v, 1 - t)
-        half, of_half = np.full_like(v, 0.5), np.full_like(v, _HALF)
+        (u, rise), t, half = self._parts(z), (y + 1) / 2, np.full_like(z, 0.5)
+        log_rise, of_half = -np.abs(u) - _LOG_2, np.full_like(z, -_LOG_2)
         joint = self._part(half, of_half, t) - self._part(half, of_half, 1 - t)
-        return np.where(v <= _HALF, self._part(rise, v, t), right + joint)
+        right = self._part(rise, log_rise, 1 - t) + joint
+        return np.where(u <= 0, self._part(rise, log_rise, t), right)
 
     def _part(self, h: FloatArray, log_h: FloatArray, t: FloatArray) -> FloatArray:
         """Return an integral of psi(h - t) / h over h in (0, 1/2]."""
@@ -382,9 +387,8 @@ class CappedPoisson:
 
     def curvature(self, z: FloatArray, y: FloatArray) -> FloatArray:
         """Return psi'(h - t) h'."""
-        (v, rise), c = self._parts(z), self.threshold
-        h = np.where(v <= _HALF, rise, 1 - rise)
-        return np.asarray((c / np.hypot(c, h - (y + 1) / 2)) ** 3 * rise)
+        c = self.threshold
+        return np.asarray((c / np.hypot(c, self.mean(z) - (y + 1) / 2)) ** 3 * self._parts(z)[1])
 
     def curvature_bound(self, low: ArrayLike, high: ArrayLike) -> FloatArray:
         """Return half of (1 - s^2)^(3/2) at ``low``; it decreases with the slope."""

@@ -163,7 +163,7 @@ def exact_slope(loss: Loss, z: Any, y: float) -> Any:
     if isinstance(loss, PseudoHuber | CappedPoisson):
         mean = z
         if isinstance(loss, CappedPoisson):
-            v, y = z + mpmath.mpf(float(np.log(loss.start))), (y + 1) / 2
+            v, y = z + mpmath.mpf(loss.shift) - mpmath.log(2), (y + 1) / 2
             mean = mpmath.exp(v) if v <= -mpmath.log(2) else 1 - mpmath.exp(-v) / 4
         c, r = mpmath.mpf(loss.threshold), mean - y
         return c * r / mpmath.sqrt(c * c + r * r)

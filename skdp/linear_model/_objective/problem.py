@@ -37,6 +37,7 @@ from skdp.linear_model._shared.gram import NUMBER_BITS, narrow_gram
 from skdp.linear_model._shared.task import target_of
 from skdp.linear_model.losses import (
     AnyLoss,
+    CappedPoisson,
     LogisticLoss,
     PseudoHuber,
     SharpLogistic,
@@ -499,8 +500,8 @@ class Objective:
 
 def is_compiled(loss: AnyLoss, entries: float) -> bool:
     """Return whether compiled functions save time for so many entries of rows."""
-    is_known = type(loss) in (LogisticLoss, SharpLogistic, PseudoHuber, SmoothedQuantile)
-    return is_known and load_kernels(entries) is not None
+    known = LogisticLoss, SharpLogistic, PseudoHuber, SmoothedQuantile, CappedPoisson
+    return type(loss) in known and load_kernels(entries) is not None
 
 
 class CompiledSums:
@@ -557,6 +558,8 @@ class CompiledSums:
         loss = self.loss
         if isinstance(loss, PseudoHuber):
             return compiled.PSEUDO_HUBER, loss.threshold, 0.0
+        if isinstance(loss, CappedPoisson):
+            return compiled.COUNT, loss.threshold, loss.shift
         if isinstance(loss, SmoothedQuantile):
             return compiled.QUANTILE, loss.bandwidth, loss.level
         if isinstance(loss, SharpLogistic):

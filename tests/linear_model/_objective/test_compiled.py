@@ -19,12 +19,18 @@ from inner_package import compiled_module as compiled
 
 from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression
 from skdp.domain.layout import encode_compactly
-from skdp.linear_model.losses import LogisticLoss, PseudoHuber, SharpLogistic, SmoothedQuantile
+from skdp.linear_model.losses import (
+    CappedPoisson,
+    LogisticLoss,
+    PseudoHuber,
+    SharpLogistic,
+    SmoothedQuantile,
+)
 
 kernels = pytest.importorskip("skdp._kernels")
 
 LOSSES = [LogisticLoss(), SharpLogistic(0.75), SharpLogistic(0.6), PseudoHuber(0.3)]
-LOSSES.append(SmoothedQuantile(0.9, 0.1))
+LOSSES += [SmoothedQuantile(0.9, 0.1), CappedPoisson(0.25, 0.3)]
 
 
 @pytest.fixture(params=[False, True], ids=["arrays", "compiled"])

@@ -328,6 +328,18 @@ def test_weights_may_all_be_zero(neighbors):
     assert same(found, model.fit(X, y, sample_weight=table["w"]))
 
 
+@KINDS
+def test_all_weights_of_the_first_batch_may_be_zero(kind):
+    """Whether they are is private: the other batches are fitted, and there is no error."""
+    X, y, k = survey()
+    k[:100] = 0
+    table = X.assign(y=target_for(kind, y), w=k)
+    model = made(kind, max_weight=4.0, neighbors="add_remove")
+    found = clone(model).fit(lambda: iter([table[:100], table[100:]]), target="y", sample_weight="w")
+    expected = model.fit(table[100:], target="y", sample_weight="w")
+    assert found.coef_ == pytest.approx(expected.coef_, rel=1e-6)
+
+
 # scikit-learn
 
 

@@ -152,6 +152,18 @@ def test_wrong_quantiles_are_refused_before_the_budget_is_spent(quantile):
     assert any("spent" in note for note in error.value.__notes__)
 
 
+def test_a_bandwidth_is_refused_before_it_is_too_small_for_the_solver():
+    """With a hundredth of the least one, a few fits failed after their budget was spent."""
+    X, y = records(1)
+    facts = {"domain": DOMAIN, "neighbors": "add_remove", "scaling_share": 0}
+    for seed in range(5):
+        model = DPQuantileRegressor(bandwidth=7e-4, epsilon=1e6, random_state=seed, **facts)
+        assert np.isfinite(model.fit(X, y).predict(X)).all()
+    with pytest.raises(ValueError, match="half-ranges of the target") as error:
+        model.set_params(bandwidth=1e-4).fit(X, y)
+    assert any("No budget was spent" in note for note in error.value.__notes__)
+
+
 def test_infer_is_refused():
     X, y = records(200)
     model = DPQuantileRegressor(domain=DOMAIN).fit(X, y)

@@ -105,7 +105,8 @@ def test_sums_are_those_of_repeated_rows():
 @KINDS
 def test_fits_are_those_of_repeated_rows(kind):
     """With little noise: a fit to rows with weights k, and one to k times each row."""
-    X, y, k = survey()
+    X, y, _ = survey()
+    k = np.where(y * X["b"] > 0, 4, 1)
     y, again = target_for(kind, y), np.repeat(np.arange(len(X)), k)
     settings = {"epsilon": 1e8, "neighbors": "add_remove"}
     if hasattr(made(kind), "scaling_share"):
@@ -329,6 +330,19 @@ def test_weights_may_all_be_zero(neighbors):
     model = made(DPLinearRegression, max_weight=4.0, neighbors=neighbors)
     found = clone(model).fit(lambda: iter([table]), target="y", sample_weight="w")
     assert same(found, model.fit(X, y, sample_weight=table["w"]))
+
+
+@KINDS
+def test_all_weights_of_the_first_batch_may_be_zero(kind):
+    """Whether they are is private: the other batches are fitted, and there is no error."""
+    X, y, k = survey()
+    k[:100] = 0
+    table = X.assign(y=target_for(kind, y), w=k)
+    model = made(kind, max_weight=4.0, neighbors="add_remove")
+    names = {"target": "y", "sample_weight": "w"}
+    found = clone(model).fit(lambda: iter([table[:100], table[100:]]), **names)
+    expected = model.fit(table[100:], **names)
+    assert found.coef_ == pytest.approx(expected.coef_, rel=1e-6)
 
 
 # scikit-learn

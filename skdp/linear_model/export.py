@@ -217,7 +217,7 @@ def _parameters(model: Any) -> tuple[dict[str, Any], list[str]]:
         if name in UNWRITTEN or (name == "domain" and value == model._design.domain):
             left_out += [name] if name == "ledger" and value is not None else []
             continue
-        if name in LISTS and np.ndim(value):
+        if name in LISTS and (isinstance(value, dict) or np.ndim(value)):
             value = [*(value.items() if isinstance(value, dict) else value)]
         try:
             plain = encode(name, value)

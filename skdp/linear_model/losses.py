@@ -407,8 +407,9 @@ class SmoothedQuantile:
     Parameters
     ----------
     level : float in (0, 1)
-    bandwidth : float in [1e-6, 1e6], units of the target
-        b. The loss approaches the check loss as b decreases.
+    bandwidth : float in [1e-4, 1e6], units of the target
+        b. The loss approaches the check loss as b decreases. For smaller ones a fit may end in an
+        error, because slopes change too fast for its solver.
 
     Examples
     --------
@@ -425,7 +426,8 @@ class SmoothedQuantile:
 
     def __post_init__(self) -> None:
         level = check_interval("level", self.level, 0.0, 1.0, "neither")
-        bandwidth = check_interval("bandwidth", self.bandwidth, 1e-6, 1e6)
+        remedy = "It is in half-ranges of the target."
+        bandwidth = check_interval("bandwidth", self.bandwidth, 1e-4, 1e6, remedy=remedy)
         object.__setattr__(self, "level", level)
         object.__setattr__(self, "bandwidth", bandwidth)
 

@@ -258,6 +258,9 @@ def _check_model(model: Any) -> None:
     count = sum(own.models * own.n_classes for own in objectives)
     if objectives and count < len(model._encoded_coef):
         raise NotPrivate("objective has fewer coefficients than the model")
+    choices = sum(own.times for own in model.releases_ if own.name == "intercepts")
+    if hasattr(model, "quantile") and model._design.intercept and choices < count:
+        raise NotPrivate("intercepts has fewer choices than the model has intercepts")
     are_weighted = WEIGHTED in model.guarantee_.assumptions
     if not (model.public_.in_two_steps or model._is_whole(model.public_.unit, are_weighted)):
         raise NotPrivate("the rows of a record have weights that need a guarantee in two steps")

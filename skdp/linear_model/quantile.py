@@ -96,8 +96,8 @@ class DPQuantileRegressor(PrivateRegressor, ObjectiveEstimator):
     The method is objective perturbation of the check loss, smoothed over a bandwidth. Several
     quantiles have one model each, with equal parts of the budget; their predictions are sorted, so
     that they do not cross. A tenth of epsilon corrects the intercepts. Statements and proofs:
-    ``docs/proofs/objective_perturbation.md`` and,
-    for delta > 0, ``docs/proofs/gaussian_objective.md``.
+    ``docs/proofs/objective_perturbation.md`` and, for delta > 0,
+    ``docs/proofs/gaussian_objective.md``.
 
     Predictions are clipped to the domain's bounds of the target.
 
@@ -110,9 +110,9 @@ class DPQuantileRegressor(PrivateRegressor, ObjectiveEstimator):
     Other Parameters
     ----------------
     bandwidth : float > 0 or "auto", default="auto", units of the target
-        The scale of the logistic law over which the check loss is smoothed. A larger bandwidth
-        allows smaller ridges, and biases the slopes. "auto" uses 0.03 half-ranges of
-        ``target_bounds_``.
+        The scale of the logistic law over which the check loss is smoothed, at least 5e-5 ranges of
+        the target. A larger bandwidth allows smaller ridges, and biases the slopes. "auto" uses
+        0.03 half-ranges of ``target_bounds_``.
     scaling_share : "auto" or float in [0, 1), default="auto"
         Share of epsilon spent on privately estimated bounds, as in :class:`DPHuberRegressor`.
         "auto" spends a twentieth on the scale of the target, or nothing if there are few records or

@@ -147,6 +147,14 @@ def greatest_weight(model: BaseEstimator) -> float | None:
     return getattr(private_step(model), "max_weight", None)
 
 
+def refuse_several(models: Iterable[BaseEstimator]) -> None:
+    """Raise an error if a model predicts several quantiles for a row, which no score compares."""
+    for quantile in (getattr(private_step(model), "quantile", 0.0) for model in models):
+        if np.ndim(quantile):
+            rule = "be one number for scores of one prediction for each row"
+            raise fail("quantile", rule, quantile, "Score one model for each quantile.")
+
+
 def declared_labels(model: BaseEstimator) -> Sequence[object] | None:
     labels = getattr(model, "classes", None)
     domain = getattr(model, "domain", None)

@@ -26,7 +26,7 @@ from skdp.linear_model import validation
 from skdp.linear_model.proof import PUBLIC_MODEL
 from skdp.mechanisms import KNorm
 from skdp.model_selection import _scores as scores
-from skdp.model_selection._candidates import private_step
+from skdp.model_selection._candidates import private_step, refuse_several
 from skdp.model_selection._score_sums import add, change, count, means, totals
 from skdp.model_selection._selection import SEEDED
 from skdp.privacy import Guarantee, Ledger
@@ -316,8 +316,7 @@ def private_score(
         "replace_one" counts as a removal and an addition, each with epsilon / 2. Sampling errors
         are upper bounds.
     max_weight : float > 0, default=None
-        The greatest weight, to which others are trimmed. None is that of the model, or else 1 with
-        a warning.
+        The greatest weight, to which others are trimmed. None is that of the model, if it has one.
     ledger : Ledger, default=None
         It is charged before any noise is drawn. None is the ledger of the model, if it has one.
     random_state : None, int, Generator or RandomState, default=None
@@ -352,6 +351,7 @@ def private_score(
         if not has_predict or not (is_classifier(model) or is_regressor(model)):
             raise checks.fail("model", "be a fitted classifier or regressor", type(model))
         check_is_fitted(model)
+        refuse_several([model])
         every, inner = _metrics(model, bounds), private_step(model)
         names = metric if isinstance(metric, list | tuple) and metric else [metric]
         remedy = "Others need another kind of model: predict_proba, or two labels."

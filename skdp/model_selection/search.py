@@ -37,6 +37,7 @@ from skdp.model_selection._candidates import (
     greatest_weight,
     parts,
     private_step,
+    refuse_several,
     warn_of_steps,
 )
 from skdp.model_selection._scores import RecordScore, as_score
@@ -312,6 +313,8 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
         *rows, kept = parts(n, shares, candidates.neighbors, rng, persons)
         labels, bounds = candidates.labels, candidates.target_bounds
         score = as_score(self.scoring, labels, bounds, candidates.models)
+        if not isinstance(self.scoring, RecordScore):
+            refuse_several(candidates.models)
         if weights is not None and not isinstance(score, RecordScore):
             remedy = 'Use "accuracy", "neg_log_loss" or a RecordScore.'
             raise fail("scoring", "be a sum over records with weights", self.scoring, remedy)

@@ -16,7 +16,7 @@ import copy
 import math
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -394,16 +394,25 @@ def _certified(model: object, tape: Tape) -> Iterator[str]:
     releases = _releases_of(model)
     if releases is None:
         return
-    stated = {release.name: release for release in releases}
+    stated = _by_name(releases)
+    entries = {id(entry.release): entry for entry in tape.entries}.values()
     times = Counter(entry.name for entry in tape.entries)
-    for name, entry in {entry.name: entry for entry in reversed(tape.entries)}.items():
-        if name not in stated:
+    for name, own in _by_name(entries).items():
+        pairs = zip([entry.release for entry in own], stated.get(name, ()), strict=False)
+        if len(own) > len(stated.get(name, ())):
             yield f"flow: {name} is published, and no release of the model"
-        elif any(differences("release", entry.release, stated[name])):
+        elif any(any(differences("release", *pair)) for pair in pairs):
             yield f"flow: {name} is not published as the model's release states"
-        if times[name] > (most := _times(entry)):
+        if times[name] > (most := sum(map(_times, own))):
             yield f"flow: of {name} {times[name]} values are published, and {most} are stated"
     yield from (f"flow: {name} is stated and not published" for name in stated if name not in times)
+
+
+def _by_name(named: Iterable[Any]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for own in named:
+        found.setdefault(own.name, []).append(own)
+    return found
 
 
 def _steps(model: object) -> dict[str, int]:
@@ -427,7 +436,8 @@ def _proof(model: object, tape: Tape, public: Public) -> list[str]:
     if {*names} <= {*order}:
         releases = sorted(releases, key=lambda own: order.index(own.name))
     # The fits of a search, to disjoint parts of the records, have releases of the same names.
-    if len(set(names)) < len(names) or not all(hasattr(own, "spent") for own in releases):
+    is_search = len(set(names)) < len(names) and sorted(map(str, names)) != sorted(order)
+    if is_search or not all(hasattr(own, "spent") for own in releases):
         return []
     try:
         certify([*releases], public)

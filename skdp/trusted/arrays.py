@@ -116,6 +116,12 @@ def summed(values: Iterable[Any]) -> Any:
     return total.result()
 
 
+def level_sums(codes: NDArray[Any], values: FloatArray, count: int) -> FloatArray:
+    """Return the sum of the values of the rows with each of ``count`` codes, (count,)."""
+    # Without rows numpy returns integers, to which no floats can be added in place.
+    return np.asarray(np.bincount(codes, values, count), dtype=float)
+
+
 def joined(one: Any, other: Any) -> Any:
     """Return the sum of two statistics, without a change of either."""
     if isinstance(one, tuple):

@@ -87,7 +87,7 @@ def test_folds_are_the_same_whatever_the_labels_are(domain):
     y = np.repeat(["no", "yes"], 30)
     changed, model = y.copy(), DPLogisticRegression(domain=domain)
     changed[7] = "yes"
-    one, other = (list(_splits(model, (y, own, None), 2, 4, 0)) for own in (y, changed))
+    one, other = (list(_splits(model, (y, own, None, None), 2, 4, 0)) for own in (y, changed))
     assert len(one) == 8
     for (train, test), (same_train, same_test) in zip(one, other, strict=True):
         np.testing.assert_array_equal(train, same_train)
@@ -100,12 +100,12 @@ def test_folds_are_the_same_whatever_the_labels_are(domain):
 def test_a_further_record_moves_no_other_one_under_add_remove():
     """Each record draws its fold; the same random bits give the first records the same folds."""
     model, y = DPLogisticRegression(neighbors="add_remove"), np.zeros(61)
-    one, other = (list(_splits(model, (y[:n], y[:n], None), 1, 4, 0)) for n in (60, 61))
+    one, other = (list(_splits(model, (y[:n], y[:n], None, None), 1, 4, 0)) for n in (60, 61))
     for (train, test), (more_train, more_test) in zip(one, other, strict=True):
         np.testing.assert_array_equal(train, more_train[more_train < 60])
         np.testing.assert_array_equal(test, more_test[more_test < 60])
     with pytest.raises(ValueError, match="cv must leave records in every fold"):
-        list(_splits(model, (y, y, None), 1, 60, 0))
+        list(_splits(model, (y, y, None, None), 1, 60, 0))
 
 
 def test_folds_are_cut_by_persons():

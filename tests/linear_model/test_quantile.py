@@ -11,8 +11,10 @@ from sklearn.metrics import d2_pinball_score
 
 from skdp import Domain, DPQuantileRegressor, from_json
 from skdp.linear_model import check_proof
+from skdp.linear_model.load import load_model
 from skdp.linear_model.losses import SmoothedQuantile
 from skdp.linear_model.quantile import MOVES
+from skdp.model_selection import PrivateSearchCV, private_score
 from skdp.privacy.guarantee import guarantee_of
 from skdp.testing import replay
 from skdp.trusted.statement import NotPrivate
@@ -120,7 +122,7 @@ def test_no_realised_loss_exceeds_epsilon(neighbors, seed):
     if neighbors == "add_remove":
         other = X[1:], y[1:]
     facts = {"quantile": [0.2, 0.7], "domain": DOMAIN, "neighbors": neighbors}
-    found = replay(DPQuantileRegressor(random_state=seed, **facts), (X, y), other)
+    found = replay(DPQuantileRegressor(random_state=seed, **facts), (X, y), other).check()
     assert found.loss <= 1.0
 
 
@@ -150,8 +152,45 @@ def test_wrong_quantiles_are_refused_before_the_budget_is_spent(quantile):
     assert any("spent" in note for note in error.value.__notes__)
 
 
+def test_a_bandwidth_is_refused_before_it_is_too_small_for_the_solver():
+    """With a hundredth of the least one, a few fits failed after their budget was spent."""
+    X, y = records(1)
+    facts = {"domain": DOMAIN, "neighbors": "add_remove", "scaling_share": 0}
+    for seed in range(5):
+        model = DPQuantileRegressor(bandwidth=7e-4, epsilon=1e6, random_state=seed, **facts)
+        assert np.isfinite(model.fit(X, y).predict(X)).all()
+    with pytest.raises(ValueError, match="half-ranges of the target") as error:
+        model.set_params(bandwidth=1e-4).fit(X, y)
+    assert any("No budget was spent" in note for note in error.value.__notes__)
+
+
 def test_infer_is_refused():
     X, y = records(200)
     model = DPQuantileRegressor(domain=DOMAIN).fit(X, y)
     with pytest.raises(ValueError, match="quantiles have no table"):
         model.infer(X, y, epsilon=1.0)
+
+
+def test_a_file_without_the_choices_of_its_intercepts_is_refused():
+    document = DPQuantileRegressor(quantile=LEVELS, domain=DOMAIN).fit(*records(500)).to_dict()
+    check_proof(load_model(document))
+    *others, choices = document["releases"]
+    for releases in (others, [*others, choices | {"times": 2}]):
+        with pytest.raises(NotPrivate, match="intercepts has fewer choices"):
+            check_proof(load_model(document | {"releases": releases}))
+
+
+def test_scores_of_single_predictions_refuse_several_quantiles_before_the_budget_is_spent():
+    X, y = records(100)
+    model = DPQuantileRegressor(quantile=LEVELS, domain=DOMAIN).fit(X, y)
+    calls = (
+        lambda: private_score(model, X, y, metric="r2", epsilon=1.0),
+        lambda: PrivateSearchCV(model, {"bandwidth": [0.1, 0.5]}).fit(X, y),
+        lambda: PrivateSearchCV(
+            DPQuantileRegressor(domain=DOMAIN), {"quantile": [0.5, LEVELS]}
+        ).fit(X, y),
+    )
+    for call in calls:
+        with pytest.raises(ValueError, match="quantile must be one number") as error:
+            call()
+        assert any("No budget was spent" in note for note in error.value.__notes__)

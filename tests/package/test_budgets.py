@@ -17,22 +17,23 @@ from examples.benchmarks.upkeep import size
 # of the checker's files, which import nothing else, and of theorems.
 # Private scores, nine of them with intervals, are 510 lines in two files. Tables of some effects,
 # plans, groups of a ledger and these scores are 680 lines more than the tables before them.
+# Counts, quantiles, weights, durations, monotone curves and means are 1,490 lines.
 SIZES = {
-    "lines of skdp": 45_147,
-    "lines of stubs": 117,
-    "files of skdp": 141,
-    "lines of tests": 46_320,
-    "lines with Any": 487,
-    "lines of imports": 2_587,
+    "lines of skdp": 46_631,
+    "lines of stubs": 123,
+    "files of skdp": 145,
+    "lines of tests": 47_830,
+    "lines with Any": 530,
+    "lines of imports": 2_695,
     "class names that occur twice": 0,
 }
 # With the check that a table has not the column of a ledger's groups.
 FITS = {
-    "DPLogisticRegression": {"files": 38, "classes": 52, "lines of functions": 4_453},
-    "DPHuberRegressor": {"files": 38, "classes": 50, "lines of functions": 4_010},
-    "DPLinearRegression": {"files": 36, "classes": 53, "lines of functions": 3_891},
-    "DPCoordinateDescentClassifier": {"files": 33, "classes": 43, "lines of functions": 3_621},
-    "DPCoordinateDescentRegressor": {"files": 33, "classes": 44, "lines of functions": 3_528},
+    "DPLogisticRegression": {"files": 38, "classes": 52, "lines of functions": 4_540},
+    "DPHuberRegressor": {"files": 39, "classes": 50, "lines of functions": 4_109},
+    "DPLinearRegression": {"files": 36, "classes": 53, "lines of functions": 3_929},
+    "DPCoordinateDescentClassifier": {"files": 33, "classes": 43, "lines of functions": 3_652},
+    "DPCoordinateDescentRegressor": {"files": 33, "classes": 44, "lines of functions": 3_563},
 }
 
 

@@ -52,7 +52,7 @@ EXTREME = {
 }
 X = np.random.default_rng(0).uniform(-1, 1, (40, 2))
 Y = (X[:, 0] > 0).astype(int)
-CLASSES, NUMBERS = (Domain.unit_box(2, target=target) for target in ([0, 1], (-1, 1)))
+CLASSES, NUMBERS = (Domain.unit_box(2, target=target) for target in ([0, 1], (0, 1)))
 BALL = LpBall(2, p=1)
 SENSITIVITY = Sensitivity(BALL, 1.0)
 MODEL = DPLogisticRegression(domain=CLASSES, random_state=0)

@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from public_estimators import CLASSIFIERS, ESTIMATORS
+from public_estimators import CLASSIFIERS, COUNTS, ESTIMATORS
 
 import skdp
 from skdp import Domain, DPLinearRegression, DPLogisticRegression, Ledger, estimate_domain
@@ -344,6 +344,8 @@ def refusal(call, pattern, ledger=None):
 
 def made(estimator, **parameters):
     domain = LABELLED if estimator in CLASSIFIERS else BOUNDED
+    if estimator in COUNTS:
+        domain = Domain.unit_box(2, (0.0, 1.0))
     return estimator(**{"domain": domain, "random_state": 0, "ledger": Ledger(10.0)} | parameters)
 
 

@@ -17,6 +17,8 @@ REGRESSORS = [
     skdp.DPQuantileRegressor,
 ]
 ESTIMATORS = [*CLASSIFIERS, *REGRESSORS]
+# Their targets start at 0.
+COUNTS = [skdp.DPPoissonRegressor, skdp.DPGammaRegressor]
 
 
 def is_private(name):

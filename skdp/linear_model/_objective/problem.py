@@ -51,7 +51,7 @@ from skdp.linear_model.losses import (
 from skdp.rows import Block, Kept, KeptBlocks
 from skdp.rows.memory import MOST_ROWS, block_rows
 from skdp.rows.persons import WHOLE
-from skdp.trusted.arrays import FloatArray, size_of_arrays, squared_lengths
+from skdp.trusted.arrays import FloatArray, level_sums, size_of_arrays, squared_lengths
 from skdp.trusted.checks import fail
 
 Singles = NDArray[np.float32]
@@ -125,7 +125,7 @@ class Sums(NamedTuple):
 def sums_over(rows: DesignRows, numbers: NDArray[Any], values: FloatArray, design: Design) -> Sums:
     """Return the sums of ``values`` over rows; ``numbers`` are those of the rows."""
     levels = tuple(
-        np.bincount(codes, values, count)
+        level_sums(codes, values, count)
         for codes, count in zip(rows.levels, design.positions, strict=True)
     )
     return Sums(numbers @ values, np.array([values.sum()]), levels)
@@ -670,17 +670,17 @@ def curvature_sums(
             dense *= np.sqrt(second[part]).astype(dtype)
             found += dense @ dense.T
         others = (c for c in range(len(sizes)) if c not in core)
-        counts = [np.bincount(rows.levels[c], second, design.positions[c]) for c in others]
+        counts = [level_sums(rows.levels[c], second, design.positions[c]) for c in others]
         return found, tuple(counts)
-    counts = [np.bincount(codes, second, m) for codes, m in zip(rows.levels, sizes, strict=True)]
+    counts = [level_sums(codes, second, m) for codes, m in zip(rows.levels, sizes, strict=True)]
     by_level = []
     for c in core:  # the indicators of levels, times the curvatures, times the numbers
         place = second, rows.levels[c], np.arange(len(rows) + 1)
         indicators = csc_array(place, shape=(sizes[c], len(rows)))
         by_level.append(np.asarray(indicators @ rows.numbers.T.astype(np.float64)))
     pairs = [
-        np.bincount(rows.levels[a].astype(np.intp) * sizes[b] + rows.levels[b], second,
-                    sizes[a] * sizes[b])
+        level_sums(rows.levels[a].astype(np.intp) * sizes[b] + rows.levels[b], second,
+                   sizes[a] * sizes[b])
         for a, b in combinations(core, 2)
     ]  # fmt: skip
     return _gram(rows.numbers, second, dtype), tuple(counts), tuple(by_level), tuple(pairs)

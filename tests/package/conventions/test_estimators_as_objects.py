@@ -21,6 +21,9 @@ def made(name, domain, pay_domain):
             DPLogisticRegression(domain=domain), {"regularization": [1.0]}, epsilon=5.0
         )
     is_classifier = name.endswith(("Classifier", "LogisticRegression"))
+    if name in ("DPPoissonRegressor", "DPGammaRegressor"):
+        target = {"kind": "Number", "lower": 0.0, "upper": 50.0, "missing": None}
+        pay_domain = Domain.from_dict(pay_domain.to_dict() | {"target": target})
     return all_estimators()[name](domain=domain if is_classifier else pay_domain)
 
 

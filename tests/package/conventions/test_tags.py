@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from public_estimators import all_estimators
+from public_estimators import COUNTS, all_estimators
 from scipy.sparse import csr_array
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.utils import get_tags
@@ -117,7 +117,7 @@ def test_only_numbers_are_taken_without_a_domain():
 
 
 def test_tags_of_targets():
-    """One target, numbers of both signs, and it is required."""
+    """One target, which is required; numbers of both signs, but for counts."""
     X, y = np.zeros((N, 1)), np.linspace(-1, 1, N)
     for name, kind in all_estimators().items():
         if kind is DomainEncoder:
@@ -126,7 +126,8 @@ def test_tags_of_targets():
         model = PrivateSearchCV(DPHuberRegressor(), {}) if kind is PrivateSearchCV else kind()
         tags = get_tags(model).target_tags
         assert [tags.required, tags.single_output] == [True, True]
-        assert not any([tags.multi_output, tags.positive_only, tags.one_d_labels])
+        assert not any([tags.multi_output, tags.one_d_labels])
+        assert tags.positive_only == (kind in COUNTS)
         is_classifier = "Classifier" in name or "Logistic" in name
         target = (y > 0).astype(int) if is_classifier else y
         if is_classifier:

@@ -155,7 +155,7 @@ def check_max_weight(most: float | None, weights: Any) -> None:
             raise fail("max_weight", "be None without weights", most, remedy)
     elif weights is not None:
         remedy = "Pass the greatest weight that counts, chosen without the data: max_weight=5000."
-        raise fail("max_weight", "be given where rows have weights", None, remedy)
+        raise fail("max_weight", "be given with sample_weight", None, remedy)
 
 
 def read_weights(

@@ -313,7 +313,7 @@ def test_parameters_of_weights():
         made(DPHuberRegressor, max_weight=-3.0).fit(X, y, sample_weight=k)
     with pytest.raises(ValueError, match="max_weight must be None for a plan"):
         made(DPHuberRegressor, max_weight=3.0).plan(1000)
-    with pytest.raises(ValueError, match="max_weight must be given where rows have weights"):
+    with pytest.raises(ValueError, match="max_weight must be given with sample_weight"):
         made(DPHuberRegressor).fit(X, y, sample_weight=k)
     model = made(DPLinearRegression, max_weight=4.0, mechanism="matrix", epsilon=50.0)
     model.fit(X, y, sample_weight=k)

@@ -210,7 +210,7 @@ def test_no_meta_estimator_passes_weights_of_its_own(model, rows, answers):
     assert not has_fit_parameter(model, "sample_weight")
     with pytest.raises(ValueError, match="doesn't support sample weight"):
         AdaBoostClassifier(model, n_estimators=1).fit(rows, answers)
-    with pytest.raises(ValueError, match="max_weight must be given where rows have weights"):
+    with pytest.raises(ValueError, match="max_weight must be given with sample_weight"):
         model.fit(rows, answers, sample_weight=np.ones(len(rows)))
 
 

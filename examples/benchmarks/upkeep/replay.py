@@ -46,7 +46,7 @@ CLASSIFIERS = ("DPLogisticRegression", "DPCoordinateDescentClassifier")
 REGRESSORS = ("DPHuberRegressor", "DPLinearRegression", "DPCoordinateDescentRegressor")
 # Targets of counts start at 0.
 COUNTS = ("DPPoissonRegressor",)
-ESTIMATORS = (*CLASSIFIERS, *REGRESSORS, *COUNTS)
+ESTIMATORS = (*CLASSIFIERS, *REGRESSORS, *COUNTS, "DPQuantileRegressor")
 KINDS = (*ESTIMATORS, "infer", "PrivateSearchCV", "estimate_domain")
 SOURCES = ("frame", "dict", "polars", "arrow", "batches", "pairs", "csv", "feather")
 SOURCES += ("parquet", "folder", "dask")
@@ -196,7 +196,7 @@ def options_of(kind: str, declared: Declared, has_delta: bool) -> dict[str, list
     gaussian = ["gaussian", "elliptic"] * has_delta
     laws = ["laplace", "logistic"] + ["gaussian", "subbotin", "flipped_huber"] * has_delta
     auto = "auto"
-    if kind in ("DPLogisticRegression", "DPHuberRegressor", *COUNTS):
+    if kind in ("DPLogisticRegression", "DPHuberRegressor", "DPQuantileRegressor", *COUNTS):
         options |= {
             "mechanism": [auto, auto, auto, "l1", "l2", "linf", "hull", *laws[:2], *gaussian],
             "regularization": [auto, auto, 0.0, 1.0, 1000.0],
@@ -212,6 +212,9 @@ def options_of(kind: str, declared: Declared, has_delta: bool) -> dict[str, list
         options["threshold"] = [auto, auto, (high - low) / 3, (high - low) / 1000]
         options["loss"] = ["pseudo_huber", "pseudo_huber", PseudoHuber(0.1)]
         options["mean_share"] = [auto, auto, 0, 0.2]
+    if kind == "DPQuantileRegressor":
+        options["quantile"] = [0.5, 0.001, [0.1, 0.9], [0.2, 0.3, 0.5, 0.8]]
+        options["bandwidth"] = [auto, auto, float(np.ptp(declared.bounds(TARGET))) / 10]
     if kind in COUNTS:
         options["threshold"] = [auto, auto, 0.125, 5.0]
     if kind == "DPLinearRegression":

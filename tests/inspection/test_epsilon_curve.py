@@ -113,7 +113,7 @@ def test_folds_are_cut_by_persons():
     persons = np.repeat(np.arange(12), 3)
     more, model = np.sort(np.r_[persons, 5, 5]), DPLogisticRegression()
     one, other = (
-        [set(own[test]) for _, test in _splits(model, (own, own, own), 1, 3, 0)]
+        [set(own[test]) for _, test in _splits(model, (own, own, own, None), 1, 3, 0)]
         for own in (persons, more)
     )
     assert one == other

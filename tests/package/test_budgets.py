@@ -19,7 +19,7 @@ from examples.benchmarks.upkeep import size
 # plans, groups of a ledger and these scores are 680 lines more than the tables before them.
 # Counts, quantiles, weights, durations, monotone curves and means are 1,490 lines.
 SIZES = {
-    "lines of skdp": 46_631,
+    "lines of skdp": 46_632,
     "lines of stubs": 123,
     "files of skdp": 145,
     "lines of tests": 47_830,

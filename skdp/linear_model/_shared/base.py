@@ -745,7 +745,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     intercept_ : float, units of the target
     """
 
-    intercept_: Any
+    intercept_: float
     # The scale of coefficients and effects, in displays.
     _scale: ClassVar[str] = "target"
 
@@ -770,7 +770,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         coef, intercept = self._design.domain.decode_coef(*encoded, regression=True)
         is_one = len(coef) == 1
         self.coef_ = coef[0] if is_one else coef
-        self.intercept_ = float(intercept[0]) if is_one else intercept
+        # Several quantiles have several intercepts.
+        self.intercept_ = float(intercept[0]) if is_one else intercept  # type: ignore[assignment]
 
     @for_any_rows
     def predict(self, X: Any) -> FloatArray:

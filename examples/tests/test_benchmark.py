@@ -46,8 +46,12 @@ def field_of(scores_by_method, repeats=20, **facts):
 
 
 def test_every_estimator_takes_part():
-    """An estimator that is added to the package has to be added to the benchmark."""
+    """An estimator that is added to the package has to be added to the benchmark.
+
+    Counts and quantiles have other scores, and benchmarks of their own.
+    """
     ours = {name for name in skdp.__all__ if name.startswith("DP")}
+    ours -= {"DPPoissonRegressor", "DPGammaRegressor", "DPQuantileRegressor"}
     assert ours == set(field.OURS)
     assert ours <= {c.method for c in field.contenders()}
 

@@ -30,7 +30,7 @@ LOSSES = [LogisticLoss(), SharpLogistic(0.75), PseudoHuber(0.3)]
 LOSSES += [CappedPoisson(0.25, 0.3), SmoothedQuantile(0.9, 0.2)]
 RELATIONS = ["add_remove", "replace_one"]
 EACH_LOSS = pytest.mark.parametrize("loss", LOSSES, ids=repr)
-GRID = np.linspace(-1, 1, 30_001)
+GRID = np.linspace(-1, 1, 60_001)
 
 
 def log_density(loss, records, *, deviation, ridge, radius):

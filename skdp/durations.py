@@ -236,6 +236,6 @@ class PersonPeriods:
 
     def _grid(self, X: Frame) -> Frame:
         """Return a row for each period of each row of X."""
-        frame, k = self._frame(X), self.n_periods
+        frame, k = self._frame(X)[[*(self.columns.names or ())]], self.n_periods
         rows = np.repeat(np.arange(len(frame)), k)
         return self._rows(frame, rows, np.tile(np.arange(k), len(frame)))

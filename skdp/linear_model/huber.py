@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
-from skdp.linear_model._objective.advice import ModelTask, Reference, residual_moments
+from skdp.linear_model._objective.advice import ModelTask
 from skdp.linear_model._objective.mean import plan_mean
-from skdp.linear_model._objective.solve import ObjectiveEstimator, ObjectivePerturbation
-from skdp.linear_model._shared.base import Algorithm, PrivateRegressor, Solution, with_parameters
+from skdp.linear_model._objective.solve import ObjectivePerturbation, ObjectiveRegressor
+from skdp.linear_model._shared.base import Algorithm, Solution, with_parameters
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.scaling import check_share
 from skdp.linear_model.losses import PseudoHuber
@@ -24,7 +24,7 @@ MANY, MANY_POWER = 4000.0, 0.25
 
 
 @with_parameters
-class DPHuberRegressor(PrivateRegressor, ObjectiveEstimator):
+class DPHuberRegressor(ObjectiveRegressor):
     """Private robust linear regression. Use it when you need predictions.
 
     The method is objective perturbation of the pseudo-Huber loss. The slope of this loss is
@@ -62,9 +62,6 @@ class DPHuberRegressor(PrivateRegressor, ObjectiveEstimator):
 
     Attributes
     ----------
-    target_bounds_ : pair of floats, units of the target
-        Bounds that scale the target to [-1, 1] in the loss: privately estimated, or those of the
-        domain. The target is not clipped to them. The guarantee covers them.
     threshold_ : float, units of the target
         The threshold of the loss. Absent if ``loss`` is a Loss.
 
@@ -83,36 +80,23 @@ class DPHuberRegressor(PrivateRegressor, ObjectiveEstimator):
     (0.0, 350.0) 34.0
     """
 
-    # The curvature costs little, so nearly all of epsilon is spent on the gradient; with Gaussian
-    # noise less of it.
-    _reference: ClassVar = Reference(
-        "number",
-        residual_moments,
-        signal=0.01,
-        level_signal=0.01,
-        intercept=0.2,
-        least_ridge=True,
-        usual_q=(0.965, 0.65),
-    )
-
     loss: Any = "pseudo_huber"
     threshold: Any = "auto"
     mean_share: Any = "auto"
-    target_bounds_: tuple[float, float] = field(init=False)
     threshold_: float = field(init=False)
 
     def _algorithm(self) -> Algorithm:
         params = self._params()
         # A threshold or a loss of the user is in units of the domain.
         scales_target = isinstance(self.loss, str) and is_auto(self.threshold)
-        mean = None
-        if self.mean_share != 0 and (scales_target or not is_auto(self.mean_share)):
-            mean = partial(plan_mean, self.mean_share)
+        mean = partial(plan_mean, self.mean_share)
         return ObjectivePerturbation(self._reference, (self._losses,), params, scales_target, mean)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_share("mean_share", self.mean_share, "0 keeps the robust centre.")
+        if not (self.fit_intercept or is_auto(self.mean_share) or self.mean_share == 0):
+            raise fail("mean_share", "be 0 or 'auto' without an intercept", self.mean_share)
         if not is_auto(self.threshold):
             check_positive("threshold", self.threshold, 'Or give "auto".')
 

@@ -12,8 +12,8 @@ from sklearn.metrics import d2_tweedie_score
 
 from skdp.domain import Domain
 from skdp.linear_model._objective.advice import ModelTask, Reference, count_moments
-from skdp.linear_model._objective.solve import ObjectiveEstimator, ObjectivePerturbation
-from skdp.linear_model._shared.base import Algorithm, PrivateRegressor, Solution, with_parameters
+from skdp.linear_model._objective.solve import ObjectivePerturbation, ObjectiveRegressor
+from skdp.linear_model._shared.base import Algorithm, Solution, with_parameters
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.predict import for_any_rows, score_by
 from skdp.linear_model.losses import CappedPoisson
@@ -28,7 +28,7 @@ START, LEAST, SMALL, POWER, GREATEST = 0.25, 0.2, 100.0, 0.3, 2.0
 
 
 @with_parameters
-class DPPoissonRegressor(PrivateRegressor, ObjectiveEstimator):
+class DPPoissonRegressor(ObjectiveRegressor):
     """Private regression of counts. Use it if the target is at least 0 and effects multiply.
 
     The logarithm of the mean is a linear function of the columns. The method is objective
@@ -85,7 +85,6 @@ class DPPoissonRegressor(PrivateRegressor, ObjectiveEstimator):
     _scale: ClassVar[str] = "log of the mean"
 
     threshold: Any = "auto"
-    target_bounds_: tuple[float, float] = field(init=False)
     threshold_: float = field(init=False)
 
     def _algorithm(self) -> Algorithm:
@@ -114,7 +113,7 @@ class DPPoissonRegressor(PrivateRegressor, ObjectiveEstimator):
         return domain
 
     def _check_inference(self, groups: Any) -> None:
-        remedy = "Its table is that of least squares or of labels. Fit DPLinearRegression."
+        remedy = "Its table is that of least squares or of labels. For plan() pass inference=0."
         raise fail("infer", "be called for another estimator", type(self).__name__, remedy)
 
     def _store(

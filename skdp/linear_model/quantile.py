@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -13,11 +13,11 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from sklearn.metrics import d2_pinball_score
 
-from skdp.linear_model._objective.advice import ModelTask, Reference, residual_moments
+from skdp.linear_model._objective.advice import ModelTask
 from skdp.linear_model._objective.problem import DesignRows, Terms, predictors_apart
-from skdp.linear_model._objective.solve import ObjectiveEstimator, ObjectivePerturbation
-from skdp.linear_model._shared.base import Algorithm, PrivateRegressor, with_parameters
-from skdp.linear_model._shared.predict import score_by
+from skdp.linear_model._objective.solve import ObjectivePerturbation, ObjectiveRegressor
+from skdp.linear_model._shared.base import Algorithm, with_parameters
+from skdp.linear_model._shared.predict import SCORE, score_by
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model.losses import SmoothedQuantile
 from skdp.linear_model.validation import is_auto
@@ -90,7 +90,7 @@ def plan_choices(times: int, task: Task, size: float, is_scaled: bool) -> Choice
 
 
 @with_parameters
-class DPQuantileRegressor(PrivateRegressor, ObjectiveEstimator):
+class DPQuantileRegressor(ObjectiveRegressor):
     """Private linear quantile regression. Use it for the median, or for prediction intervals.
 
     The method is objective perturbation of the check loss, smoothed over a bandwidth. Several
@@ -123,9 +123,6 @@ class DPQuantileRegressor(PrivateRegressor, ObjectiveEstimator):
     coef_ : ndarray of shape (n_encoded,), or (n_quantiles, n_encoded) for a list of quantiles
         In units of the target per unit of the column.
     intercept_ : float, or ndarray of shape (n_quantiles,), units of the target
-    target_bounds_ : pair of floats, units of the target
-        Bounds that scale the target to [-1, 1] in the loss: privately estimated, or those of the
-        domain. The target is not clipped to them. The guarantee covers them.
     loss_ : SmoothedQuantile
         The loss that was used, with a bandwidth in half-ranges of ``target_bounds_``. For several
         quantiles ``loss_`` and ``noise_`` are tuples, and ``ridge_`` has a row for each.
@@ -142,19 +139,10 @@ class DPQuantileRegressor(PrivateRegressor, ObjectiveEstimator):
     (1, 2)
     """
 
-    _reference: ClassVar = Reference(
-        "number",
-        residual_moments,
-        signal=0.01,
-        level_signal=0.01,
-        intercept=0.2,
-        least_ridge=True,
-        usual_q=(0.8, 0.65),
-    )
+    _reference: ClassVar = replace(ObjectiveRegressor._reference, usual_q=(0.8, 0.65))
 
     quantile: Any = 0.5
     bandwidth: Any = "auto"
-    target_bounds_: tuple[float, float] = field(init=False)
 
     def _levels(self) -> list[float]:
         several = np.ndim(self.quantile) == 1 and len(self.quantile) > 1
@@ -182,7 +170,7 @@ class DPQuantileRegressor(PrivateRegressor, ObjectiveEstimator):
             check_positive("bandwidth", self.bandwidth, 'Or give "auto".')
 
     def _check_inference(self, groups: Any) -> None:
-        remedy = "Use the table of DPLinearRegression or DPHuberRegressor for means."
+        remedy = "Use the table of DPLinearRegression for means; for plan() pass inference=0."
         raise fail("infer", "be called for means: quantiles have no table", remedy=remedy)
 
     def _losses(self, level: float, task: ModelTask) -> tuple[SmoothedQuantile]:
@@ -193,20 +181,6 @@ class DPQuantileRegressor(PrivateRegressor, ObjectiveEstimator):
         return (SmoothedQuantile(level, float(self.bandwidth) / (bounds[1] / 2 - bounds[0] / 2)),)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the mean D^2 of the quantiles, by their pinball losses. It is not private.
-
-        Parameters
-        ----------
-        X : DataFrame, array-like, collection, path or callable
-            As in :meth:`predict`. The predictions of all rows are kept in memory.
-        y : array-like or dask collection of shape (n,)
-            The target, in the order of the rows.
-        sample_weight : array-like of shape (n,), default=None
-
-        Returns
-        -------
-        float
-        """
         levels = self._levels()
 
         def mean_d2(y: Any, found: FloatArray, sample_weight: Any) -> float:
@@ -215,3 +189,6 @@ class DPQuantileRegressor(PrivateRegressor, ObjectiveEstimator):
             return float(np.mean([d2_pinball_score(y, one, alpha=a, **facts) for a, one in each]))
 
         return float(score_by(mean_d2, "D^2")(self, X, y, sample_weight))
+
+    score.__doc__ = SCORE.format(name="mean D^2, by the pinball loss of each quantile,")
+    score.metric = "D^2"  # type: ignore[attr-defined]

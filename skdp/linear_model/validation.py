@@ -21,11 +21,10 @@ from skdp.domain.domain import refuse_encoded
 from skdp.domain.tables import NOT_REAL, as_cells, as_column, as_table, in_memory, refuse_not_real
 from skdp.privacy import Guarantee, Ledger, PrivacyLeakWarning, UndeclaredDomainWarning
 from skdp.privacy.guarantee import compose
-from skdp.rows.persons import GRID, Persons, weight_steps
+from skdp.rows.persons import Persons, Weights, weight_steps
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_positive, converted, fail
 
-WEIGHT_UNITS = GRID
 # The solver's tolerance is set for at most this many records.
 _MOST_RECORDS = 2**31
 _ALONE = (
@@ -158,16 +157,14 @@ def check_max_weight(most: float | None, weights: Any) -> None:
         raise fail("max_weight", "be given with sample_weight", None, remedy)
 
 
-def read_weights(
-    weights: Any, n: int, usual: float | None, most: float | None = None
-) -> NDArray[np.int64] | None:
-    """Return the weights of n rows in units of the greatest one over `WEIGHT_UNITS`, or None.
+def read_weights(weights: Any, n: int, usual: float | None, most: float | None = None) -> Weights:
+    """Return the weights of n rows, or None, as `weight_steps` does.
 
     The greatest one is ``most`` or, if it is None, the ``usual`` one of a model.
     """
-    check_max_weight(usual if weights is not None and most is None else most, weights)
-    whole = usual if most is None else most
-    return None if weights is None or whole is None else weight_steps(weights, whole, n)
+    most = usual if most is None and weights is not None else most
+    check_max_weight(most, weights)
+    return None if most is None else weight_steps(weights, most, n)
 
 
 def check_labels(y: NDArray[Any], declared: Any) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -27,10 +27,11 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 
 from skdp.domain.tables import Frame
-from skdp.linear_model.validation import WEIGHT_UNITS, check_ledger
-from skdp.model_selection._scores import Persons, SearchScore, Weights
+from skdp.linear_model.validation import check_ledger
+from skdp.model_selection._scores import Persons, SearchScore
 from skdp.privacy import PrivacyLeakWarning
 from skdp.privacy.ledger import Budget
+from skdp.rows.persons import GRID, Weights
 from skdp.trusted.arrays import Array
 from skdp.trusted.checks import fail, is_ours
 from skdp.trusted.randomness import source_of
@@ -137,7 +138,7 @@ def fit_to(
     prefix = _prefix_of(model)
     options = {} if groups is None else {f"{prefix}groups": groups}
     if weights is not None:
-        options[f"{prefix}sample_weight"] = weights * (greatest_weight(model) or 1.0) / WEIGHT_UNITS
+        options[f"{prefix}sample_weight"] = weights * (greatest_weight(model) or 1.0) / GRID
     # The search routes the identifiers and the weights itself.
     with config_context(enable_metadata_routing=False):
         return model.fit(X, y, **options)

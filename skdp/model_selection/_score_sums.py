@@ -14,15 +14,13 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp.geometry import LpBall
-from skdp.linear_model.validation import WEIGHT_UNITS
 from skdp.mechanisms import Sensitivity
+from skdp.rows.persons import GRID, Weights
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.certify import NoisySum
 from skdp.trusted.noise import release_integers
 from skdp.trusted.statement import records_changed
 
-# Of rows, in units of 1 / WEIGHT_UNITS.
-Weights = NDArray[np.int64] | None
 # A person is 2^30 parts in cells. Numbers are multiples of 2^-20, and their squares of 2^-40.
 WHOLE_BITS, BITS = 30, 20
 
@@ -46,7 +44,7 @@ def shares_of(persons: NDArray[np.intp], weights: Weights = None) -> NDArray[np.
     shares: NDArray[np.int64] = 2**WHOLE_BITS // np.bincount(persons, minlength=1)[persons]
     if weights is None:
         return shares
-    return np.asarray(shares * np.clip(weights, 0, WEIGHT_UNITS) // WEIGHT_UNITS)
+    return np.asarray(shares * np.clip(weights, 0, GRID) // GRID)
 
 
 def totals(persons: NDArray[np.intp], weights: Weights) -> NDArray[np.int64]:

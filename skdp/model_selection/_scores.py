@@ -21,14 +21,12 @@ from sklearn.pipeline import Pipeline
 
 from skdp.domain.domain import DomainEncoder
 from skdp.domain.tables import Frame
-from skdp.linear_model.validation import WEIGHT_UNITS
+from skdp.rows.persons import GRID, Weights
 from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import check_choice, check_interval, fail, is_ours
 
 # The position of each row's person, or None if rows are records.
 Persons = NDArray[np.intp] | None
-# Weights of rows in units of the greatest one over WEIGHT_UNITS, or None.
-Weights = NDArray[np.int64] | None
 Function = Callable[[Any, Any, Any], ArrayLike]
 
 
@@ -280,8 +278,8 @@ class RecordScore(SearchScore):
         persons = np.arange(len(units)) if persons is None else persons
         _, codes, counts = np.unique(persons, return_inverse=True, return_counts=True)
         totals = np.zeros(len(counts), dtype=np.int64)
-        np.add.at(totals, codes, units * (WEIGHT_UNITS if weights is None else weights))
-        return int((totals // (WEIGHT_UNITS * counts)).sum())
+        np.add.at(totals, codes, units * (GRID if weights is None else weights))
+        return int((totals // (GRID * counts)).sum())
 
 
 # Scores of classifiers that do not depend on how frequent the labels are. Their usual forms are

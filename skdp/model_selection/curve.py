@@ -203,7 +203,7 @@ def epsilon_curve(
     trivial, free, *scores = np.array([*with_bar(runs, len(splits), "split", verbose)]).T
     name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
     if scoring is None:
-        name = "accuracy" if is_classifier(private) else "R^2"
+        name = getattr(type(private).score, "metric", "score")
     return EpsilonCurve(grid, np.array(scores), trivial, free, type(private).__name__, str(name))
 
 
@@ -213,6 +213,9 @@ def _checked_score(estimator: BaseEstimator, scoring: object) -> _Score:
     private = private_step(estimator)
     labels = declared_labels(private) if is_classifier(private) else [0.0, 1.0]
     model: BaseEstimator = DummyClassifier() if is_classifier(private) else DummyRegressor()
+    if scoring is None and getattr(type(private).score, "metric", "").startswith("D^2"):
+        remedy = 'For example scoring="neg_mean_poisson_deviance".'
+        raise fail("scoring", "be given: models without privacy have R^2", None, remedy)
     if labels is None or not isinstance(scoring, str):
         return score
     try:

@@ -314,10 +314,13 @@ class Ledger:
 
         Examples
         --------
-        >>> from skdp.privacy import Guarantee, Ledger
+        >>> from skdp.geometry import LpBall
+        >>> from skdp.mechanisms import Sensitivity, calibrate
+        >>> from skdp.privacy import Ledger
         >>> ledger = Ledger(epsilon=1.0)
+        >>> noise = calibrate("laplace", Sensitivity(LpBall(1), 1.0, "add_remove"), epsilon=0.6)
         >>> for region, part in ledger.parallel("region", ["north", "south"]).items():
-        ...     part.spend(Guarantee(0.6, neighbors="add_remove"), note=region)
+        ...     part.spend(noise.guarantee, note=region)
         >>> ledger
         Ledger(epsilon=1.0, delta=0.0; spent epsilon=0.6)
         >>> part

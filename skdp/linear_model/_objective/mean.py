@@ -66,11 +66,13 @@ class MeanStage:
 
 
 def plan_mean(share: Any, task: Task, size: float, is_scaled: bool) -> MeanStage | None:
-    """Return a calibrated stage, or None if ``share`` is "auto" and the mean would be too noisy.
+    """Return a calibrated stage; None for a share of 0, or if "auto" would be too noisy.
 
     ``size`` is the number of records or a public guess of it; ``is_scaled`` says whether the scale
     of the target is estimated.
     """
+    if share == 0:
+        return None
     sums = ColumnSums((0,), task.n, ((0,),))
     spent = (MEAN_SHARE if is_auto(share) else float(share)) * task.epsilon
     noise = REACH * sums_deviation(sums, task.records_changed) / (spent * size)

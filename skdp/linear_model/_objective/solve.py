@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.random import Generator
@@ -33,6 +33,7 @@ from skdp.linear_model._objective.advice import (
     calibrated,
     choose,
     leverage_apart,
+    residual_moments,
     usual_knots,
 )
 from skdp.linear_model._objective.certificate import attainable_tolerance
@@ -48,7 +49,12 @@ from skdp.linear_model._objective.problem import (
 )
 from skdp.linear_model._objective.profiles import corners
 from skdp.linear_model._objective.theorem import NoisyMinimiser, output_epsilon
-from skdp.linear_model._shared.base import PrivateLinearModel, Solution, with_parameters
+from skdp.linear_model._shared.base import (
+    PrivateLinearModel,
+    PrivateRegressor,
+    Solution,
+    with_parameters,
+)
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import (
     ROUNDER,
@@ -195,9 +201,9 @@ class ClippingStage:
     @property
     def part(self) -> Callable[[DesignRows], Any]:
         """The function whose sums over rows of a design are released."""
-        scale = _identity if not self.is_count else on_log_scale
-        read = scale if self.with_target else None
-        return shared(partial(_column_sums, target=read, with_numbers=self._with_numbers))
+        read = on_log_scale if self.is_count else np.copy
+        target = read if self.with_target else None
+        return shared(partial(_column_sums, target=target, with_numbers=self._with_numbers))
 
     @property
     def _with_numbers(self) -> bool:
@@ -305,14 +311,10 @@ def _number_share(noise: float, n_numbers: int, dim: int, curved: bool) -> float
     return 0.0 if noise > most * share else share
 
 
-def _identity(target: FloatArray) -> FloatArray:
-    return target
-
-
 def on_log_scale(target: FloatArray) -> FloatArray:
     """Return log(1 + LOG_STEEPNESS y / Y) of an encoded target 2 y / Y - 1, scaled to [-1, 1]."""
     found = np.log1p(LOG_STEEPNESS / 2 * (target + 1)) * (2 / math.log1p(LOG_STEEPNESS)) - 1
-    return np.asarray(np.clip(found, -1.0, 1.0))
+    return np.asarray(np.clip(found, -1.0, 1.0, out=found))
 
 
 def _from_log_scale(found: float) -> float:
@@ -327,7 +329,7 @@ def _column_sums(
 ) -> tuple[NDArray[np.int64], ...]:
     """Return the sums of the columns and of their squares, and the number of rows.
 
-    ``target`` maps an encoded target to [-1, 1]; None if it is not summed.
+    ``target`` returns a new array of encoded targets in [-1, 1]; None if they are not summed.
     """
     compiled, count = kernels(), np.array([len(rows)])
     numbers = rows.numbers if with_numbers else rows.numbers[:0]
@@ -339,7 +341,7 @@ def _column_sums(
         found = in_units(sums[0]), in_units(sums[1])
     if target is None:
         return *found, count
-    own = sums_of(target(rows.target)[:, None].copy())
+    own = sums_of(target(rows.target)[:, None])
     return *(np.append(*pair) for pair in zip(found, own, strict=True)), count
 
 
@@ -442,7 +444,7 @@ class ObjectivePerturbation:
     objective, which returns the candidate losses of a `ModelTask`; several objectives have equal
     parts of the budget. ``scales_target`` says whether bounds of the target are estimated too; with
     the automatic share only these. ``correct`` plans a correction of the intercepts, if it returns
-    one for a task, the number of records and whether bounds are estimated.
+    one for a task, the number of records and whether the scale of the target is estimated.
     """
 
     reference: Reference
@@ -496,11 +498,12 @@ class ObjectivePerturbation:
         correction = None
         if self.correct is not None and task.design.intercept:
             size = self._model_task(task, task.epsilon).size
-            correction = self.correct(task, size, clipping is not None)
+            correction = self.correct(task, size, self.scales_target and clipping is not None)
         stages = [stage for stage in (clipping, correction) if stage is not None]
         rest = task.epsilon - sum(stage.epsilon for stage in stages)
         if rest <= 0:
-            raise fail("the shares of epsilon", "leave a share to the coefficients", 1.0)
+            spent = 1 - rest / task.epsilon
+            raise fail("the shares of epsilon", "leave a share to the coefficients", spent)
         # The factor keeps the sum of all parts from rounding up.
         count = len(self.losses)
         rest *= (1 - 1e-15 * (count > 1 or correction is not None)) / count
@@ -550,7 +553,8 @@ class ObjectivePerturbation:
             n = records.rows.n
             found = [own.release(finished, chosen, n, label, rng) for label in labels]
             if plan.correction:
-                (theta,), terms = found, terms_of(design, found[0])
+                (theta,) = found  # a regression
+                terms = terms_of(design, theta)
                 theta[0] += plan.correction.shift(own.loss, terms, finished, ends, rng)
             models += found
         theta = models[0] if minimiser.n_classes > 1 else np.array(models)
@@ -706,7 +710,7 @@ def _records_bound(task: Task) -> int:
 
 @with_parameters
 class ObjectiveEstimator(PrivateLinearModel):
-    """The parameters of both estimators.
+    """The parameters of all estimators of objective perturbation.
 
     Parameters
     ----------
@@ -770,3 +774,29 @@ class ObjectiveEstimator(PrivateLinearModel):
     q_: float = field(init=False)
     ridge_: FloatArray = field(init=False)
     loss_: AnyLoss = field(init=False)
+
+
+@with_parameters
+class ObjectiveRegressor(PrivateRegressor, ObjectiveEstimator):
+    """What all regressors of objective perturbation have.
+
+    Attributes
+    ----------
+    target_bounds_ : pair of floats, units of the target
+        Bounds that scale the target to [-1, 1] in the loss: privately estimated, or those of the
+        domain. The target is not clipped to them. The guarantee covers them.
+    """
+
+    # The curvature costs little, so nearly all of epsilon is spent on the gradient; with Gaussian
+    # noise less of it.
+    _reference: ClassVar = Reference(
+        "number",
+        residual_moments,
+        signal=0.01,
+        level_signal=0.01,
+        intercept=0.2,
+        least_ridge=True,
+        usual_q=(0.965, 0.65),
+    )
+
+    target_bounds_: tuple[float, float] = field(init=False)

@@ -129,7 +129,7 @@ def for_any_rows(method: Callable[[M, Any], R]) -> Callable[[M, Any], R | Any]:
     return called
 
 
-_SCORE = """Return the {name} of :meth:`predict`. It is not private.
+SCORE = """Return the {name} of :meth:`predict`. It is not private.
 
 Parameters
 ----------
@@ -154,7 +154,8 @@ def score_by(metric: Callable[..., float], name: str) -> Any:
         # scikit-learn's errors quote labels and entries that are no numbers.
         return converted(lambda: metric(y, found, sample_weight=sample_weight), "y", rule)
 
-    score.__doc__ = _SCORE.format(name=name)
+    score.__doc__ = SCORE.format(name=name)
+    score.metric = name  # type: ignore[attr-defined]
     return score
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,7 +15,8 @@ from skdp import Domain, DPHuberRegressor, from_json
 from skdp.linear_model import check_proof
 from skdp.rows import KeptBlocks
 from skdp.testing import replay
-from skdp.trusted import Public
+from skdp.trusted import Public, certify
+from skdp.trusted.statement import NotPrivate
 
 RELATIONS = ["replace_one", "add_remove"]
 DESIGN = Design(Domain({"a": (0, 3), "job": ["x", "y"], "b": (-1, 1)}, target=(-2.0, 5.0)), True)
@@ -68,6 +70,34 @@ def test_the_noise_is_that_of_the_share(neighbors):
     spent = stage.noisy.spent(Public(1.0, neighbors=neighbors)).epsilon
     assert 0.25 * (1 - 1e-9) <= spent <= 0.25
     assert Fraction(stage.epsilon) == Fraction(1, 4)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_five_percent_less_noise_and_the_other_relation_are_refused(neighbors):
+    X, y = skewed(100)
+    model = model_of(mean_share=0.4, neighbors=neighbors, n_public=100).fit(X, y)
+    *others, mean = model.releases_
+    assert certify(model.releases_, model.public_).epsilon <= 1.0
+    twin = replace(mean, noise=replace(mean.noise, scale=0.95 * mean.noise.scale))
+    with pytest.raises(NotPrivate, match="stated"):
+        certify([*others, twin], model.public_)
+    (other,) = {*RELATIONS} - {neighbors}
+    with pytest.raises(NotPrivate, match="its change is one under"):
+        certify([mean], replace(model.public_, neighbors=other))
+
+
+def test_the_greatest_change_of_the_sums_reaches_epsilon():
+    """A record with the residual 1 is removed; nothing else is released."""
+    task = Task(DESIGN, None, 1.0, 0.0, "add_remove")
+    stage = mean_module.plan_mean(1 - 1e-9, task, 40, True)
+    one = stage.sums.exact(np.array([2**40]), np.array([2**40]), 1).astype(float) / 2**40
+    assert stage.noise.ball.gauge(one) == 1.0
+    assert 0.999 <= 1 / stage.noise.scale <= 1.0
+
+
+def test_a_correction_without_an_intercept_is_refused():
+    with pytest.raises(ValueError, match="mean_share must be 0 or 'auto' without an intercept"):
+        model_of(mean_share=0.1, fit_intercept=False).fit(*skewed(100))
 
 
 def test_few_records_and_own_losses_have_no_correction():

@@ -191,16 +191,17 @@ def test_a_table_without_records_is_fitted_where_their_number_is_private(name, s
     """An error would tell it from a table with one record."""
     target = ["no", "yes"] if name in cases.CLASSIFIERS else (0.0, 1.0)
     declared = cases.Declared({"p": (0, 1), "q": ["a", "b"]}, target, None)
-    table = cases.records(np.random.default_rng(0), declared, 1, False).assign(person=0)
+    table = cases.records(np.random.default_rng(0), declared, 1, False).assign(person=0, weight=1.0)
     weights = {"class_weight": {"no": 0.5}} if name in cases.CLASSIFIERS else {}
     model = getattr(skdp, name)(
         domain=Domain(declared.columns, target), neighbors="add_remove", **weights
     )
-    for are_persons in (False, True):
+    for named in ({}, {"groups": "person"}, {"sample_weight": "weight"}):
         pair = [
-            cases.call(own, source, are_persons, tmp_path / f"{len(own)}{are_persons}")
+            cases.call(own, source, named, tmp_path / f"{len(own)}{[*named]}")
             for own in (table, table[:0])
         ]
+        model.set_params(max_weight=1.0 if "sample_weight" in named else None)
         assert replay(model, *pair).check().n_published
 
 

@@ -4,9 +4,9 @@
 
 A case has an estimator with random public parameters, a random domain (numbers, levels, splines,
 interactions, missing cells with rules), a small table from it, and a neighbour that differs in one
-record, or one person of 1 to 50 rows: with cells at their bounds or far beyond, missing cells,
-unknown levels, another label, or no such record. Where the number of records is private, a table
-may have none. The tables are in memory, in batches, in files or a dask collection. Half of the
+record, or one person of 1 to 50 rows, and its weights: with cells at their bounds or far beyond,
+missing cells, unknown levels, another label, or no such record. Where the number of records is
+private, a table may have none. The tables are in memory, in batches, in files or a dask collection. Half of the
 cases use compiled functions, as after a fit to a large table. Published values are those that were
 drawn, those without noise, or far out. Cases of "infer" have a random model that was fitted to
 other records.
@@ -50,7 +50,8 @@ ESTIMATORS = (*CLASSIFIERS, *REGRESSORS, *COUNTS, "DPQuantileRegressor")
 KINDS = (*ESTIMATORS, "infer", "PrivateSearchCV", "estimate_domain")
 SOURCES = ("frame", "dict", "polars", "arrow", "batches", "pairs", "csv", "feather")
 SOURCES += ("parquet", "folder", "dask")
-TARGET, PERSON = "target", "person"
+TARGET, PERSON, WEIGHT = "target", "person", "weight"
+WEIGHTS = [0.0, 1e-300, 0.2, 1.0, 1.7, 7.0, 1e300]
 BOUNDS = [(-1, 1), (0, 1), (17, 90), (-1e6, 1e5), (1e-3, 2e-3)]
 LEVELS = [["f", "m"], ["a", "b", "c"], [f"job {k}" for k in range(7)], [1, 2.5, 7]]
 FAR = 1e300
@@ -89,12 +90,13 @@ def case(number: int, folder: str, kinds: tuple[str, ...] = KINDS) -> Case:
     neighbors = str(rng.choice(["replace_one", "add_remove"]))
     are_persons = rng.random() < 0.3
     tables = neighbouring(rng, declared, neighbors, are_persons, kind)
+    named, weights = _named(number, kind, are_persons)
     far = partial(far_out, float(rng.choice([-30.0, 8.0])))
     choose = (None, None, without_noise, far)[rng.integers(4)]
-    in_memory = [_in_memory(table, are_persons) for table in tables]
+    in_memory = [_in_memory(table, named) for table in tables]
     if kind == "estimate_domain":
         return Case(number, kind, *_of_bounds(rng, declared, neighbors, in_memory))
-    facts = {"domain": declared.domain(rng), "neighbors": neighbors, **budget(rng, kind)}
+    facts = {"domain": declared.domain(rng), "neighbors": neighbors, **budget(rng, kind), **weights}
     if fits_classes and rng.random() < 0.2:
         facts["domain"], facts["classes"] = replace_target(declared), declared.target
     if are_persons and rng.random() < 0.5:
@@ -104,16 +106,24 @@ def case(number: int, folder: str, kinds: tuple[str, ...] = KINDS) -> Case:
     if kind == "PrivateSearchCV":
         return Case(number, kind, _search(rng, declared, facts), *in_memory)
     if kind == "infer":
-        model, own = _fitted(rng, declared, facts, are_persons), budget(rng, kind)
+        model, own = _fitted(rng, declared, facts, named), budget(rng, kind)
         estimator = partial(model.infer, **own, **_estimated(rng, declared))
     else:
         estimator = getattr(skdp, kind)(**facts, **parameters(rng, kind, declared, facts))
     source = str(rng.choice(SOURCES))
     calls = [
-        call(table, source, are_persons, Path(folder) / f"{number}-{k}")
-        for k, table in enumerate(tables)
+        call(table, source, named, Path(folder) / f"{number}-{k}") for k, table in enumerate(tables)
     ]
     return Case(number, kind, estimator, *calls, choose)
+
+
+def _named(number: int, kind: str, are_persons: bool) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return the columns that are no features, by their parameters, and the greatest weight."""
+    rng, named = np.random.default_rng([number, 2]), {"groups": PERSON} if are_persons else {}
+    if kind == "estimate_domain" or rng.random() > 0.25:
+        return named, {}
+    weight = float(rng.choice([1.0, 3.0, 1e-3, 5000.0]))
+    return named | {"sample_weight": WEIGHT}, {"max_weight": weight}
 
 
 @dataclass(frozen=True)
@@ -259,21 +269,20 @@ def parameters(
 
 
 def _fitted(
-    rng: np.random.Generator, declared: Declared, facts: dict[str, Any], are_persons: bool
+    rng: np.random.Generator, declared: Declared, facts: dict[str, Any], named: dict[str, str]
 ) -> Any:
     """Return a public model: its records are others, and ``infer`` may be called."""
     kinds = CLASSIFIERS if isinstance(declared.target, list) else REGRESSORS
     kind = kinds[rng.integers(len(kinds))]
     table = records(rng, declared, int(rng.choice([1, 20, 500])), False).astype(declared.types())
-    groups = {}
-    if are_persons:
-        table[PERSON], groups["groups"] = np.arange(len(table)) // 2, PERSON
+    own = {PERSON: np.arange(len(table)) // 2, WEIGHT: 1.0}
+    table = table.assign(**{column: own[column] for column in named.values()})
     for _ in range(99):  # parameters that do not go together are drawn again
         own = parameters(rng, kind, declared, facts) | {"random_state": int(rng.integers(2**31))}
         own.pop("class_weight", None)
         with suppress(ValueError):
             model = getattr(skdp, kind)(**facts, **own)
-            return model.fit(table, target=TARGET, **groups)
+            return model.fit(table, target=TARGET, **named)
     raise AssertionError(f"no fit with {facts}")
 
 
@@ -302,6 +311,8 @@ def neighbouring(
     other = records(rng, declared, int(rng.choice([1, 3, 50])) if are_persons else 1, True)
     at = units if neighbors == "add_remove" else int(rng.integers(units))
     other[PERSON] = at
+    for table in (base, other):
+        table[WEIGHT] = rng.choice(WEIGHTS, len(table))
     before, after = base[base[PERSON] < at], base[base[PERSON] > at]
     found = [base, pd.concat([before, other, after], ignore_index=True)]
     return [found[k].astype(declared.types()) for k in rng.permutation(2)]
@@ -336,14 +347,12 @@ def records(rng: np.random.Generator, declared: Declared, n: int, extreme: bool)
 # How tables are given to a fit
 
 
-def call(table: pd.DataFrame, source: str, are_persons: bool, path: Path) -> dict[str, Any]:
-    """Return the arguments of ``fit`` for a table from a source."""
-    if not are_persons:
-        table = table.drop(columns=PERSON)
-    groups = {"groups": PERSON} if are_persons else {}
+def call(table: pd.DataFrame, source: str, named: dict[str, str], path: Path) -> dict[str, Any]:
+    """Return the arguments of ``fit`` for a table from a source; some are ``named`` columns."""
+    table = table.drop(columns=[*{PERSON, WEIGHT} - {*named.values()}])
     if source == "pairs":
-        return {"X": lambda: [(t.drop(columns=TARGET), t[TARGET]) for t in cut(table)], **groups}
-    return {"X": _source(table, source, path), "target": TARGET, **groups}
+        return {"X": lambda: [(t.drop(columns=TARGET), t[TARGET]) for t in cut(table)], **named}
+    return {"X": _source(table, source, path), "target": TARGET, **named}
 
 
 def cut(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -379,9 +388,9 @@ def _source(table: pd.DataFrame, source: str, path: Path) -> Any:
     return {str(name): table[name].to_numpy() for name in table} if source == "dict" else table
 
 
-def _in_memory(table: pd.DataFrame, are_persons: bool) -> dict[str, Any]:
-    groups = {"groups": table[PERSON].to_numpy()} if are_persons else {}
-    return {"X": table.drop(columns=[TARGET, PERSON]), "y": table[TARGET], **groups}
+def _in_memory(table: pd.DataFrame, named: dict[str, str]) -> dict[str, Any]:
+    given = {name: table[column].to_numpy() for name, column in named.items()}
+    return {"X": table.drop(columns=[TARGET, PERSON, WEIGHT]), "y": table[TARGET], **given}
 
 
 GRIDS: dict[str, dict[str, list[Any]]] = {

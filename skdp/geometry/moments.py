@@ -13,14 +13,8 @@ from numpy.typing import ArrayLike
 from scipy.special import roots_legendre
 
 from skdp.geometry.combined import MappedBall, ProductBall
-from skdp.geometry.moment_layout import (
-    ROUND_UP,
-    IntArray,
-    MomentLayout,
-    greatest_squares,
-    greatest_sum,
-)
-from skdp.trusted.arrays import FloatArray
+from skdp.geometry.moment_layout import IntArray, MomentLayout, greatest_squares, greatest_sum
+from skdp.trusted.arrays import ROUND_UP, FloatArray
 from skdp.trusted.ball import LpBall, NormBall, as_points, greatest_of_each, uniform_variance
 from skdp.trusted.checks import check_count, check_positive, fail, remembered
 from skdp.trusted.randomness import signed, uniforms

@@ -89,8 +89,8 @@ class DPHuberRegressor(ObjectiveRegressor):
         params = self._params()
         # A threshold or a loss of the user is in units of the domain.
         scales_target = isinstance(self.loss, str) and is_auto(self.threshold)
-        mean = partial(plan_mean, self.mean_share)
-        return ObjectivePerturbation(self._reference, (self._losses,), params, scales_target, mean)
+        facts = params, scales_target, partial(plan_mean, self.mean_share)
+        return ObjectivePerturbation(self._reference, (self._losses,), *facts)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -393,12 +393,15 @@ def _inference(content: object) -> Inference:
     )
 
 
+@np.errstate(over="ignore")
 def _check_shown(given: InUnits, own: InUnits, domain: Domain) -> None:
     """Raise an error unless what a reader sees agrees with what the model computes."""
     if given.names != own.names:
         raise fail("coefficients: names", "be those of the domain's encoded columns")
     slopes = np.abs(np.atleast_2d(own.coef)[:, domain.number_index])
     moved = slopes @ np.abs(number_units(domain)[1]) + np.abs(own.intercept)  # terms of intercepts
+    if not np.isfinite(moved).all():
+        raise fail("encoded", "have coefficients whose sums are finite")
     # Numbers are close relative to themselves, or to the size of what was added: an end of an
     # interval may be near 0, and the other one far.
     sizes = {"coef": 0.0, "intercept": float(moved.max()), "bounds": None, "target_bounds": None}

@@ -21,10 +21,13 @@ from skdp.domain.domain import refuse_encoded
 from skdp.domain.tables import NOT_REAL, as_cells, as_column, as_table, in_memory, refuse_not_real
 from skdp.privacy import Guarantee, Ledger, PrivacyLeakWarning, UndeclaredDomainWarning
 from skdp.privacy.guarantee import compose
-from skdp.rows.persons import Persons, Weights, weight_steps
+from skdp.rows.persons import GRID as GRID
+from skdp.rows.persons import Persons, weight_steps
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_positive, converted, fail
 
+# Weights of rows, those of `weight_steps`.
+Weights = NDArray[np.int64] | None
 # The solver's tolerance is set for at most this many records.
 _MOST_RECORDS = 2**31
 _ALONE = (

@@ -27,11 +27,10 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 
 from skdp.domain.tables import Frame
-from skdp.linear_model.validation import check_ledger
+from skdp.linear_model.validation import GRID, Weights, check_ledger
 from skdp.model_selection._scores import Persons, SearchScore
 from skdp.privacy import PrivacyLeakWarning
 from skdp.privacy.ledger import Budget
-from skdp.rows.persons import GRID, Weights
 from skdp.trusted.arrays import Array
 from skdp.trusted.checks import fail, is_ours
 from skdp.trusted.randomness import source_of

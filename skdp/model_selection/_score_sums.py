@@ -14,8 +14,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp.geometry import LpBall
+from skdp.linear_model.validation import GRID, Weights
 from skdp.mechanisms import Sensitivity
-from skdp.rows.persons import GRID, Weights
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.certify import NoisySum
 from skdp.trusted.noise import release_integers

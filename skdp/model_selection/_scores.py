@@ -21,7 +21,7 @@ from sklearn.pipeline import Pipeline
 
 from skdp.domain.domain import DomainEncoder
 from skdp.domain.tables import Frame
-from skdp.rows.persons import GRID, Weights
+from skdp.linear_model.validation import GRID, Weights
 from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import check_choice, check_interval, fail, is_ours
 

@@ -38,7 +38,6 @@ from skdp.privacy.conversions import gaussian_epsilon, gaussian_mu, pure_of_mu
 from skdp.privacy.guarantee import guarantee_of
 from skdp.privacy.ledger import Budget
 from skdp.privacy.profile import equivalents
-from skdp.rows.persons import GRID
 from skdp.trusted.arrays import as_decimal, float_below, subtract
 from skdp.trusted.checks import fail, is_ours
 from skdp.trusted.statement import Public
@@ -174,7 +173,7 @@ def _try_score(task: SearchTask, budget: Budget) -> None:
     if "callback" in private_step(model).get_params():
         private_step(model).set_params(callback=None)
     try:
-        weights = None if task.weights is None else np.full(len(y), GRID)
+        weights = None if task.weights is None else np.ones(len(y), np.int64)
         fit_to(model, X, y, None if task.persons is None else np.arange(len(y)), weights)
     except Exception:
         return

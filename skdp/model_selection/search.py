@@ -365,7 +365,8 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
 
     def __sklearn_tags__(self) -> Any:
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
-        for name in ("estimator_type", "classifier_tags", "regressor_tags", "input_tags"):
+        parts = "classifier_tags", "regressor_tags", "input_tags", "target_tags"
+        for name in ("estimator_type", *parts):
             setattr(tags, name, getattr(inner, name))
         tags.input_tags.sparse = False  # a pipeline may accept it, the search does not
         tags.target_tags.required = True

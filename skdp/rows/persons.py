@@ -33,8 +33,6 @@ WHOLE = 2**WHOLE_BITS
 GRID = 840
 _FRACTIONS = [GRID * j // m for m in range(1, 9) for j in range(m + 1)]
 STEPS = np.unique([*_FRACTIONS, *np.rint(GRID * 0.94 ** np.arange(110)).astype(int)])
-# Weights of rows, in these units.
-Weights = NDArray[np.int64] | None
 # Leading bits of the product of a weight and the share in a person, for the same reason.
 _BITS = 6
 

@@ -15,15 +15,8 @@ from sklearn.metrics import make_scorer, mean_absolute_error
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 
-from skdp import (
-    BudgetExceeded,
-    Domain,
-    DPHuberRegressor,
-    DPLogisticRegression,
-    DPPoissonRegressor,
-    DPQuantileRegressor,
-    Ledger,
-)
+import skdp
+from skdp import BudgetExceeded, Domain, DPHuberRegressor, DPLogisticRegression, Ledger
 from skdp.inspection import EpsilonCurveDisplay
 from skdp.model_selection import EpsilonCurve, epsilon_curve
 from skdp.model_selection.curve import _splits
@@ -132,10 +125,10 @@ def test_counts_and_quantiles_need_a_score():
     """Their own is not that of the references."""
     people = np.random.default_rng(0).uniform(-1, 1, (60, 2))
     y, domain = np.arange(60) % 5, Domain.unit_box(2, target=(0, 5))
-    for kind in (DPPoissonRegressor, DPQuantileRegressor):
+    for kind in (skdp.DPPoissonRegressor, skdp.DPQuantileRegressor):
         with pytest.raises(ValueError, match="scoring must be given"):
             epsilon_curve(kind(domain=domain), people, y, EPSILONS, **FEW)
-    model, given = DPPoissonRegressor(domain=domain), {"scoring": "neg_mean_absolute_error"}
+    model, given = kind(domain=domain), {"scoring": "neg_mean_absolute_error"}
     assert np.isfinite(epsilon_curve(model, people, y, [1.0], **given, **FEW).scores).all()
 
 

@@ -19,20 +19,20 @@ from examples.benchmarks.upkeep import size
 # plans, groups of a ledger and these scores are 680 lines more than the tables before them.
 # Counts, quantiles, weights, durations, monotone curves and means are 1,490 lines.
 SIZES = {
-    "lines of skdp": 46_632,
+    "lines of skdp": 46_618,
     "lines of stubs": 123,
     "files of skdp": 145,
-    "lines of tests": 47_830,
-    "lines with Any": 530,
+    "lines of tests": 47_828,
+    "lines with Any": 529,
     "lines of imports": 2_695,
     "class names that occur twice": 0,
 }
 # With the check that a table has not the column of a ledger's groups.
 FITS = {
-    "DPLogisticRegression": {"files": 38, "classes": 52, "lines of functions": 4_541},
-    "DPHuberRegressor": {"files": 39, "classes": 50, "lines of functions": 4_110},
+    "DPLogisticRegression": {"files": 38, "classes": 52, "lines of functions": 4_536},
+    "DPHuberRegressor": {"files": 39, "classes": 50, "lines of functions": 4_109},
     "DPLinearRegression": {"files": 36, "classes": 53, "lines of functions": 3_930},
-    "DPCoordinateDescentClassifier": {"files": 33, "classes": 43, "lines of functions": 3_653},
+    "DPCoordinateDescentClassifier": {"files": 33, "classes": 43, "lines of functions": 3_652},
     "DPCoordinateDescentRegressor": {"files": 33, "classes": 44, "lines of functions": 3_564},
 }
 

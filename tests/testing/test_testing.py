@@ -6,17 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from exact_gradient import LOSSES
 from own_parts import Cylinder, HyperbolicSecant
 from programs import output_of
 
 from skdp.geometry import LpBall, ScaledBall
-from skdp.linear_model.losses import (
-    CappedPoisson,
-    LogisticLoss,
-    PseudoHuber,
-    SharpLogistic,
-    SmoothedQuantile,
-)
+from skdp.linear_model.losses import SharpLogistic
 from skdp.noise import Laplace
 from skdp.testing import check_ball, check_law, check_loss, examples
 from skdp.testing.examples import BoxNoise, LaplaceInTheBox
@@ -124,10 +119,7 @@ def test_a_ball_that_is_none_is_caught(ball, rule):
 
 GOOD = {
     partial(check_law, draws=20_000): [HyperbolicSecant(), HyperbolicSecant(1e-3), Laplace()],
-    check_loss: [
-        *(LogisticLoss(), SharpLogistic(0.6), PseudoHuber(0.3)),
-        *(CappedPoisson(0.2, 0.3), SmoothedQuantile(0.9, 0.1)),
-    ],
+    check_loss: [*LOSSES, SharpLogistic(0.6)],
     # Draws that are said not to be exact are not held to it.
     check_ball: [Cylinder(), Cylinder(0.1), LpBall(3, p=1), ScaledBall(Cylinder(), 3.0)]
     + [FlatDisc(exact=False)],

@@ -6,10 +6,10 @@ A case has an estimator with random public parameters, a random domain (numbers,
 interactions, missing cells with rules), a small table from it, and a neighbour that differs in one
 record, or one person of 1 to 50 rows, and its weights: with cells at their bounds or far beyond,
 missing cells, unknown levels, another label, or no such record. Where the number of records is
-private, a table may have none. The tables are in memory, in batches, in files or a dask collection. Half of the
-cases use compiled functions, as after a fit to a large table. Published values are those that were
-drawn, those without noise, or far out. Cases of "infer" have a random model that was fitted to
-other records.
+private, a table may have none. The tables are in memory, in batches, in files or a dask collection.
+Half of the cases use compiled functions, as after a fit to a large table. Published values are
+those that were drawn, those without noise, or far out. Cases of "infer" have a random model that
+was fitted to other records.
 
 For each estimator the table has the cases, those that were refused by an error (the same for both
 tables), those with violations, the published values, and the greatest realised loss over epsilon

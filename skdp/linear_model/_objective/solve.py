@@ -201,8 +201,7 @@ class ClippingStage:
     @property
     def part(self) -> Callable[[DesignRows], Any]:
         """The function whose sums over rows of a design are released."""
-        read = on_log_scale if self.is_count else np.copy
-        target = read if self.with_target else None
+        target = (on_log_scale if self.is_count else np.copy) if self.with_target else None
         return shared(partial(_column_sums, target=target, with_numbers=self._with_numbers))
 
     @property
@@ -499,11 +498,9 @@ class ObjectivePerturbation:
         if self.correct is not None and task.design.intercept:
             size = self._model_task(task, task.epsilon).size
             correction = self.correct(task, size, self.scales_target and clipping is not None)
-        stages = [stage for stage in (clipping, correction) if stage is not None]
-        rest = task.epsilon - sum(stage.epsilon for stage in stages)
+        rest = task.epsilon - sum(own.epsilon for own in (clipping, correction) if own)
         if rest <= 0:
-            spent = 1 - rest / task.epsilon
-            raise fail("the shares of epsilon", "leave a share to the coefficients", spent)
+            raise fail("scaling_share", "leave epsilon to the coefficients", share)
         # The factor keeps the sum of all parts from rounding up.
         count = len(self.losses)
         rest *= (1 - 1e-15 * (count > 1 or correction is not None)) / count
@@ -546,12 +543,9 @@ class ObjectivePerturbation:
             finish = finisher(bounds, own.weigh(), kept.may_change and not others, curves)
             chosen = joined(sample).map(finish) if sample else None
             # The next objective weighs the same rows anew.
-            if others and isinstance(kept, KeptBlocks):
-                finished: Kept = KeptBlocks([*kept.states]).map(finish)
-            else:
-                finished = kept.map(finish)
-            n = records.rows.n
-            found = [own.release(finished, chosen, n, label, rng) for label in labels]
+            again = KeptBlocks([*kept.states]) if others and isinstance(kept, KeptBlocks) else kept
+            finished = again.map(finish)
+            found = [own.release(finished, chosen, records.rows.n, one, rng) for one in labels]
             if plan.correction:
                 (theta,) = found  # a regression
                 terms = terms_of(design, theta)

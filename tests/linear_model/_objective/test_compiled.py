@@ -12,6 +12,7 @@ import inner_objective
 import numpy as np
 import pandas as pd
 import pytest
+from exact_gradient import LOSSES as EVERY_LOSS
 from inner_fits import Design
 from inner_objective import CompiledSums, DesignRows, is_compiled, predictor, terms_of, weigher
 from inner_objective import solve_module as clipping
@@ -19,18 +20,11 @@ from inner_package import compiled_module as compiled
 
 from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression
 from skdp.domain.layout import encode_compactly
-from skdp.linear_model.losses import (
-    CappedPoisson,
-    LogisticLoss,
-    PseudoHuber,
-    SharpLogistic,
-    SmoothedQuantile,
-)
+from skdp.linear_model.losses import LogisticLoss, SharpLogistic
 
 kernels = pytest.importorskip("skdp._kernels")
 
-LOSSES = [LogisticLoss(), SharpLogistic(0.75), SharpLogistic(0.6), PseudoHuber(0.3)]
-LOSSES += [SmoothedQuantile(0.9, 0.1), CappedPoisson(0.25, 0.3)]
+LOSSES = [*EVERY_LOSS, SharpLogistic(0.6)]
 
 
 @pytest.fixture(params=[False, True], ids=["arrays", "compiled"])

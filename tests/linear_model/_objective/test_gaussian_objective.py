@@ -135,10 +135,7 @@ def cost_at(loss, share, leverage):
 def test_the_profile_of_a_removed_record_is_that_of_the_worst_constant_slope(
     loss, shift, leverage, epsilon
 ):
-    """By brute force over slopes and Z. Cells of slopes cost up to two percent.
-
-    For a quantile, whose curvature depends more on the slope, they cost up to a fifth.
-    """
+    """By brute force over slopes and Z. Cells cost up to 2 percent, for quantiles up to a fifth."""
     most = 1.2 if isinstance(loss, SmoothedQuantile) else 1.02
     z = np.linspace(-9, 12, 20_001)
     share = 1 - np.geomspace(1, 1e-9, 1000)

@@ -155,9 +155,8 @@ class DPGammaRegressor(DPPoissonRegressor):
     """Private regression of costs. Use it if the target is at least 0 and its spread is relative.
 
     The fit is that of :class:`DPPoissonRegressor`: its equation estimates the mean of every target
-    that is at least 0. A bounded loss with the weights of the gamma likelihood needed more noise
-    and was not better. Only ``score`` differs: it uses the gamma deviance, and its targets must be
-    above 0.
+    that is at least 0. The score of the gamma likelihood is not used, because it has no bound.
+    Only ``score`` differs: it uses the gamma deviance, and its targets must be above 0.
 
     Examples
     --------

@@ -225,8 +225,8 @@ def _sums(domain: Domain, block: Block) -> tuple[NDArray[np.int64], ...]:
     one = 2**GRAM_BITS
     sums, squares = np.zeros((2, domain.n_encoded + 1), dtype=np.int64)
     places = [*domain.number_index.tolist(), domain.n_encoded]
-    numbers = np.column_stack([block.numbers / row_unit(domain), block.target])
-    sums[places], squares[places] = sums_of(numbers)
+    parts = sums_of(block.numbers / row_unit(domain)), sums_of(block.target[:, None].copy())
+    sums[places], squares[places] = np.hstack(parts)
     facts = domain.blocks, domain.block_tables, domain.block_positions
     own = [fact for fact in zip(*facts, strict=True) if fact[0].stop > fact[0].start]
     for (columns, table, size), codes in zip(own, block.levels, strict=True):

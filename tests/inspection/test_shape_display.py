@@ -231,16 +231,6 @@ def test_there_is_no_band_where_the_noise_is_not_known(model, linear):
     assert any(own for ax in show(linear[0]).axes_.ravel() for own in ax.collections)
 
 
-def test_shapes_with_deviations_of_ones_own_are_drawn():
-    values, effects = np.array([0.0, 1.0]), np.array([-1.0, 1.0])
-    shape = Shape("a", values, effects, True, deviations=np.array([0.5, 0.25]))
-    ax = ShapeDisplay([shape], level=0.95).plot().axes_[0, 0]
-    x, edge = ax.collections[0].get_paths()[0].vertices.T
-    z = norm.ppf(0.975)
-    assert edge[x == 0].min() == pytest.approx(-1 - 0.5 * z)
-    assert edge[x == 1].max() == pytest.approx(1 + 0.25 * z)
-
-
 def test_behind_an_encoder_the_columns_are_those_of_the_user(linear):
     """The model has encoded columns: slopes and bands are divided by half the range."""
     whole, X, y = linear
@@ -253,13 +243,6 @@ def test_behind_an_encoder_the_columns_are_those_of_the_user(linear):
         np.testing.assert_allclose(own.deviations, other.deviations, rtol=1e-6, atol=1e-9)
     with pytest.raises(ValueError, match="Pass the whole Pipeline"):
         show(piped[-1])
-
-
-def test_panels_have_the_names_of_a_table_without_declared_ones():
-    domain = Domain.box([0, 0], [1, 1], target=(0, 1)).additive(knots=2)
-    X = pd.DataFrame(np.random.default_rng(0).uniform(size=(500, 2)), columns=["wide", "high"])
-    model = DPHuberRegressor(domain=domain, random_state=0).fit(X, X["wide"])
-    assert [shape.name for shape in show(model).shapes] == ["wide", "high"]
 
 
 def test_the_domain_that_a_model_chose_is_drawn(model):
@@ -323,20 +306,6 @@ def test_an_interaction_has_a_heat_map():
     assert colors.get_ylim()[1] == pytest.approx(np.abs(surface.effects).max())
     assert shown.axes_[0, 0].get_title() == "pay"
     assert len(show(model, columns=["age x job"]).shapes) == 1
-
-
-def test_heat_maps_of_several_labels_and_of_an_encoded_domain():
-    """Each label has a heat map of its own; the pipeline gives the names and units."""
-    domain = Domain({"a": Spline(0, 1, knots=1), "b": ["u", "v"]}, target=["x", "y", "z"])
-    domain = domain.interact("a", "b")
-    X, y = domain.sample(600, random_state=0, with_target=True)
-    model = DPLogisticRegression(epsilon=10.0, domain=domain, random_state=0).fit(X, y)
-    shown = show(model, n_cols=3)
-    titles = [ax.child_axes[0].get_title() for ax in shown.axes_.ravel()]
-    assert titles == ["a x b (x)", "a x b (y)", "a x b (z)"]
-    pipeline = make_pipeline(domain.encoder(), clone(model).set_params(domain=domain.encoded))
-    (shape,) = show(pipeline.fit(X, y), label="y").shapes
-    np.testing.assert_allclose(shape.effects, shown.shapes[1].effects, atol=1e-6)
 
 
 @pytest.fixture(scope="module")

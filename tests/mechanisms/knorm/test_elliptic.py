@@ -286,28 +286,6 @@ def test_whatever_the_solver_says_the_differences_are_covered(monkeypatch):
     assert ((differences(3) / factor) ** 2).sum(axis=1).max() == pytest.approx(1, rel=1e-9)
 
 
-def test_the_round_noise_is_taken_where_it_is_better():
-    """A ball that knows its longest difference but no orbits: fitting sees only its box."""
-
-    class Unsorted(Moments):
-        orbits = property()
-
-    fitted, plain = (
-        calibrate(name, Sensitivity(Unsorted(4)), epsilon=1.0, delta=1e-6)
-        for name in ("elliptic", "gaussian")
-    )
-    assert fitted.covariance() == pytest.approx(plain.covariance(), rel=1e-9)
-
-
-@pytest.mark.parametrize("p", P)
-def test_a_stretched_ball_is_fitted_like_the_ball_of_that_shape(p):
-    """Units do not matter: a diagonal map of an l_p ball is a weighted l_p ball."""
-    stretch, weights = np.array([2.0, -0.1, 7.0]), np.array([1.0, 5.0, 0.3])
-    mapped = least_cover(MappedBall(LpBall(3, p=p), stretch), weights)
-    known = least_cover(LpBall(3, p=p, weights=1 / np.abs(stretch)), weights)
-    assert mapped == pytest.approx(known, rel=1e-9)
-
-
 UNIT = Sensitivity(LpBall(2))
 BAD = [
     (lambda: calibrate("elliptic", UNIT, epsilon=1.0), "delta must be > 0 for Gaussian noise"),

@@ -239,13 +239,6 @@ def test_levels_of_other_types(name):
         assert encode_compactly(domain, table).levels[0].tolist() == expected
 
 
-def test_many_levels():
-    """The position of the missing level needs a larger type than those of the declared ones."""
-    domain = Domain({"c0": list(range(256))}, missing="indicator")
-    found = encode_compactly(domain, frame([255, None, 0], dtype="Int64")).levels[0]
-    assert (found.tolist(), found.dtype) == ([255, 256, 0], np.uint16)
-
-
 # Declarations
 
 MIXED = {"age": (17, 90), "sex": ["f", "m"], "bmi": (10, 50.5), "job": ["none", "clerk", "smith"]}

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from declared import SPLINES, check_simplex
 from exact_gradient import LOSSES, distance, exact_gradient, penalised, problem
-from inner_descent import solve_module as descent_rules
 from inner_fits import Design, Task, exact_cross
 from inner_moments import RowScaler, ScaledMoments, posterior
 from inner_moments import solve_module as moments
@@ -317,18 +316,6 @@ def test_a_prior_is_a_change_of_coordinates():
     found = posterior(exact, noisy, thin)[0]
     assert abs(found[2]) < 1e-6 < abs(same[2])
     assert found[1] == pytest.approx(same[1], abs=0.1)
-
-
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-@pytest.mark.parametrize("all_levels", [True, False])
-def test_a_huge_penalty_of_a_descent_leaves_a_constant(delta, all_levels, monkeypatch):
-    X, _, z = curves(3000, 0)
-    domain = Domain({name: Spline(0, 1, knots=5, degree=3) for name in X}, target=(-8, 8))
-    own = {"epsilon": 3.0, "delta": delta, "random_state": 0, "fit_intercept": all_levels}
-    plain = DPCoordinateDescentRegressor(domain=domain, **own).fit(X, z).coef_
-    monkeypatch.setattr(descent_rules, "SMOOTH", 1e7)
-    found = DPCoordinateDescentRegressor(domain=domain, **own).fit(X, z).coef_
-    assert np.abs(found).max() < 1e-3 * np.abs(plain).max()
 
 
 def test_a_domain_is_made_additive():

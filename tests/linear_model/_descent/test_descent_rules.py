@@ -163,17 +163,6 @@ def test_rows_are_bounded_where_the_proof_holds_and_nowhere_else(mechanism, fact
         assert dict(plan.noise.shifts).get(2.0, 0) >= steps
 
 
-def test_the_intercept_is_the_more_precise_where_hardly_more_can_be_learnt():
-    """Never quieter than with much information, and as much louder as is allowed with none."""
-    blocks = Blocks(MIXED, True)
-    louder = [
-        inner_descent.row_lengths(blocks, x, True).precision[0] for x in np.geomspace(0.2, 2e5, 13)
-    ]
-    assert (np.diff(louder) <= 0).all()
-    assert louder[0] == rules.INTERCEPT_PRECISION * rules.MOST_PRECISE
-    assert louder[-1] == rules.INTERCEPT_PRECISION
-
-
 def test_without_a_delta_rows_are_paid_for_by_the_sum_of_their_sizes():
     """The whole epsilon is L K 2 B over the scale, and rows are bounded in the same power."""
     plan = planned(stage=False, delta=0.0, n_passes=3, n_models=2)
@@ -224,36 +213,6 @@ def test_automatic_ridges_are_the_best_for_coefficients_as_they_are_taken_for():
         return ((noise + r**2 * prior) / (curvature + r) ** 2)[1:].sum()
 
     assert error(1.0) < min(error(0.9), error(1.1))
-
-
-def test_automatic_thresholds_leave_nothing_where_there_is_nothing():
-    """Most passes end at 0 for noise alone: |N| < 1 deviation has the chance .68.
-
-    Of 8 of 15 passes fewer than 8 are 0 with a chance of .06; of 200 coordinates more than 40
-    are left with one below 1e-9. At half the threshold (chance .38) more than 100 are, but
-    with one below 1e-9.
-    """
-    plan, scaling = estimated()
-    unit = np.ones(plan.blocks.dim)
-    l1, ridge = penalties(plan, scaling, LOGISTIC, unit, "l1", None, 0.5)
-    assert l1[0] == 0
-    assert not ridge.any()
-    assert (l1[1:] > plan.deviations[1:]).all()
-    rng = np.random.default_rng(0)
-    noise = plan.deviations[1] * rng.normal(size=(15, 200))
-    left = [(np.mean(np.abs(noise) < f * l1[1], axis=0) <= 0.5).sum() for f in (1.0, 0.5)]
-    assert left[0] <= 40
-    assert left[1] > 100
-
-
-def test_residuals_are_clipped_less_the_more_is_known():
-    bounds = []
-    for n in np.geomspace(100, 1e9, 8):
-        plan, scaling = estimated(n=int(n), mechanism="gaussian")
-        bounds.append(residual_bound(plan, scaling) / scaling.target_deviation)
-    assert (np.diff(bounds) >= 0).all()
-    assert bounds[0] < 0.6
-    assert bounds[-1] == pytest.approx(2 / 0.2)  # the whole range: least squares
 
 
 @pytest.mark.parametrize("strength", [0.5, 30.0])

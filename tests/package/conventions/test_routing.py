@@ -13,11 +13,9 @@ from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
-    StackingClassifier,
     VotingClassifier,
 )
 from sklearn.exceptions import UnsetMetadataPassedError
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -176,17 +174,6 @@ def test_the_private_search_asks_for_itself(model, rows, answers, ids):
         private.set_fit_request(groups=True)
         found = cross_validate(private, rows, answers, **given)
     assert {one.guarantee_.unit for one in found["estimator"]} == {"person"}
-
-
-def test_stacking_needs_models_that_are_fitted(model, rows, answers, ids):
-    """It gives identifiers to its final estimator too, which fails; so fit the models before."""
-    with sklearn.config_context(enable_metadata_routing=True):
-        stack = StackingClassifier([("a", clone(model).set_fit_request(groups=True))])
-        with pytest.raises(TypeError, match="groups"):
-            stack.fit(rows, answers, groups=ids)
-    model.fit(rows, answers, groups=ids)
-    stack = StackingClassifier([("a", model)], final_estimator=LogisticRegression(), cv="prefit")
-    assert stack.fit(rows, answers).estimators_ == [model]
 
 
 # Weights

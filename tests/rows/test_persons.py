@@ -277,8 +277,9 @@ def test_persons_with_one_row_are_fitted_like_rows_where_the_noise_is_the_same(k
         assert same(persons, rows)
 
 
-@pytest.mark.parametrize("settings", [{}, {"rows_per_person": 3}])
-@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize(
+    ("neighbors", "settings"), [("replace_one", {"rows_per_person": 3}), ("add_remove", {})]
+)
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_every_estimator_fits_persons(kind, neighbors, settings):
     X, labels, numbers, ids = panel()

@@ -273,8 +273,10 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-@pytest.mark.parametrize("kind", [DPLinearRegression, DPHuberRegressor])
-@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize(
+    ("kind", "neighbors"),
+    [(DPLinearRegression, "replace_one"), (DPHuberRegressor, "add_remove")],
+)
 def test_bad_input_costs_nothing(kind, neighbors, case, tmp_path):
     FRAME.to_parquet(tmp_path / "t.parquet")
     (tmp_path / "parts").mkdir()

@@ -100,7 +100,7 @@ def test_columns_of_many_levels_have_a_diagonal(monkeypatch: Any) -> None:
     assert float(distance(exact_gradient(made, found.theta))) <= found.gradient_norm
 
 
-@pytest.mark.parametrize("radius", [1e-40, 0.3, 1.0, 3.0, 40.0, 1e30])
+@pytest.mark.parametrize("radius", [1e-40, 3.0, 1e30])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_rows_of_a_ball_have_the_unit_of_its_radius(
@@ -266,10 +266,10 @@ def test_a_sample_is_a_share_of_the_rows_with_their_weights_and_levels() -> None
 
 
 def test_random_problems_reach_the_attainable_tolerance() -> None:
-    """300 problems of many shapes; none of them fails, and a tolerance 10^4 times less does."""
+    """100 problems of many shapes; none of them fails, and a tolerance 10^4 times less does."""
     rng = np.random.default_rng(2)
     failed = 0
-    for seed in range(300):
+    for seed in range(100):
         n, d = int(rng.choice([1, 3, 30, 400])), int(rng.choice([1, 4, 25]))
         sizes = ((), (3,), (2, 4))[seed % 5 % 3]
         made = problem(
@@ -282,7 +282,7 @@ def test_random_problems_reach_the_attainable_tolerance() -> None:
             minimise(made.objective(), tolerance * 1e-4)
         except NotCertified:
             failed += 1
-    assert failed == 300
+    assert failed == 100
 
 
 def test_an_impossible_tolerance_is_refused_and_nothing_private_is_said() -> None:

@@ -327,7 +327,7 @@ def test_the_certified_error_holds_for_several_classes(a, size, weighted):
 def test_the_solver_reaches_the_minimum(monkeypatch, most):
     """Whether or not products of different classes are part of the second derivative."""
     monkeypatch.setattr("skdp.linear_model._objective.problem.MOST_JOINT", most)
-    made, objective = joint(3000, 6, Softmax(5, 0.6), ridge=0.05, intercept=True, sizes=(4,))
+    made, objective = joint(600, 6, Softmax(5, 0.6), ridge=0.05, intercept=True, sizes=(4,))
     found = minimise(objective, 1e-9)
     difference = exact(made, objective, found.theta)
     assert float(mpmath.norm(difference)) <= found.gradient_norm <= 1e-9

@@ -15,7 +15,6 @@ from skdp import Domain, DPCoordinateDescentClassifier, DPLinearRegression, Spli
 from skdp.domain.domain import subset
 from skdp.domain.layout import encode_compactly
 from skdp.domain.splines import GRID, MOST_ENTRIES, MOST_POSITIONS, STEPS
-from skdp.linear_model import SKOPS_TYPES
 from skdp.rows.memory import MemoryRows
 
 LEVELS = ["a", "b", "c"]
@@ -308,22 +307,3 @@ def test_a_classifier_learns_what_no_sum_of_two_effects_can(kind, delta):
     encoded = SURFACE.interact("a", "b").encoded
     again = kind(domain=encoded, **own).fit(SURFACE.interact("a", "b").encode(X), y)
     np.testing.assert_allclose(again.coef_, model.coef_, atol=1e-6)
-
-
-def test_persons_batches_arrow_tables_and_files():
-    """All give the model of the table."""
-    skops = pytest.importorskip("skops.io")
-    X, y, _ = crossed(2000, 0)
-    domain = SURFACE.interact("a", "b").interact("s", "a")
-    for kind in (skdp.DPLogisticRegression, DPCoordinateDescentClassifier):
-        model = kind(domain=domain, random_state=0).fit(X, y)
-        parts = [(X[:700], y[:700]), (X[700:], y[700:])]
-        batches = kind(domain=domain, random_state=0).fit(lambda parts=parts: iter(parts))
-        np.testing.assert_allclose(batches.coef_, model.coef_, atol=1e-6)
-        persons = kind(domain=domain, random_state=0).fit(X, y, groups=np.arange(2000) // 2)
-        assert persons.guarantee_.unit == "person"
-        assert len(persons.coef_[0]) == domain.n_encoded
-        again = skops.loads(skops.dumps(model), trusted=[*SKOPS_TYPES])
-        np.testing.assert_array_equal(again.predict(X), model.predict(X))
-        arrow = pytest.importorskip("pyarrow").Table.from_pandas(X)
-        np.testing.assert_array_equal(model.predict(arrow), model.predict(X))

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 from sklearn.pipeline import make_pipeline
 
-from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression
+from skdp import Domain, DPLinearRegression, DPLogisticRegression
 from skdp.inspection import CoefficientDisplay
 
 show = CoefficientDisplay.from_estimator
@@ -64,26 +64,6 @@ def test_declared_ranges_make_columns_comparable(model, pay_domain):
         np.diff(ends(shown))[:, 0], np.diff(ends(show(model)))[:, 0] * factor
     )
     assert "declared range" in shown.ax_.get_xlabel()
-
-
-@pytest.mark.parametrize(
-    ("domain", "factor"), [(None, 2.0), (Domain.l2_ball(2, 3.0, target=(-1, 1)), 6.0)]
-)
-def test_ranges_of_a_box_and_of_a_ball(domain, factor):
-    """Without a domain columns are clipped to [-1, 1]; in a ball each goes from -R to R."""
-    X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
-    fitted = DPHuberRegressor(domain=domain, random_state=0).fit(X, X[:, 0])
-    shown = show(fitted, unit="range")
-    np.testing.assert_allclose(shown.points_.get_xdata(), factor * fitted.coef_)
-    assert words(shown) == ["x0", "x1"]
-
-
-def test_the_greatest_are_kept_in_order(model, pay_domain):
-    kept = np.sort(np.argsort(-np.abs(model.coef_))[:2])
-    shown = show(model, most=2)
-    np.testing.assert_array_equal(shown.points_.get_xdata(), model.coef_[kept])
-    assert words(shown) == [pay_domain.encoded_names()[j] for j in kept]
-    assert len(ends(shown)) == 2
 
 
 def test_no_bands_where_the_noise_is_not_known(domain, people, answers):
@@ -165,15 +145,3 @@ def test_the_first_of_two_labels_has_the_intervals_of_the_second_with_the_other_
     first = ends(show(Two(), inference=table, label="no"))
     np.testing.assert_allclose(first, -second[:, ::-1])
     assert (first[:, 0] <= first[:, 1]).all()
-
-
-def test_unbounded_intervals_reach_the_edges_and_end_in_triangles():
-    intervals = np.array([[-np.inf, np.inf], [1.0, 4.0], [-2.0, np.inf]])
-    shown = CoefficientDisplay(np.arange(3.0), ["a", "b", "c"], intervals=intervals).plot()
-    low, high = shown.ax_.get_xlim()
-    assert low < -2
-    assert high > 4
-    np.testing.assert_allclose(ends(shown), [[low, high], [1, 4], [-2, high]])
-    left, right = (line for line in shown.ax_.lines if line.get_marker() in ("<", ">"))
-    assert left.get_ydata().tolist() == [0]
-    assert right.get_ydata().tolist() == [0, 2]

@@ -15,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 
 from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression, Spline
 from skdp.inspection import CoefficientDisplay, ShapeDisplay
-from skdp.inspection.shapes import Shape
 from skdp.linear_model import from_json
 
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -253,22 +252,6 @@ def test_the_domain_that_a_model_chose_is_drawn(model):
     assert len(CoefficientDisplay.from_estimator(chosen).names) == len(model.coef_)
 
 
-@pytest.mark.parametrize("count", [3, 20, 31])
-def test_names_of_levels_do_not_overlap(count):
-    """Long ones are vertical, and cut; more than 30 are counted instead."""
-    levels = [f"a level with a long name {k}" for k in range(count)]
-    shape = Shape("a", levels, np.zeros(count), False)
-    shown = ShapeDisplay([shape, Shape("b", ["x"], np.zeros(1), False)]).plot()
-    shown.figure_.canvas.draw()
-    ax = shown.axes_[0, 0]
-    labels = ax.get_xticklabels()
-    assert len(labels) == (count if count <= 30 else 0)
-    assert all(len(label.get_text()) <= 18 for label in labels)
-    boxes = [label.get_window_extent() for label in labels]
-    assert all(left.x1 <= right.x0 for left, right in pairwise(boxes))
-    assert ax.get_xlabel() == ("" if labels else "31 levels")
-
-
 def test_a_model_without_declared_columns_is_refused():
     with pytest.warns(UserWarning, match="No domain"):
         model = DPHuberRegressor(random_state=0).fit(np.zeros((20, 2)), np.zeros(20))
@@ -343,20 +326,3 @@ def test_an_inference_gives_bands_that_are_intervals(inferred):
     np.testing.assert_allclose(drawn, job.interval)
     x, edge = shown.axes_[0, 1].collections[0].get_paths()[0].vertices.T
     assert edge[x == 10].max() == pytest.approx(pay.interval[1].max())
-
-
-def test_unbounded_bands_reach_the_edges_of_the_axes():
-    values, effects = np.array([0.0, 1.0]), np.array([-1.0, 1.0])
-    ends = np.array([[-np.inf, np.inf], [-2.0, 3.0]])
-    line = Shape("a", values, effects, True, interval=ends)
-    bars = Shape("b", ["p", "q"], effects, False, interval=ends)
-    shown = ShapeDisplay([line, bars]).plot()
-    low, high = shown.axes_[0, 0].get_ylim()
-    assert low < -2
-    assert high > 3
-    x, edge = shown.axes_[0, 0].collections[0].get_paths()[0].vertices.T
-    np.testing.assert_allclose([edge[x == 0].min(), edge[x == 0].max()], [low, high])
-    np.testing.assert_allclose([edge[x == 1].min(), edge[x == 1].max()], [-2, 3])
-    (errors,) = shown.axes_[0, 1].containers[0].lines[2]
-    drawn = [line[:, 1] for line in errors.get_segments()]
-    np.testing.assert_allclose(drawn, [[low, high], [-2, 3]])

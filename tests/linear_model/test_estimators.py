@@ -111,17 +111,6 @@ def test_without_an_intercept_zero_predicts_zero(case):
     assert (model._encoded_intercept == 0.0).all()
 
 
-def test_probabilities_sum_to_one_and_agree_with_their_logarithms(people, domain, answers):
-    three = np.where(people["age"] > 70, "maybe", answers)
-    for labels, y in ((None, answers), (["no", "yes", "maybe"], three)):
-        model = DPLogisticRegression(domain=domain, classes=labels, random_state=0).fit(people, y)
-        p, log_p = model.predict_proba(people), model.predict_log_proba(people)
-        assert p.shape == (len(people), len(model.classes_))
-        np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
-        np.testing.assert_allclose(np.exp(log_p), p, rtol=1e-12)
-        np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(people))
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_extreme_predictors_give_finite_probabilities(n_classes):
     """Log-odds of 800 underflow no logarithm and overflow no exponential."""

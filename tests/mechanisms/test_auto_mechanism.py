@@ -17,7 +17,6 @@ from skdp.geometry.hull import Hull
 from skdp.mechanisms import EllipticGaussian, KNorm, Sensitivity, calibrate
 from skdp.mechanisms.calibrate import (
     CANDIDATES,
-    CHOICES,
     TIE,
     Auto,
     quick_candidates,
@@ -110,18 +109,6 @@ def test_slow_laws_are_left_alone(name: str, monkeypatch: pytest.MonkeyPatch) ->
     calibrate("auto", TASKS[name], epsilon=1.0, delta=0.01)
     with pytest.raises(AssertionError, match="composed"):
         Auto(candidates=["logistic"]).calibrate(TASKS[name], epsilon=1.0, delta=0.01)
-
-
-def test_no_two_quick_candidates_are_one_noise() -> None:
-    """Names that mean the same noise are not counted twice; and all are names."""
-    assert {"l1", "elliptic_l2"} <= set(CANDIDATES) <= set(CHOICES)
-    assert quick_candidates(LpBall(1), 1.0, 0.1)[:3] == ("l1", "gaussian", "logistic")
-    assert quick_candidates(LpBall(3), 1.0, 0.1) == ("l1", "l2", "linf", "gaussian")
-    for ball in (TASKS[name].ball for name in ("weighted l1", "box", "long box", "rows")):
-        errors = []
-        for name in quick_candidates(ball, 0.3, 0.01):
-            errors.append(total(calibrate(name, Sensitivity(ball), epsilon=0.3, delta=0.01)))
-        assert len(set(np.round(errors, 9))) == len(errors)
 
 
 # Weights.

@@ -165,26 +165,6 @@ def test_an_average_is_zero_where_most_models_are():
     assert np.any((zeros > 0) & (zeros < 0.5)) or np.any((zeros > 0.5) & (zeros < 1))
 
 
-def test_watching_changes_nothing_and_may_end_it():
-    """What is handed out is a copy; True ends the descent after that pass."""
-
-    def spoil(done, theta):
-        passes.append(done)
-        theta[:] = 1e9
-        return False
-
-    passes = []
-    theta, _ = run(descent_of(n_passes=7), noise=Noise(0.1), watch=spoil)
-    quiet, _ = run(descent_of(n_passes=7), noise=Noise(0.1))
-    np.testing.assert_array_equal(theta, quiet)
-    assert passes == [1, 2, 3, 4, 5, 6, 7]
-    for average in (True, False):
-        early = descent_of(n_passes=7, average=average)
-        ended, _ = run(early, noise=Noise(0.1), watch=lambda done, _: done == 2)
-        short, _ = run(descent_of(n_passes=2), noise=Noise(0.1))
-        np.testing.assert_array_equal(ended, short)
-
-
 def test_every_block_is_released_as_often_as_it_was_paid_for():
     """One draw for each coordinate and pass, also for a level that does not move."""
     for order in ("cyclic", "random"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import product
 
 import inner_descent
@@ -13,11 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inner_descent import LOGISTIC, SQUARED, Blocks, penalties, residual_bound, scaling_of, strength
 from inner_descent import plan_module as rules
-from inner_descent import solve_module as solving
 from inner_fits import Design, Task
 
-from skdp import Domain, Spline
-from skdp.domain.splines import STIFFNESS
+from skdp import Domain
 from skdp.noise import Laplace
 from skdp.trusted.losses import GaussianLoss
 
@@ -194,55 +191,3 @@ def test_an_alpha_is_that_of_scikit_learn():
         found = penalties(plan, scaling, SQUARED, unit, name, 0.3, 0.25)
         again = penalties(plan, scaling, SQUARED, unit, "elasticnet", 0.3, share)
         np.testing.assert_array_equal(found, again)
-
-
-def test_automatic_ridges_are_the_best_for_coefficients_as_they_are_taken_for():
-    """Among factors on them, the error of a coefficient is least at 1."""
-    plan, scaling = estimated()
-    unit = np.full(plan.blocks.dim, residual_bound(plan, scaling))
-    _, ridge = penalties(plan, scaling, SQUARED, unit, "auto", None, 0.5)
-    curvature = inner_descent.curvatures(plan.blocks, scaling, SQUARED) / (
-        scaling.square * scaling.rows.radius**2
-    )
-    variance = scaling.target_deviation**2
-    noise = (unit * plan.averaged) ** 2 + SQUARED.score * variance * curvature
-    prior = SQUARED.signal / 4 * variance * scaling.rows.radius**2
-
-    def error(factor):
-        r = factor * ridge
-        return ((noise + r**2 * prior) / (curvature + r) ** 2)[1:].sum()
-
-    assert error(1.0) < min(error(0.9), error(1.1))
-
-
-@pytest.mark.parametrize("strength", [0.5, 30.0])
-def test_neighbouring_coefficients_of_a_spline_are_similar(monkeypatch, strength):
-    """The matrix is the sum over all coefficients and differences, by its definition."""
-    monkeypatch.setattr(solving, "SMOOTH", strength)
-    spline = Spline(0, 1, knots=(0.1, 0.5), degree=2, missing="indicator")
-    domain = Domain({"x": spline, "b": list("uv")}).interact("x", "b")
-    # Without neighbours.
-    assert inner_descent.roughness(Blocks(domain, True, True), None, np.ones(99)) == {}
-    blocks = Blocks(Domain({"b": list("uv"), "x": spline}), True, True)
-    rng = np.random.default_rng(0)
-    ridge, square = rng.uniform(1, 9, 9), rng.uniform(0.1, 1, 9)
-    scaling = replace(
-        inner_descent.plain_scaling(blocks, 9.0, inner_descent.RowBound(np.ones(3))), square=square
-    )
-    ((block, matrix),) = inner_descent.roughness(blocks, scaling, ridge).items()
-    assert blocks.places[block] == slice(3, 9)
-    theta, own = rng.normal(size=6), ridge[3:]
-    expected = own @ theta**2
-    peaks, steps = np.diff(spline.peaks), len(spline.breaks) - 1
-    for k, distance in enumerate(peaks):  # the last coefficient is that of missing cells
-        weight = np.rint(max(STIFFNESS * steps * peaks.mean() / distance, 1.0))
-        both = 2 / (1 / own[k] + 1 / own[k + 1])
-        expected += strength * weight * both * (theta[k + 1] - theta[k]) ** 2
-    variance = square[3:] @ np.linalg.inv(matrix).diagonal()
-    assert variance == pytest.approx(square[3:] @ (1 / own))
-    factor = theta @ matrix @ theta / expected
-    other = rng.normal(size=6)
-    assert factor < 1
-    values = own @ other**2
-    np.testing.assert_allclose(matrix, matrix.T, rtol=1e-12)
-    assert other @ matrix @ other > factor * values

@@ -9,7 +9,7 @@ import inner_moments
 import numpy as np
 import pytest
 from inner_fits import Design, Task, exact_both, exact_cross, exact_gram, exact_statistic
-from inner_moments import MomentPlan, RowScaler, ScaledMoments, _gaussian, greatest_square, pooled
+from inner_moments import MomentPlan, RowScaler, ScaledMoments, _gaussian, greatest_square
 from spent import mu, part
 
 from skdp import Domain, DPLinearRegression
@@ -288,29 +288,3 @@ def test_without_noise_the_moments_are_those_of_the_rows(neighbors):
     z = (table - moments.centre) / moments.scale
     np.testing.assert_allclose(moments.mean(), table[:, 1:].mean(axis=0), atol=1e-5)
     np.testing.assert_allclose(moments.gram / 400, z.T @ z / 400, atol=1e-4)
-
-
-def test_deviations_are_those_of_the_noise():
-    """Of 300 releases from one box: each of them within 30 %.
-
-    A standard deviation of 300 draws has a standard error of at most 6 % with a kurtosis of 6
-    (Laplace): 30 % are five of these.
-    """
-    domain, n = DOMAINS["levels"], 400
-    rng = np.random.default_rng(5)
-    X, y = (np.array(v) for v in zip(*(record(domain, rng) for _ in range(n)), strict=True))
-    plan, rows = plan_of(domain, "replace_one", 5.0, n=n, strength=40.0), MemoryRows(domain, X, y)
-    seen = plan.first.release(plan.releases[0], plan.sums(rows), rng)
-    box, scaler = inner_moments.scalers(plan, seen)
-    names = ("1", *map(str, range(domain.n_encoded)), "y")
-    cross, moments = (
-        part.astype(float) / 2**40
-        for part in exact_both(rows, box.place, plan.layout, scaler.place)
-    )
-    found = []
-    for _ in range(300):
-        noisy = cross + plan.cross.rvs(rng), moments + plan.noise.rvs(rng)
-        found.append(pooled(plan, seen, box, scaler, *noisy, names))
-    spread = np.std([m.gram for m in found], axis=0)
-    ratio = spread[1:-1, -1] / found[0].deviation[1:-1, -1]
-    assert 0.7 < ratio.min() <= ratio.max() < 1.3

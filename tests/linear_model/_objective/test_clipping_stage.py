@@ -223,19 +223,6 @@ def test_with_a_delta_the_losses_of_both_parts_compose_to_epsilon(neighbors, cla
     assert compose(alone, delta=delta).epsilon < 0.85 * epsilon
 
 
-def test_predictions_clip_to_the_bounds():
-    """Beyond it nothing changes any more, and decision values are those of clipped rows."""
-    X, y = crowd(5000)
-    model = DPLogisticRegression(domain=WIDE, random_state=0).fit(X, y)
-    low, high = model.bounds_[0]
-    probe = pd.DataFrame({"a": [low, low - 50, high, high + 50], "b": 5.0, "c": "x"})
-    u = model.decision_function(probe)
-    np.testing.assert_allclose(u[[0, 2]], u[[1, 3]], rtol=1e-9, atol=1e-9)
-    inside = pd.DataFrame({"a": [(low + high) / 2], "b": [5.0], "c": ["x"]})
-    expected = model.coef_[0] @ [inside["a"][0], 5.0, 0.0] + model.intercept_[0]
-    assert model.decision_function(inside)[0] == pytest.approx(expected, rel=1e-6, abs=1e-6)
-
-
 def test_whether_there_is_a_scaling_stage_depends_on_public_things_alone():
     """Not where its means would be noise, nor where a mechanism was named, nor in a ball."""
 

@@ -13,7 +13,7 @@ from inner_objective import advice_module as families
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression
 from skdp.geometry import LpBall
 from skdp.linear_model.logistic import CANDIDATES
-from skdp.linear_model.losses import LogisticLoss, PseudoHuber, SharpLogistic
+from skdp.linear_model.losses import PseudoHuber
 
 MIXED = {"a": (0, 1), "b": list(range(7)), "c": (0, 9), "d": [0, 1], "e": list(range(40))}
 DOMAINS = {
@@ -165,13 +165,6 @@ def test_what_the_user_fixes_is_kept(kind):
     _, choice = chosen(kind, design, 1000, 1.0, q=0.42, ball=ball)
     assert choice.q == 0.42
     assert choice.shape is ball
-
-
-def test_noise_favours_the_sharp_loss_and_plenty_the_likelihood():
-    """The sharp loss pays where noise is large; with many records sampling errors decide."""
-    design = DESIGNS["mixed with intercept"]
-    assert isinstance(chosen("logistic", design, 500, 0.1)[1].loss, SharpLogistic)
-    assert isinstance(chosen("logistic", design, 10**7, 10.0)[1].loss, LogisticLoss)
 
 
 def test_a_private_number_of_records_is_guessed_from_public_things():

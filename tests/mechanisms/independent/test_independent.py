@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass
 from itertools import product
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,11 +10,10 @@ from scipy.stats import beta, kstest
 
 from skdp.geometry import LpBall, MappedBall
 from skdp.geometry.hull import Hull
-from skdp.mechanisms import KNorm, Sensitivity
-from skdp.mechanisms.independent import NAMES, Independent, _promising, least_scale
-from skdp.mechanisms.knorm import IsotropicGaussian
+from skdp.mechanisms import Sensitivity
+from skdp.mechanisms.independent import NAMES, Independent, least_scale
 from skdp.noise.independent import MOST_GROUPS, IndependentNoise, worst_shift
-from skdp.noise.laws import FlippedHuber, Gaussian, Laplace, Logistic, Subbotin
+from skdp.noise.laws import FlippedHuber, Laplace, Logistic, Subbotin
 from skdp.privacy import Guarantee
 from skdp.privacy.composition import Composition
 from skdp.privacy.shift import ShiftLoss, log_delta
@@ -145,29 +143,6 @@ def test_flipped_huber_has_the_least_variance(epsilon, delta, variance):
     for name in ("laplace", "gaussian"):
         limit = Independent(name).calibrate(Sensitivity(LpBall(1)), epsilon=epsilon, delta=delta)
         assert found <= float(limit.covariance()[0, 0]) * (1 + 1e-6)
-
-
-def test_l1_and_l2_of_familiar_noise():
-    """Laplace on an l_1 ball is one coordinate; Gaussian noise is the analytic mechanism."""
-    l1 = Independent("laplace").calibrate(Sensitivity(LpBall(5, p=1)), epsilon=1.0, delta=0.01)
-    assert l1.scale == pytest.approx(np.full(5, 1 / (1 - 2 * math.log(0.99))), rel=1e-11)
-    ball = Sensitivity(LpBall(5), radius=3.0)
-    normal = Independent(Gaussian(2.0)).calibrate(ball, epsilon=1.0, delta=1e-6)
-    analytic = IsotropicGaussian().calibrate(ball, epsilon=1.0, delta=1e-6)
-    assert normal.covariance() == pytest.approx(analytic.covariance(), rel=1e-10)
-
-
-def test_pure_laplace_noise_on_a_box_takes_cube_roots():
-    """Scales proportional to half-width^(1/3) are best, and add up to epsilon."""
-    box = Sensitivity(LpBall(3, p=math.inf, weights=(1.0, 1 / 8, 1 / 64)))
-    noise = Independent("laplace").calibrate(box, epsilon=0.5)
-    assert noise.scale / noise.scale[0] == pytest.approx([1, 2, 4], rel=1e-12)
-    assert sum(np.array([1, 8, 64]) / noise.scale) == pytest.approx(0.5, rel=1e-11)
-    chosen = Independent("laplace", proportions=[1, 1, 2]).calibrate(box, epsilon=0.5)
-    assert chosen.scale / chosen.scale[0] == pytest.approx([1, 1, 2])
-    assert np.trace(chosen.covariance()) > np.trace(noise.covariance())
-    flat = KNorm("l1").calibrate(box, epsilon=0.5)
-    assert np.trace(noise.covariance()) < np.trace(flat.covariance())
 
 
 def caught(noise, shift, epsilon, delta, rng, draws):
@@ -317,21 +292,3 @@ BAD = [
 def test_errors_name_what_is_wrong(make, text):
     with pytest.raises(ValueError, match=text):
         make()
-
-
-def test_the_proportions_that_are_kept_have_the_least_variance():
-    """One for pure Laplace noise, by the sum of shifts, one for Gaussian noise, by the length."""
-    rng = np.random.default_rng(17)
-    for _ in range(200):
-        choices = [
-            (p, SimpleNamespace(total=1 / np.sum(p), length=np.sum(p**2) ** -0.5 * size))
-            for p, size in zip(
-                np.exp(rng.normal(size=(5, 3))), np.exp(rng.normal(0, 0.05, 5)), strict=True
-            )
-        ]
-        square = [np.sum(p**2) for p, _ in choices]
-        best = {
-            min(range(5), key=lambda k: square[k] * choices[k][1].total ** 2),
-            min(range(5), key=lambda k: square[k] * choices[k][1].length ** 2),
-        }
-        assert [w for _, w in _promising(choices)] == [choices[k][1] for k in sorted(best)]

@@ -141,15 +141,6 @@ def test_parameters_of_persons_make_a_fit_without_identifiers_fail(model, rows, 
     assert ledger.entries == ()
 
 
-def test_a_ledger_of_persons_refuses_fits_of_rows(model, rows, answers, ids):
-    """Another remedy: the first entry of a ledger decides its unit."""
-    ledger = Ledger(100.0)
-    model.set_params(ledger=ledger).fit(rows, answers, groups=ids)
-    with pytest.raises(ValueError, match="unit 'person'"):
-        search(model).set_params(error_score="raise").fit(rows, answers, groups=ids)
-    assert len(ledger.entries) == 1
-
-
 def test_pipelines_and_column_transformers(domain, rows, answers, ids):
     step = DPLogisticRegression(domain=domain.encoded)
     columns = ColumnTransformer([("public", domain.encoder(), list(domain.names))])

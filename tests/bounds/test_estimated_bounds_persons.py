@@ -10,7 +10,6 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from inner_package import CountNoise, Magnitudes, Steps, counts
 
@@ -229,36 +228,6 @@ def test_a_private_number_of_numbers_is_not_used(ruled):
 
 
 # Tables, guarantees, errors
-
-
-def test_tables_of_every_library_are_read():
-    """The same domain of pandas, polars, pyarrow, dicts and lists, with and without groups."""
-    rng = np.random.default_rng(6)
-    X = pd.DataFrame({"a": rng.normal(size=300), "s": rng.choice(["u", "v"], 300)})
-    X["id"] = rng.integers(0, 200, 300)
-    tables = {
-        "pandas": X,
-        "polars": pl.from_pandas(X),
-        "lazy": pl.from_pandas(X).lazy(),
-        "arrow": pa.Table.from_pandas(X),
-        "arrays": {name: own.to_numpy() for name, own in X.items()},
-        "lists": {name: own.tolist() for name, own in X.items()},
-    }
-    facts = {"epsilon": 5, "delta": 1e-3, "target": "bounds", "random_state": 7}
-    columns = {"a": "bounds", "s": "levels"}
-    found = {
-        name: estimate_domain(table, X["a"], columns, groups="id", **facts)
-        for name, table in tables.items()
-    }
-    assert set(found.values()) == {found["pandas"]}
-    assert found["pandas"].names == ("a", "s")
-    for groups in (X["id"].tolist(), pl.Series(X["id"]), X["id"].astype(str)):
-        y = pl.Series(X["a"])
-        rest = pl.from_pandas(X[["a", "s"]])
-        assert estimate_domain(rest, y, columns, groups=groups, **facts) == found["pandas"]
-    columns |= {"id": "bounds"}
-    found = [estimate_domain(table, X["a"], columns, **facts) for table in tables.values()]
-    assert set(found) == {found[0]}
 
 
 def test_the_guarantee_is_for_persons():

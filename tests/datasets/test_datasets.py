@@ -49,16 +49,6 @@ def test_bundled_data_lies_in_its_domain(name):
             assert np.ptp(cells) > 0.3 * (upper - lower)
 
 
-@pytest.mark.parametrize("name", BUNDLED)
-def test_arrays_hold_the_same_as_frames(name):
-    load = getattr(datasets, f"load_{name}")
-    frame, array = load(as_frame=True), load(as_frame=False)
-    assert isinstance(frame.X, pd.DataFrame)
-    assert type(array.X) is np.ndarray
-    np.testing.assert_array_equal(array.domain.encode(array.X), frame.domain.encode(frame.X))
-    np.testing.assert_array_equal(array.y, frame.y)
-
-
 def test_without_pandas_there_are_arrays(monkeypatch):
     """And what needs a table says how to get it."""
     monkeypatch.setitem(sys.modules, "pandas", None)
@@ -129,22 +119,10 @@ def test_the_page_lists_all_sets_with_their_sizes():
         assert all(row in doc for row in rows), function
 
 
-def test_names_by_task():
-    assert sorted(names("classification") + names("regression")) == names()
-    assert {"adult", "iris"} <= set(names("classification"))
-    with pytest.raises(ValueError, match="task must be one of"):
-        names("clustering")
-
-
 @pytest.mark.parametrize("bad", ["no_such_set", "../adult", "", 3])
 def test_an_unknown_name_is_refused(bad):
     with pytest.raises(ValueError, match=r"name must be one of \['adult.*"):
         domain_of(bad)
-
-
-def test_a_bundled_set_is_not_fetched():
-    with pytest.raises(ValueError, match=r"Call load_iris\(\)"):
-        fetch("iris")
 
 
 def test_weak_bounds_are_told():
@@ -226,13 +204,6 @@ def test_a_copy_that_lacks_a_column_has_a_domain_without_it(openml):
     assert X.shape[1] == domain.n_columns == 12
 
 
-def test_levels_that_are_numbers_or_quoted_are_words(openml):
-    """2.0 is the level "2"."""
-    _, frame = theirs(declaration("credit_default_taiwan"), 40)
-    openml(frame.assign(x2=frame["x2"].astype(float), x3=[f"'{v}'" for v in frame["x3"]]))
-    assert set(datasets.fetch_credit_default().X["sex"]) == {"1", "2"}
-
-
 SPOILT = {
     "a column renamed": (
         lambda f: f.rename(columns={"education-num": "edu"}),
@@ -270,13 +241,6 @@ def test_without_a_network_both_remedies_are_named(error, monkeypatch):
         assert words in str(caught.value)
 
 
-def test_what_openml_does_not_have_is_not_asked_of_it(monkeypatch):
-    monkeypatch.delenv("SKDP_DATA", raising=False)
-    with pytest.raises(DataNotFound) as caught:
-        datasets.fetch_nyc_flights()
-    assert "network" not in str(caught.value)
-
-
 # From a folder
 
 
@@ -302,12 +266,6 @@ def test_a_folder_goes_before_the_network(folder, monkeypatch):
     assert X.dtype == object
     np.testing.assert_array_equal(domain.encode(X), given.domain.encode(given.X))
     assert set(y) <= set(domain.target_labels)
-
-
-def test_a_folder_without_the_file_leads_to_the_network(folder, openml):
-    _, frame = theirs(declaration("spambase"), 40)
-    openml(frame)
-    assert len(datasets.fetch_spambase(folder=folder).y) == 40
 
 
 def test_a_file_that_changed_is_refused(folder):

@@ -13,7 +13,6 @@ from docs_browser import FOREIGN, LONG, axe_source, chromium, is_page, served, w
 pytestmark = pytest.mark.slow("opens the built site in a browser")
 
 ROOT = Path(__file__).parents[2]
-ROOMS = sorted(path.parent.name for path in ROOT.glob("skdp/[a-z]*/__init__.py"))
 # Pages of Sphinx's own that a form leads to, or none of ours.
 MADE = ("search.html", "_modules/index.html")
 BUILDERS = ("sphinx", "numpydoc", "myst_nb", "sphinx_copybutton", "sphinxext.opengraph", "furo")
@@ -177,59 +176,6 @@ def test_the_search_finds_a_page(browser, built, words, page):
         browser.get(f"{site.address}search.html?q={quote_plus(words)}")
         wait = ui.WebDriverWait(browser, 20)
         wait.until(lambda chrome: any(page in hit for hit in chrome.execute_script(find)))
-
-
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ('<a href="nowhere.html">x</a>', "nowhere.html is missing"),
-        ('<a href="index.html#nowhere">x</a>', "leads to"),
-        ('<img src="nowhere.png">', "nowhere.png is missing"),
-        ("<script>undefined.member</script>", "logs"),
-        ('<script src="http://localhost:9/x.js"></script>', "loads http://localhost:9/x.js"),
-        ('<p style="width: 500px">x</p>', "500px"),
-        ('<div style="overflow: hidden"><p style="width: 500px">x</p></div>', "500px"),
-        ('<img src="data:,">', "image-alt"),
-        ('<p style="color: #888; background: #fff">pale words</p>', "color-contrast"),
-        (
-            "<style>@media (prefers-color-scheme: dark) {p {color: #222; background: #000}}</style>"
-            "<p>dark words</p>",
-            "dark: color-contrast",
-        ),
-    ],
-)
-def test_what_is_broken_is_seen(browser, tmp_path, body, said):
-    """The twin: sites with one fault each."""
-    if axe_source() is None and ("-" in said):
-        pytest.skip("axe-core is not installed: `make docs` does it")
-    head = '<!doctype html><title>x</title><link rel="icon" href="data:,">'
-    (tmp_path / "index.html").write_text(head + body)
-    with served(tmp_path) as site:
-        seen = walk(browser, site, ("index.html",), hidden)
-        wrong = faults(site, seen)
-    wrong += [words for page in seen.values() for words in page.narrow + page.barriers]
-    assert any(said in sentence for sentence in wrong), wrong
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("a $T(N, N +\n1)$ and $\\frac12|x|$", ""),
-        ("a $T(N, N\n+ 1)$", "formula is broken off"),  # a line with + in front begins a list
-        ("a $\\nosuch$", "formula not understood"),
-        ("[a](nowhere.md)", "nowhere"),
-    ],
-)
-def test_a_page_with_a_fault_is_refused(tmp_path, words, said):
-    """The twin of the build without warnings."""
-    (tmp_path / "index.md").write_text(f"# x\n\n{words}\n")
-    (tmp_path / "conf.py").write_text(
-        "extensions = ['myst_parser', '_mathml']\n"
-        "myst_enable_extensions = ['dollarmath']\n"
-        "html_math_renderer = 'mathml'\n"
-    )
-    heard = build(tmp_path, tmp_path / "out")
-    assert (said in heard) if said else not heard
 
 
 def test_the_gallery_shows_every_example(built):

@@ -83,19 +83,3 @@ def test_releases_and_the_head_are_built(repository, tmp_path):
             assert ("These pages are of version" in path.read_text()) == (word != "second")
     note = (out / "dev" / "deep" / "page.html").read_text().split("These pages are of")[1]
     assert 'href="../../stable/index.html"' in note
-
-
-def test_without_a_release_there_is_the_head(repository, tmp_path):
-    """No stable version, hence no note."""
-    versions().build(repository, tmp_path / "out")
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"dev", "index.html"}
-    assert "url=dev/index.html" in (tmp_path / "out" / "index.html").read_text()
-    assert "These pages are of" not in (tmp_path / "out" / "dev" / "index.html").read_text()
-
-
-def test_a_version_that_cannot_be_built_is_an_error(repository, tmp_path):
-    """It is not left out in silence."""
-    (repository / "docs" / "conf.py").write_text("raise SystemError\n")
-    commit(repository, "a fault")
-    with pytest.raises(subprocess.CalledProcessError):
-        versions().build(repository, tmp_path / "out")

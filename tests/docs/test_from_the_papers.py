@@ -80,14 +80,6 @@ def test_every_item_of_a_paper_has_a_row(paper):
     assert set(LAST_OF[paper]) - {item for row in rows for item in items_of(row[0])} == set()
 
 
-def test_ranges_of_items_are_read_one_by_one():
-    cell = "Definitions 2.5 to 2.7, Lemma 3, Tables I, II, Corollary 3.12"
-    assert list(items_of(cell)) == [
-        *("Definition 2.5", "Definition 2.6", "Definition 2.7", "Lemma 3", "Table I", "Table II"),
-        "Corollary 3.12",
-    ]
-
-
 def test_every_name_is_there_and_in_the_reference():
     """Objects of the public modules, by which the links are made."""
     names = set(re.findall(r"\{py:obj\}`~?([\w.]+)`", PAGE))

@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
-import pytest
 from declared import ENCODED_PEOPLE, LARGEST, PEOPLE, domains, finite, people
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -86,30 +85,6 @@ def test_encoding_twice_changes_nothing(case):
     assert domain.encoded.encoded == domain.encoded
 
 
-@settings(max_examples=100, deadline=None)
-@given(domains_and_frames(), st.randoms(use_true_random=False))
-def test_order_of_columns_and_kind_of_table_do_not_matter(case, random):
-    domain, frame = case
-    expected = domain.encode(frame)
-    names = list(domain.names)
-    random.shuffle(names)
-    np.testing.assert_array_equal(domain.encode(frame[names]), expected)
-    array = np.empty(frame.shape, dtype=object)
-    for k, name in enumerate(domain.names):
-        array[:, k] = frame[name].tolist()
-    np.testing.assert_array_equal(domain.encode(array), expected)
-
-
-@settings(max_examples=100, deadline=None)
-@given(domains_and_frames())
-def test_every_row_is_encoded_alone(case):
-    """The sensitivity counts on it: one row's encoding does not depend on the others."""
-    domain, frame = case
-    together = domain.encode(frame)
-    for k in range(len(frame)):
-        np.testing.assert_array_equal(domain.encode(frame.iloc[[k]]), together[[k]])
-
-
 @settings(max_examples=300, deadline=None)
 @given(balls_and_rows())
 def test_ball_is_kept_exactly(case):
@@ -147,25 +122,6 @@ def test_bounds_are_encoded_exactly():
         assert abs(domain.encode([[middle]])[0, 0]) <= 1e-15 or upper == 1e16 + 2
 
 
-def test_unit_numbers_are_only_clipped():
-    rows = np.random.default_rng(0).normal(size=(1000, 3))
-    np.testing.assert_array_equal(Domain.unit_box(3).encode(rows), np.clip(rows, -1, 1))
-    # Next to other numbers too, on either side.
-    encoded = Domain.box([-1, 0, -1], [1, 10, 1]).encode(rows)
-    np.testing.assert_array_equal(encoded[:, [0, 2]], np.clip(rows[:, [0, 2]], -1, 1))
-    np.testing.assert_allclose(encoded[:, 1], np.clip(rows[:, 1], 0, 10) / 5 - 1, atol=1e-15)
-
-
-@pytest.mark.parametrize("rows", [0, 1, 9000, 70_000])
-def test_many_blocks_of_rows_are_like_one(rows):
-    numbers = np.random.default_rng(0).uniform(-2, 2, (rows, 5))
-    domain = Domain.box([-1.5] * 5, [1.5] * 5, names=list("abcde"))
-    expected = np.clip(numbers / 1.5, -1, 1)
-    np.testing.assert_allclose(domain.encode(numbers), expected, atol=1e-15)
-    frame = pd.DataFrame(numbers, columns=list("abcde"))
-    np.testing.assert_allclose(domain.encode(frame), expected, atol=1e-15)
-
-
 def test_out_is_written_in_place_and_x_is_left_alone():
     rows = np.random.default_rng(0).normal(size=(50, 2))
     before = rows.copy()
@@ -186,13 +142,6 @@ def test_one_new_array_is_all_the_memory():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1.1 * rows.nbytes
-
-
-@pytest.mark.parametrize("kind", [int, np.float32, np.uint8, object, str])
-def test_types_of_numbers(kind):
-    values = np.array([0, 5, 20]).astype(kind)[:, None]
-    for table in (values, pd.DataFrame(values, columns=["x"])):
-        np.testing.assert_array_equal(Domain({"x": (0, 10)}).encode(table), [[-1], [0], [1]])
 
 
 def test_a_single_level_leaves_no_column():

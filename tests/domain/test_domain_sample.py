@@ -72,13 +72,6 @@ def test_a_target_depends_on_the_row():
     assert 0.6 < model.score(X, y) < 0.95
 
 
-def test_seeds_repeat():
-    one, two, other = (MIXED.sample(10, random_state=seed) for seed in (5, 5, 6))
-    pd.testing.assert_frame_equal(one, two)
-    assert not one.equals(other)
-    assert not MIXED.sample(10).equals(MIXED.sample(10))
-
-
 def test_errors_name_the_rule():
     with pytest.raises(ValueError, match="n must be an integer >= 1"):
         MIXED.sample(0)

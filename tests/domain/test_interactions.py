@@ -9,15 +9,12 @@ import pytest
 from declared import SPLINES, check_simplex, whole
 from inner_descent import Blocks, RowBound, keep_scaled, plain_scaling
 from inner_fits import Design, exact_sums
-from inner_package import encode
 
 import skdp
-from skdp import Domain, DPCoordinateDescentClassifier, DPHuberRegressor, DPLinearRegression, Spline
-from skdp.domain.columns import Number
+from skdp import Domain, DPCoordinateDescentClassifier, DPLinearRegression, Spline
 from skdp.domain.domain import subset
 from skdp.domain.layout import encode_compactly
 from skdp.domain.splines import GRID, MOST_ENTRIES, MOST_POSITIONS, STEPS
-from skdp.linear_model import SKOPS_TYPES
 from skdp.rows.memory import MemoryRows
 
 LEVELS = ["a", "b", "c"]
@@ -310,40 +307,3 @@ def test_a_classifier_learns_what_no_sum_of_two_effects_can(kind, delta):
     encoded = SURFACE.interact("a", "b").encoded
     again = kind(domain=encoded, **own).fit(SURFACE.interact("a", "b").encode(X), y)
     np.testing.assert_allclose(again.coef_, model.coef_, atol=1e-6)
-
-
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-@pytest.mark.parametrize(
-    "kind", [DPLinearRegression, DPHuberRegressor, skdp.DPCoordinateDescentRegressor]
-)
-def test_a_regressor_learns_what_no_sum_of_two_effects_can(kind, delta):
-    X, _, odds = crossed(20_000, 0)
-    other, _, truth = crossed(4000, 1)
-    domain = Domain.from_dict(SURFACE.to_dict() | {"target": encode("target", Number(-3.0, 3.0))})
-    joint = domain.interact("a", "b")
-    model = kind(domain=joint, epsilon=2.0, delta=delta, random_state=0).fit(X, odds)
-    assert model.score(other, truth) > 0.6
-    again = skdp.from_json(model.to_json())
-    assert again.domain == joint
-    np.testing.assert_array_equal(again.predict(other), model.predict(other))
-    plain = kind(domain=domain, epsilon=2.0, delta=delta, random_state=0).fit(X, odds)
-    assert plain.score(other, truth) < 0.1
-
-
-def test_persons_batches_arrow_tables_and_files():
-    """All give the model of the table."""
-    skops = pytest.importorskip("skops.io")
-    X, y, _ = crossed(2000, 0)
-    domain = SURFACE.interact("a", "b").interact("s", "a")
-    for kind in (skdp.DPLogisticRegression, DPCoordinateDescentClassifier):
-        model = kind(domain=domain, random_state=0).fit(X, y)
-        parts = [(X[:700], y[:700]), (X[700:], y[700:])]
-        batches = kind(domain=domain, random_state=0).fit(lambda parts=parts: iter(parts))
-        np.testing.assert_allclose(batches.coef_, model.coef_, atol=1e-6)
-        persons = kind(domain=domain, random_state=0).fit(X, y, groups=np.arange(2000) // 2)
-        assert persons.guarantee_.unit == "person"
-        assert len(persons.coef_[0]) == domain.n_encoded
-        again = skops.loads(skops.dumps(model), trusted=[*SKOPS_TYPES])
-        np.testing.assert_array_equal(again.predict(X), model.predict(X))
-        arrow = pytest.importorskip("pyarrow").Table.from_pandas(X)
-        np.testing.assert_array_equal(model.predict(arrow), model.predict(X))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,6 @@ from public_estimators import CLASSIFIERS
 from sklearn.pipeline import make_pipeline
 
 from skdp import Domain, DPCoordinateDescentClassifier, DPHuberRegressor, DPLinearRegression
-from skdp.domain.declaration import MISSING_SHARE
 from skdp.domain.domain import subset
 from skdp.domain.layout import encode_compactly, read_once
 
@@ -239,13 +237,6 @@ def test_levels_of_other_types(name):
         assert encode_compactly(domain, table).levels[0].tolist() == expected
 
 
-def test_many_levels():
-    """The position of the missing level needs a larger type than those of the declared ones."""
-    domain = Domain({"c0": list(range(256))}, missing="indicator")
-    found = encode_compactly(domain, frame([255, None, 0], dtype="Int64")).levels[0]
-    assert (found.tolist(), found.dtype) == ([255, 256, 0], np.uint16)
-
-
 # Declarations
 
 MIXED = {"age": (17, 90), "sex": ["f", "m"], "bmi": (10, 50.5), "job": ["none", "clerk", "smith"]}
@@ -384,25 +375,6 @@ def test_the_error_without_a_rule_names_the_remedy():
 
 
 # Samples
-
-
-@pytest.mark.parametrize("domain", DECLARED, ids=repr)
-def test_sampled_rows(domain, monkeypatch):
-    """A tenth of the cells under a rule is missing: within six standard deviations."""
-    n = 5000
-    X = domain.sample(n, random_state=0)
-    slack = 6 * math.sqrt(MISSING_SHARE * (1 - MISSING_SHARE) / n)
-    for k, column in enumerate(domain._columns):
-        own = X.iloc[:, k] if hasattr(X, "iloc") else pd.Series(X[:, k])
-        share = own.isna().mean()
-        assert abs(share - MISSING_SHARE * (column.missing is not None)) <= slack
-        assert column.missing is None or share > 0
-    encoded = domain.encode(X)
-    assert np.isfinite(encoded).all()
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    rows = domain.sample(n, random_state=0)
-    assert isinstance(rows, np.ndarray)
-    same_bits(domain.encode(rows), encoded)
 
 
 def test_missing_levels_of_samples_are_none():

@@ -9,10 +9,8 @@ import pandas as pd
 import pytest
 from declared import SPLINES, check_simplex
 from exact_gradient import LOSSES, distance, exact_gradient, penalised, problem
-from inner_descent import solve_module as descent_rules
 from inner_fits import Design, Task, exact_cross
 from inner_moments import RowScaler, ScaledMoments, posterior
-from inner_moments import solve_module as moments
 from inner_objective import certified_gradient
 from inner_objective import problem_module as hessian
 from scipy.interpolate import BSpline
@@ -21,7 +19,7 @@ from sklearn.linear_model import LinearRegression
 from spent import mu, part
 
 import skdp
-from skdp import Domain, DPCoordinateDescentRegressor, DPHuberRegressor, DPLinearRegression, Spline
+from skdp import Domain, DPLinearRegression, Spline
 from skdp.domain.splines import GRID, STEPS
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.mechanisms import Sensitivity
@@ -252,21 +250,6 @@ def test_a_classifier_learns_curves(kind, degree, delta):
     np.testing.assert_allclose(again.coef_, model.coef_, atol=1e-6)
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-@pytest.mark.parametrize(
-    "kind", [DPLinearRegression, DPHuberRegressor, DPCoordinateDescentRegressor]
-)
-def test_a_regressor_learns_curves(kind, delta):
-    X, _, z = curves(8000, 0)
-    other, _, truth = curves(4000, 1)
-    domain = Domain({name: Spline(0, 1, knots=6, degree=3) for name in X}, target=(-6, 6))
-    own = {"epsilon": 2.0, "delta": delta, "random_state": 0}
-    model = kind(domain=domain, **own).fit(X, z)
-    assert model.score(other, truth) > 0.9
-    again = skdp.from_json(model.to_json())
-    np.testing.assert_array_equal(again.predict(other), model.predict(other))
-
-
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_without_noise_moments_give_least_squares(neighbors, delta):
@@ -280,22 +263,6 @@ def test_without_noise_moments_give_least_squares(neighbors, delta):
     found = model.fit(X, z).predict(X)
     plain = LinearRegression().fit(domain.encode(X), z).predict(domain.encode(X))
     assert np.sqrt(np.mean((found - plain) ** 2)) < 0.02 * z.std()
-
-
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_the_prior_of_moments_makes_curves_smooth_and_releases_the_same(delta, monkeypatch):
-    X, _, z = curves(3000, 0)
-    domain = Domain({name: Spline(0, 1, knots=8, degree=3) for name in X}, target=(-8, 8))
-    penalty = Design(domain, False).penalised(np.eye(domain.n_encoded))
-    models, rough = [], []
-    for strength in (0.0, 0.05, 1.0):
-        monkeypatch.setattr(moments, "SMOOTH", strength)
-        own = {"epsilon": 0.3, "delta": delta, "random_state": 0}
-        models.append(DPLinearRegression(domain=domain, **own).fit(X, z))
-        theta = models[-1].coef_
-        rough.append(theta @ (penalty @ theta - theta) / (theta @ theta))
-    assert rough[0] > rough[1] > rough[2]
-    np.testing.assert_array_equal(models[0].moments_.gram, models[2].moments_.gram)
 
 
 def test_a_prior_is_a_change_of_coordinates():
@@ -317,18 +284,6 @@ def test_a_prior_is_a_change_of_coordinates():
     found = posterior(exact, noisy, thin)[0]
     assert abs(found[2]) < 1e-6 < abs(same[2])
     assert found[1] == pytest.approx(same[1], abs=0.1)
-
-
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-@pytest.mark.parametrize("all_levels", [True, False])
-def test_a_huge_penalty_of_a_descent_leaves_a_constant(delta, all_levels, monkeypatch):
-    X, _, z = curves(3000, 0)
-    domain = Domain({name: Spline(0, 1, knots=5, degree=3) for name in X}, target=(-8, 8))
-    own = {"epsilon": 3.0, "delta": delta, "random_state": 0, "fit_intercept": all_levels}
-    plain = DPCoordinateDescentRegressor(domain=domain, **own).fit(X, z).coef_
-    monkeypatch.setattr(descent_rules, "SMOOTH", 1e7)
-    found = DPCoordinateDescentRegressor(domain=domain, **own).fit(X, z).coef_
-    assert np.abs(found).max() < 1e-3 * np.abs(plain).max()
 
 
 def test_a_domain_is_made_additive():

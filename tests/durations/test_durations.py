@@ -1,6 +1,5 @@
 """Rows of persons and periods against brute force; curves against sums by hand; fits of them."""
 
-import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +9,6 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-import skdp
 from skdp import Domain, DPLogisticRegression
 from skdp.durations import PersonPeriods
 from skdp.testing import replay
@@ -169,14 +167,6 @@ def fitted(seed, **facts):
     return model.fit(rows, y, groups=groups), (rows, y, groups)
 
 
-def test_hazards_are_unbiased_only_if_rows_have_equal_weights():
-    """Means of 8 seeds at epsilon = 4 have errors of about .01; the shrinkage is as small."""
-    fair = np.mean([fitted(s, epsilon=4, rows_per_person=K)[0].coef_[0, :2] for s in range(8)], 0)
-    usual = np.mean([fitted(s, epsilon=4)[0].coef_[0, :2] for s in range(8)], 0)
-    assert np.abs(fair - TRUTH).max() < 0.05
-    assert (usual < TRUTH - 0.06).all()
-
-
 def test_curves_and_bands_of_a_fit_hold_the_truth():
     model, (rows, y, groups) = fitted(0, epsilon=2, rows_per_person=K)
     inference = model.infer(rows, y, groups=groups, epsilon=8.0, random_state=1)
@@ -257,9 +247,3 @@ def test_a_replaced_duration_stays_within_the_guarantee(cap, neighbors):
     found = replay(model, *pair).check()
     assert found.n_published
     assert found.loss <= 1.0
-
-
-def test_the_module_is_part_of_the_package():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert skdp.durations.PersonPeriods is PersonPeriods

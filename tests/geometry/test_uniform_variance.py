@@ -45,18 +45,6 @@ def test_variances_are_the_diagonal_of_the_covariance_and_there_is_its_first_row
     np.testing.assert_allclose(uniform_first_covariance(ball), whole[0], rtol=1e-12, atol=1e-15)
 
 
-def test_variances_over_many_levels_are_integrated_as_well_as_over_few(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """256 nodes where the density is not negligible, against as many as are exact."""
-    for sizes in ((600,), (300, 200, 30)):
-        ball = EncodedRowsBall(1, sizes)
-        found = ball.variance()
-        with monkeypatch.context() as patch:
-            patch.setattr("skdp.geometry.encoded_rows._MOST_NODES", 1000)
-            np.testing.assert_allclose(found, ball.variance(), rtol=1e-11)
-
-
 def test_a_ball_without_variances_is_drawn_from() -> None:
     """The same draws as for the covariance; 4,096 of them are within a tenth."""
     ball = Shy(LpBall(3))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 import warnings
 from typing import Any
@@ -10,13 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from joblib import parallel_config
-from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.metrics import make_scorer, mean_absolute_error
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.pipeline import make_pipeline
 
 import skdp
-from skdp import BudgetExceeded, Domain, DPHuberRegressor, DPLogisticRegression, Ledger
+from skdp import BudgetExceeded, Domain, DPLogisticRegression, Ledger
 from skdp.inspection import EpsilonCurveDisplay
 from skdp.model_selection import EpsilonCurve, epsilon_curve
 from skdp.model_selection.curve import _splits
@@ -143,34 +140,6 @@ def test_no_warning_and_no_error_tells_how_rare_a_label_is(n_rare, domain, peopl
         assert (found.trivial == found.without_privacy).any()
 
 
-def test_regression_in_a_pipeline(pay_domain, people, pay, capsys):
-    """The lines to compare with see the columns that the private model sees."""
-    steps = pay_domain.encoder(), DPHuberRegressor(domain=pay_domain.encoded, random_state=0)
-    found = epsilon_curve(
-        make_pipeline(*steps), people, pay, [1.0, 100.0], repeats=1, cv=KFold(2), verbose=1
-    )
-    assert "split 2 of 2" in capsys.readouterr().err
-    train, test = next(KFold(2).split(people))
-    encoded = pay_domain.encode(people)
-    pay = np.asarray(pay)
-    free = LinearRegression().fit(encoded[train], pay[train])
-    assert found.without_privacy[0] == pytest.approx(free.score(encoded[test], pay[test]))
-    assert found.scores[1].min() > 0.9
-    assert found.score_name == "R^2"
-    alone = epsilon_curve(steps[1], encoded, pay, [100.0], repeats=1, cv=KFold(2))
-    np.testing.assert_allclose(alone.scores, found.scores[1:])
-
-
-def test_without_a_domain_columns_are_clipped_for_all(people, answers):
-    X = people[["age", "hours"]].to_numpy() / 40
-    model = DPLogisticRegression(classes=["no", "yes"])
-    found = epsilon_curve(model, X, answers, [1.0], repeats=1, cv=KFold(2))
-    train, test = next(KFold(2).split(X))
-    clipped = np.clip(X, -1, 1)
-    free = LogisticRegression(max_iter=1000).fit(clipped[train], answers[train])
-    assert found.without_privacy[0] == free.score(clipped[test], answers[test])
-
-
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("scoring", ["neg_log_loss", "roc_auc", "balanced_accuracy"])
 def test_scores_of_folds_without_a_label_are_nan_and_no_error_names_one(scoring, domain, people):
@@ -200,13 +169,6 @@ def test_scores_in_threads_leave_the_filters_of_warnings(domain, people):
     assert all(own == before for own in [*seen, list(warnings.filters)])
 
 
-def test_labels_that_no_fit_takes_are_an_error_of_the_fit(domain, people, answers):
-    """And not of the look at the score, which comes before it."""
-    model = DPLogisticRegression(domain=domain, classes=5)
-    with pytest.raises(ValueError, match="classes must"):
-        epsilon_curve(model, people, answers, [1.0], repeats=1, scoring="accuracy")
-
-
 @pytest.mark.parametrize("scoring", ["f1", "r2", lambda model, X, y: sum({"no": 1}[v] for v in y)])
 def test_scores_that_cannot_be_computed_are_refused_without_a_label(
     scoring, domain, people, answers
@@ -219,23 +181,6 @@ def test_scores_that_cannot_be_computed_are_refused_without_a_label(
     assert callable(scoring) or ledger.spent.epsilon == 0
     assert "'no'" not in str(caught.value)
     assert caught.value.__context__ is None
-
-
-@pytest.mark.parametrize(
-    ("scoring", "name"),
-    [
-        ("neg_log_loss", "neg_log_loss"),
-        (make_scorer(mean_absolute_error), "score"),
-        (lambda model, X, y: 0.5, "<lambda>"),
-    ],
-)
-def test_other_scores(scoring, name, domain, people, answers):
-    codes = (np.asarray(answers) == "yes").astype(int)
-    model = DPLogisticRegression(classes=[0, 1], domain=domain.encoded)
-    found = epsilon_curve(
-        model, domain.encode(people), codes, [1.0], repeats=1, cv=2, scoring=scoring
-    )
-    assert found.score_name == name
 
 
 def test_every_fit_is_charged_and_a_curve_that_does_not_fit_charges_nothing(
@@ -251,14 +196,6 @@ def test_every_fit_is_charged_and_a_curve_that_does_not_fit_charges_nothing(
             with pytest.raises(BudgetExceeded, match=r"ask for epsilon=6 together; left epsilon=5"):
                 epsilon_curve(model, people, answers, [0.5, 1.0], repeats=2, cv=2)
         assert sorted(entry.epsilon for entry in ledger.entries) == spent
-
-
-def test_with_a_delta_in_the_ceiling_the_ledger_refuses_when_it_must(domain, people, answers):
-    ledger = Ledger(1.2, 1e-6)
-    model = DPLogisticRegression(domain=domain, ledger=ledger, mechanism="l2")
-    with pytest.raises(BudgetExceeded, match="does not fit in the ledger"):
-        epsilon_curve(model, people, answers, [0.5], repeats=2, cv=2)
-    assert len(ledger.entries) == 2
 
 
 @pytest.mark.parametrize(
@@ -311,32 +248,6 @@ def test_the_picture_shows_medians_quartiles_and_both_lines(plt):
     assert shown.ax_.get_ylabel() == "test accuracy"
     texts = [text.get_text() for text in shown.ax_.get_legend().get_texts()]
     assert texts == ["Model", "without privacy", "trivial"]
-
-
-def test_curves_side_by_side_have_colours_of_their_own(plt):
-    _, ax = plt.subplots()
-    one = EpsilonCurveDisplay.from_curve(a_curve(), ax=ax, label="one")
-    two = EpsilonCurveDisplay.from_curve(a_curve(), ax=ax, label="two", references=False)
-    assert one.ax_ is two.ax_ is ax
-    assert one.line_.get_color() != two.line_.get_color()
-    assert two.references_ == []
-
-
-@pytest.mark.parametrize("n", [1, 9, 26])
-def test_numbers_on_the_axis_do_not_run_into_each_other(plt, n):
-    shown = EpsilonCurveDisplay.from_curve(a_curve(n))
-    shown.figure_.canvas.draw()
-    boxes = [text.get_window_extent() for text in shown.ax_.get_xticklabels() if text.get_text()]
-    ends = sorted((box.x0, box.x1) for box in boxes)
-    assert all(a[1] < b[0] for a, b in itertools.pairwise(ends))
-
-
-def test_from_estimator_computes_the_curve(plt, domain, people, answers, curve):
-    shown = EpsilonCurveDisplay.from_estimator(
-        DPLogisticRegression(domain=domain), people, answers, EPSILONS, label="private", **FEW
-    )
-    np.testing.assert_array_equal(shown.curve.scores, curve.scores)
-    assert shown.line_.get_label() == "private"
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

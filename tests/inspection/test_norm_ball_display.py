@@ -11,8 +11,6 @@ import pytest
 from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, NormBall, SimplexBall
 from skdp.inspection import NormBallDisplay
 
-plt = pytest.importorskip("matplotlib.pyplot")
-
 INF = math.inf
 THIN = LpBall(2, p=INF, weights=(0.01, 1.0))
 BALLS: dict[str, NormBall] = {
@@ -74,21 +72,6 @@ def test_the_sensitivity_space_is_points_or_a_body() -> None:
         legend: Any = shown.ax_.get_legend()
         texts = [text.get_text() for text in legend.get_texts()]
         assert texts == ["sensitivity space", *BALLS]
-
-
-def test_scikit_learn_conventions() -> None:
-    """plot returns the display, draws where it is told, and can be called again."""
-    ax = plt.figure().subplots()
-    shown = NormBallDisplay.from_balls(BALLS, ax=ax)
-    assert shown.ax_ is ax
-    assert shown.figure_ is ax.figure
-    assert ax.get_aspect() == 1.0
-    again = shown.plot(aspect="auto")
-    assert again is shown
-    assert shown.ax_ is not ax
-    assert shown.ax_.get_aspect() == "auto"
-    direct = NormBallDisplay({"triangle": np.eye(3)[:, :2]}).plot()
-    assert len(direct.lines_) == 1
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,6 @@ from skdp.geometry import LpBall
 from skdp.inspection import PrivacyProfileDisplay
 from skdp.mechanisms import Sensitivity, calibrate
 from skdp.privacy import Guarantee, compose
-
-plt = pytest.importorskip("matplotlib.pyplot")
 
 ONE = Sensitivity(LpBall(1))
 PURE = Guarantee(1.0, mechanism="pure")
@@ -61,18 +58,6 @@ def test_a_tradeoff_is_what_no_test_beats() -> None:
     assert alpha[[0, -1]].tolist() == [0, 1]
     assert texts(shown)[-1] == "blind guessing"
     assert shown.ax_.get_aspect() == 1.0
-
-
-def test_noise_brings_its_losses() -> None:
-    """The profile of the noise itself, far below what (epsilon, delta) alone implies."""
-    noise = calibrate("flipped_huber", ONE, epsilon=0.3, delta=0.01)
-    bare = replace(noise.guarantee, losses=())
-    known, implied = show([noise, bare], ["law", "bare"], max_epsilon=1.0).line_
-    epsilons, deltas = xy(known)
-    assert deltas[-1] < 1e-4
-    assert xy(implied)[1][-1] == 0.01
-    assert (deltas <= xy(implied)[1] * (1 + 1e-9)).all()
-    assert np.interp(0.3, epsilons, deltas) == pytest.approx(0.01, rel=1e-6)
 
 
 def test_the_end_of_a_bounded_loss_is_not_cut_off() -> None:
@@ -138,30 +123,6 @@ def test_of_an_estimator() -> None:
     again = PrivacyProfileDisplay.from_estimator(model, label="mine")
     assert again.line_.get_label() == "mine (void)"
     assert show([model, PURE]).line_[1].get_label() == "pure"
-
-
-@pytest.mark.parametrize(
-    "guarantee",
-    [Guarantee(0.0), Guarantee(800.0, 0.1), Guarantee(0.0, 1.0), Guarantee(1e5, 1e-300)],
-    ids=lambda g: f"{g.epsilon:g}-{g.delta:g}",
-)
-@pytest.mark.parametrize("kind", ["profile", "tradeoff"])
-def test_extremes_are_drawn(guarantee: Guarantee, kind: Any, tmp_path: Path) -> None:
-    shown = show(guarantee, kind=kind)
-    shown.figure_.savefig(tmp_path / "x.png", dpi=40)
-
-
-def test_scikit_learn_conventions(tmp_path: Path) -> None:
-    ax = plt.figure().subplots()
-    shown = show([PURE, GAUSSIAN], ax=ax)
-    assert shown.ax_ is ax
-    assert shown.figure_ is ax.figure
-    assert shown.plot() is shown
-    assert shown.ax_ is not ax
-    shown.figure_.savefig(tmp_path / "profile.png", dpi=50)
-    assert plt.imread(tmp_path / "profile.png")[..., :3].std() > 0.05
-    grid = np.array([0.0, 1.0])
-    assert PrivacyProfileDisplay([(grid, 1 - grid)], labels=["x"]).plot().line_.get_label() == "x"
 
 
 @pytest.mark.parametrize(

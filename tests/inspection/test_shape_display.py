@@ -15,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 
 from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression, Spline
 from skdp.inspection import CoefficientDisplay, ShapeDisplay
-from skdp.inspection.shapes import Shape
 from skdp.linear_model import from_json
 
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -231,16 +230,6 @@ def test_there_is_no_band_where_the_noise_is_not_known(model, linear):
     assert any(own for ax in show(linear[0]).axes_.ravel() for own in ax.collections)
 
 
-def test_shapes_with_deviations_of_ones_own_are_drawn():
-    values, effects = np.array([0.0, 1.0]), np.array([-1.0, 1.0])
-    shape = Shape("a", values, effects, True, deviations=np.array([0.5, 0.25]))
-    ax = ShapeDisplay([shape], level=0.95).plot().axes_[0, 0]
-    x, edge = ax.collections[0].get_paths()[0].vertices.T
-    z = norm.ppf(0.975)
-    assert edge[x == 0].min() == pytest.approx(-1 - 0.5 * z)
-    assert edge[x == 1].max() == pytest.approx(1 + 0.25 * z)
-
-
 def test_behind_an_encoder_the_columns_are_those_of_the_user(linear):
     """The model has encoded columns: slopes and bands are divided by half the range."""
     whole, X, y = linear
@@ -255,35 +244,12 @@ def test_behind_an_encoder_the_columns_are_those_of_the_user(linear):
         show(piped[-1])
 
 
-def test_panels_have_the_names_of_a_table_without_declared_ones():
-    domain = Domain.box([0, 0], [1, 1], target=(0, 1)).additive(knots=2)
-    X = pd.DataFrame(np.random.default_rng(0).uniform(size=(500, 2)), columns=["wide", "high"])
-    model = DPHuberRegressor(domain=domain, random_state=0).fit(X, X["wide"])
-    assert [shape.name for shape in show(model).shapes] == ["wide", "high"]
-
-
 def test_the_domain_that_a_model_chose_is_drawn(model):
     """``domain_`` is that of the coefficients, where ``domain`` is what the user declared."""
     chosen = copy(model)
     chosen.domain, chosen.domain_ = Domain({"age": (20, 80)}, target=(0, 100)), model.domain
     assert [s.name for s in show(chosen).shapes] == ["age", "pay", "job", "size"]
     assert len(CoefficientDisplay.from_estimator(chosen).names) == len(model.coef_)
-
-
-@pytest.mark.parametrize("count", [3, 20, 31])
-def test_names_of_levels_do_not_overlap(count):
-    """Long ones are vertical, and cut; more than 30 are counted instead."""
-    levels = [f"a level with a long name {k}" for k in range(count)]
-    shape = Shape("a", levels, np.zeros(count), False)
-    shown = ShapeDisplay([shape, Shape("b", ["x"], np.zeros(1), False)]).plot()
-    shown.figure_.canvas.draw()
-    ax = shown.axes_[0, 0]
-    labels = ax.get_xticklabels()
-    assert len(labels) == (count if count <= 30 else 0)
-    assert all(len(label.get_text()) <= 18 for label in labels)
-    boxes = [label.get_window_extent() for label in labels]
-    assert all(left.x1 <= right.x0 for left, right in pairwise(boxes))
-    assert ax.get_xlabel() == ("" if labels else "31 levels")
 
 
 def test_a_model_without_declared_columns_is_refused():
@@ -325,20 +291,6 @@ def test_an_interaction_has_a_heat_map():
     assert len(show(model, columns=["age x job"]).shapes) == 1
 
 
-def test_heat_maps_of_several_labels_and_of_an_encoded_domain():
-    """Each label has a heat map of its own; the pipeline gives the names and units."""
-    domain = Domain({"a": Spline(0, 1, knots=1), "b": ["u", "v"]}, target=["x", "y", "z"])
-    domain = domain.interact("a", "b")
-    X, y = domain.sample(600, random_state=0, with_target=True)
-    model = DPLogisticRegression(epsilon=10.0, domain=domain, random_state=0).fit(X, y)
-    shown = show(model, n_cols=3)
-    titles = [ax.child_axes[0].get_title() for ax in shown.axes_.ravel()]
-    assert titles == ["a x b (x)", "a x b (y)", "a x b (z)"]
-    pipeline = make_pipeline(domain.encoder(), clone(model).set_params(domain=domain.encoded))
-    (shape,) = show(pipeline.fit(X, y), label="y").shapes
-    np.testing.assert_allclose(shape.effects, shown.shapes[1].effects, atol=1e-6)
-
-
 @pytest.fixture(scope="module")
 def inferred():
     """A model of all kinds of columns, and its inference."""
@@ -374,20 +326,3 @@ def test_an_inference_gives_bands_that_are_intervals(inferred):
     np.testing.assert_allclose(drawn, job.interval)
     x, edge = shown.axes_[0, 1].collections[0].get_paths()[0].vertices.T
     assert edge[x == 10].max() == pytest.approx(pay.interval[1].max())
-
-
-def test_unbounded_bands_reach_the_edges_of_the_axes():
-    values, effects = np.array([0.0, 1.0]), np.array([-1.0, 1.0])
-    ends = np.array([[-np.inf, np.inf], [-2.0, 3.0]])
-    line = Shape("a", values, effects, True, interval=ends)
-    bars = Shape("b", ["p", "q"], effects, False, interval=ends)
-    shown = ShapeDisplay([line, bars]).plot()
-    low, high = shown.axes_[0, 0].get_ylim()
-    assert low < -2
-    assert high > 3
-    x, edge = shown.axes_[0, 0].collections[0].get_paths()[0].vertices.T
-    np.testing.assert_allclose([edge[x == 0].min(), edge[x == 0].max()], [low, high])
-    np.testing.assert_allclose([edge[x == 1].min(), edge[x == 1].max()], [-2, 3])
-    (errors,) = shown.axes_[0, 1].containers[0].lines[2]
-    drawn = [line[:, 1] for line in errors.get_segments()]
-    np.testing.assert_allclose(drawn, [[low, high], [-2, 3]])

@@ -17,14 +17,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from file_edits import changed, outcome, paths
-from inner_fits import predictors
 from sklearn.base import clone, is_classifier
-from sklearn.exceptions import NotFittedError
 from spent import refused
 
 import skdp
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Guarantee, from_json, load_model
-from skdp.domain import Spline
 from skdp.geometry import LpBall
 from skdp.linear_model import SKOPS_TYPES, check_proof
 from skdp.linear_model.losses import LogisticLoss, PseudoHuber
@@ -101,17 +98,6 @@ def test_a_domain_reads_back_as_it_was(domain):
         np.testing.assert_array_equal(again.encode(rows), domain.encode(rows))
     assert set(types_in(domain.to_dict())) <= PLAIN
     assert json.loads(domain.to_json()) == domain.to_dict()
-
-
-def test_a_domain_is_readable():
-    """One line for each column."""
-    domain = DOMAINS["other"]
-    lines = domain.to_json().splitlines()
-    sex = '"levels": ["f", "m", "?"], "other": "?", "missing": null'
-    assert f'    {{"name": "sex", "kind": "Levels", {sex}}},' in lines
-    x = '"kind": "Number", "lower": -1.0, "upper": 1.0, "missing": null'
-    assert f'    {{"name": "x", {x}}}' in lines
-    assert max(map(len, DOMAINS["encoded"].to_json().splitlines())) < 100
 
 
 @pytest.mark.parametrize("level", [(1, 2), datetime.date(2020, 1, 1), b"x", np.inf, 1j])
@@ -374,52 +360,6 @@ def test_only_dicts_and_regular_files_are_read(fitted):
     for place in (".", "", os.devnull, 3):
         with pytest.raises(ValueError, match=r"source must be a dict, or the path of a regular"):
             load_model(place)
-
-
-@pytest.mark.parametrize("epsilon", [1e100, 1e155, 1e308])
-def test_a_model_of_a_useless_guarantee_is_read(fitted, epsilon):
-    """Its card and conversions say that little is known, and the model predicts."""
-    model, rows = fitted(DPHuberRegressor, "frame")
-    again = load_model(changed(model.to_dict(), ("guarantee", "epsilon"), lambda _: epsilon))
-    assert same_values(again, model, rows)
-    guarantee = again.guarantee_
-    assert guarantee.mu >= 1e50
-    assert guarantee.rho >= epsilon
-    assert guarantee.delta_at(1.0) == 1.0
-    assert "epsilon" in str(guarantee)
-    assert json.loads(again.to_json())["guarantee"]["epsilon"] == epsilon
-
-
-CURVES = Domain({"a": Spline(-1, 1, knots=4), "b": (-1, 1)})
-
-
-@pytest.mark.parametrize("domain", [Domain.unit_box(300), CURVES], ids=["numbers", "curves"])
-def test_predictions_do_not_depend_on_the_memory_order_of_coefficients(domain):
-    """The sum of a row is the same if the coefficients of a model are not next to each other."""
-    rng = np.random.default_rng(0)
-    rows = rng.uniform(-1, 1, size=(50, domain.n_columns))
-    for coef in rng.normal(size=(20, 3, domain.n_encoded)):
-        one, other = (
-            predictors(domain, rows, np.asarray(coef, order=order), np.zeros(3))
-            for order in ("C", "F")
-        )
-        np.testing.assert_array_equal(one, other)
-
-
-def test_a_file_is_small(fitted):
-    """A few kilobytes for a few columns, and about a hundred bytes for each further one."""
-    model, _ = fitted(DPLogisticRegression, "frame")
-    assert len(model.to_json()) < 8_000
-    rows = np.random.default_rng(0).uniform(-1, 1, size=(100, 300))
-    wide = DPHuberRegressor(random_state=0).fit(rows, rows[:, 0])
-    assert len(wide.to_json()) < 8_000 + 300 * 300
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_an_unfitted_model_is_an_error(estimator):
-    for method in ("to_dict", "to_json"):
-        with pytest.raises(NotFittedError):
-            getattr(estimator(), method)()
 
 
 def test_a_subclass_is_an_error(fitted):

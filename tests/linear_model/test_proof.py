@@ -500,13 +500,6 @@ def test_a_chosen_model_has_the_releases_of_one_fit(certify_text):
     assert f"alone has epsilon = {best.public_.epsilon:.6g}" in text
 
 
-def test_a_file_is_small(files):
-    """The proof of a model of a few columns has less than 3 kB, of an inference less than 8."""
-    for k, (_, parameters) in enumerate(MODELS):
-        size = len(json.dumps(files[k]["releases"]))
-        assert size < (8000 if parameters.get("infer") else 3000), MODELS[k]
-
-
 # The report
 
 

@@ -14,7 +14,6 @@ from skdp.linear_model import check_proof
 from skdp.linear_model.load import load_model
 from skdp.linear_model.losses import SmoothedQuantile
 from skdp.linear_model.quantile import MOVES
-from skdp.model_selection import PrivateSearchCV, private_score
 from skdp.privacy.guarantee import guarantee_of
 from skdp.testing import replay
 from skdp.trusted.statement import NotPrivate
@@ -178,19 +177,3 @@ def test_a_file_without_the_choices_of_its_intercepts_is_refused():
     for releases in (others, [*others, choices | {"times": 2}]):
         with pytest.raises(NotPrivate, match="intercepts has fewer choices"):
             check_proof(load_model(document | {"releases": releases}))
-
-
-def test_scores_of_single_predictions_refuse_several_quantiles_before_the_budget_is_spent():
-    X, y = records(100)
-    model = DPQuantileRegressor(quantile=LEVELS, domain=DOMAIN).fit(X, y)
-    calls = (
-        lambda: private_score(model, X, y, metric="r2", epsilon=1.0),
-        lambda: PrivateSearchCV(model, {"bandwidth": [0.1, 0.5]}).fit(X, y),
-        lambda: PrivateSearchCV(
-            DPQuantileRegressor(domain=DOMAIN), {"quantile": [0.5, LEVELS]}
-        ).fit(X, y),
-    )
-    for call in calls:
-        with pytest.raises(ValueError, match="quantile must be one number") as error:
-            call()
-        assert any("No budget was spent" in note for note in error.value.__notes__)

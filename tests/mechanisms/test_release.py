@@ -196,6 +196,8 @@ NOISES = {
     "l2, sd 1e8": lambda: balls("l2", 1e6),
     "linf, sd 1e-3": lambda: balls("linf", 1e-5),
     "elliptic": lambda: balls("elliptic", 1.0),
+    "elliptic l2, sd 1e-3": lambda: balls("elliptic_l2", 1e-5),
+    "hull": lambda: balls("hull", 1e6),
     "logistic": lambda: balls("logistic", 1e3),
     "matrix Laplace, 20 columns": lambda: moments(20),
     "matrix Gaussian": lambda: MatrixGaussianNoise(
@@ -207,20 +209,6 @@ NOISES = {
 @pytest.mark.parametrize("make", NOISES.values(), ids=NOISES)
 def test_no_noise_shows_low_bits(make):
     check_release(make(), numbers=1280)
-
-
-@pytest.mark.slow("thousands of exact releases of each noise")
-@pytest.mark.parametrize("radius", [1e-5, 1.0, 1e6])
-@pytest.mark.parametrize(
-    "name", ["gaussian", "l1", "l2", "linf", "elliptic", "elliptic_l2", "hull"]
-)
-def test_no_ball_shows_low_bits(name, radius):
-    check_release(balls(name, radius), numbers=20_000)
-
-
-@pytest.mark.slow("thousands of exact releases of each noise")
-def test_noise_of_many_moments_shows_no_low_bits():
-    check_release(moments(100))
 
 
 @pytest.mark.parametrize(
@@ -354,14 +342,6 @@ def test_an_epsilon_that_53_bits_cannot_keep_is_refused(epsilon):
         noise.release([1.0])
 
 
-def test_the_dither_is_wider_where_epsilon_is_small():
-    usual, small = (
-        calibrate("l1", Sensitivity(LpBall(3)), epsilon=e).publication for e in (1.0, 1e-8)
-    )
-    assert small.lattice.dither > usual.lattice.dither
-    assert usual.stretch < 1 + 1e-8 < small.stretch < 1.07
-
-
 def test_noise_without_size_has_no_lattice():
     with pytest.raises(ValueError, match="standard deviations from"):
         Lattice.of([1.0, 0.0])
@@ -437,13 +417,6 @@ def test_the_function_publishes_with_repeated_noise_as_its_method_does():
 
     with pytest.raises(ValueError, match="noise must have a publication"):
         release(Odd(), [0.5])
-
-
-def test_a_tiny_shift_beside_others_does_not_set_the_price_of_all():
-    shifts = [(1.0, 1000), (1e-9, 1)]
-    budget = {"neighbors": "replace_one", "epsilon": 1.0, "delta": 1e-6}
-    noise = calibrate_releases("gaussian", shifts, **budget)
-    assert noise.publication.stretch < 1 + 1e-5
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])

@@ -160,14 +160,6 @@ def test_many_coordinates_have_a_box():
     assert volume == pytest.approx(log_volume(few, 2000)[0], abs=0.1)
 
 
-def test_eight_coordinates_take_no_longer_than_two():
-    """The identity on a box has 256 corners, 32,640 differences and 8 pairs of facets."""
-    ball = Sensitivity.of(lambda x: x, Domain.unit_box(8)).ball
-    v = np.random.default_rng(0).normal(size=(9, 8))
-    np.testing.assert_allclose(ball.gauge(v), LpBall(8, p=math.inf, radius=2.0).gauge(v))
-    assert ball.exact
-
-
 def test_the_noise_is_calibrated_on_it():
     sensitivity = Sensitivity.of(lambda x: x, Domain.unit_box(2), neighbors="add_remove")
     noise = calibrate("hull", sensitivity, epsilon=2.0)

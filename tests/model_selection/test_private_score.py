@@ -291,11 +291,3 @@ def test_intervals_hold_the_score_of_the_population(design, neighbors):
             shown = cell[~np.isnan(cell)]
             if len(shown) >= 300:
                 assert shown.sum() >= binom.ppf(1e-5, len(shown), 0.93), name
-
-
-@pytest.mark.slow("300 samples")
-def test_intervals_without_the_noise_do_not_hold_it(monkeypatch):
-    """The twin: where noise is great, an interval of the sampling error alone is too short."""
-    monkeypatch.setattr(score_module, "LAPLACE", 0.0)
-    (inside,) = held("labels", 300, 0.3)["accuracy"]
-    assert inside.sum() < binom.ppf(1e-5, 300, 0.93)

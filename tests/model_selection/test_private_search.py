@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from inner_fits import base_module as base
 from inner_objective import ObjectivePerturbation
-from inner_package import UNITS, with_bar
+from inner_package import UNITS
 from inner_package import selection_module as _selection
 from inner_package import theorem_module as _theorem
 from joblib import parallel_config
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import skdp
@@ -117,13 +116,6 @@ def test_cv_results_hold_what_was_released_and_no_more(people, domain, answers):
         "param_regularization",
         "rank_test_score",
     }
-
-
-def test_each_fit_is_told_its_share_of_a_public_number(people, domain, answers):
-    model = DPLogisticRegression(domain=domain, neighbors="add_remove", n_public=400)
-    found = PrivateSearchCV(model, RIDGES, refit_share=0.0).fit(people, answers)
-    assert found.guarantee_.neighbors == "add_remove"
-    assert found.best_estimator_.n_public == 160  # half of the four fifths that are not held out
 
 
 # What it costs
@@ -362,17 +354,6 @@ def test_pipelines_clones_pickles_and_workers(shifted):
         np.testing.assert_array_equal(again.predict(X), one.predict(X))
 
 
-def test_a_search_is_an_estimator_like_any_other(people, domain, answers):
-    """In cross-validation and in scikit-learn's search over epsilon, each fit charges once."""
-    ledger = Ledger(100.0)
-    inner = search(domain, ledger=ledger, epsilon=2.0, random_state=None)
-    assert cross_val_score(inner, people, answers, cv=3).shape == (3,)
-    assert [entry.epsilon for entry in ledger.entries] == [2.0] * 3
-    outer = GridSearchCV(inner, {"epsilon": [1.0, 4.0]}, cv=2).fit(people, answers)
-    assert len(ledger.entries) == 3 + 4 + 1
-    assert hasattr(outer, "predict_proba")
-
-
 @pytest.mark.parametrize("share", [0.75, 0.1, 1e-11, 1 - 1e-11, 1 - 1e-15, 1 - 2**-53, 5e-324])
 @pytest.mark.parametrize("whole", [0.1, 1 / 3, 7.0, 0.9007199254740994, 1e-12, 1e12])
 def test_the_parts_of_a_budget_add_up_to_no_more_than_it(whole, share):
@@ -385,24 +366,6 @@ def test_the_parts_of_a_budget_add_up_to_no_more_than_it(whole, share):
         spent = sum(Fraction(repr(getattr(part, name))) for part in parts)
         assert spent <= Fraction(repr(limit))
         assert spent >= Fraction(repr(limit)) * (1 - Fraction(1, 10**15))
-
-
-def test_a_bar_that_is_stopped_ends_its_line(capsys):
-    """A failing item, and a reader that goes away."""
-
-    def failing():
-        yield 1
-        raise RuntimeError("no")
-
-    with pytest.raises(RuntimeError):
-        list(with_bar(failing(), 3, "step"))
-    assert capsys.readouterr().err.endswith("step 1 of 3\n")
-    bar = with_bar(iter(range(3)), 3, "step")
-    next(bar)
-    bar.close()
-    assert capsys.readouterr().err.endswith("step 0 of 3\n")
-    assert list(with_bar(iter(range(2)), 2, "step")) == [0, 1]
-    assert capsys.readouterr().err.endswith("step 2 of 2\n")
 
 
 def test_progress_is_shown_where_it_tells_nothing(people, domain, answers, capsys):

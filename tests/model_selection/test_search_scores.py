@@ -341,27 +341,6 @@ def search(scoring, model=None, **options):
     return PrivateSearchCV(steps, {"columns": [BLIND, SEEING]}, scoring=scoring, **given)
 
 
-def chosen(scoring, table):
-    """How often the candidate that sees the informative column is chosen, of eight searches."""
-    found = [search(scoring, random_state=seed).fit(*table) for seed in range(8)]
-    return sum(one.best_index_ for one in found)
-
-
-def test_auc_tells_apart_what_accuracy_cannot(rare):
-    """All candidates predict the frequent label, so accuracy guesses; the AUC is .5 and .8."""
-    assert chosen("accuracy", rare) in range(1, 8)
-    assert chosen("roc_auc", rare) == 8
-    assert chosen("neg_log_loss", rare) >= 7
-
-
-def test_balanced_accuracy_tells_a_threshold_apart(rare):
-    """A constant prediction has 1/2; labels that are equally frequent are predicted better."""
-    X, y = rare
-    kept = np.concatenate([np.flatnonzero(y == "yes"), np.flatnonzero(y == "no")[:400]])
-    found = search("balanced_accuracy", epsilon=8.0).fit(X[kept], y[kept])
-    assert found.best_params_ == {"columns": SEEING}
-
-
 # What goes wrong
 
 

@@ -116,13 +116,6 @@ def test_private_modules_are_imported_from_their_own_folder(module):
     assert not hidden
 
 
-def test_the_rule_on_private_modules_sees_a_private_folder():
-    assert hidden_from("skdp.noise.canonical", "skdp.privacy._curves")
-    assert hidden_from("skdp.model_selection.search", "skdp.linear_model._shared.base")
-    assert not hidden_from("skdp.linear_model._objective.advice", "skdp.linear_model._shared.base")
-    assert not hidden_from("skdp.noise.laplace", "skdp.trusted.checks")
-
-
 def test_tests_stand_in_folders_of_the_package_names():
     """So that the tests of a part are found."""
     tests = Path(__file__).parents[1]
@@ -156,28 +149,6 @@ def test_no_import_circle():
     while ready := {m for m, used in graph.items() if m not in done and used <= done}:
         done |= ready
     assert done == set(graph), f"in or above a circle: {sorted(set(graph) - done)}"
-
-
-def test_the_reading_of_imports_sees_a_circle_and_a_climb():
-    """The twin: imports of every form are found, and those that do not run are told apart."""
-    source = """
-import skdp.trusted.ball as lp
-from skdp import domain
-from skdp.linear_model._shared.base import PrivateLinearModel
-if TYPE_CHECKING:
-    from skdp.privacy import Guarantee
-def f():
-    import skdp.mechanisms.knorm
-class C:
-    from skdp.trusted.randomness import Lattice
-"""
-    at_import = ["skdp.trusted.ball", "skdp.domain", "skdp.trusted.randomness"]
-    at_import.append("skdp.linear_model._shared.base")
-    every = set(imported(ast.parse(source)))
-    assert every == {*at_import, "skdp.privacy", "skdp.mechanisms.knorm"}
-    assert set(imported(AtImport().visit(ast.parse(source)))) == set(at_import)
-    assert "skdp.noise.laws" in set(imported(AtImport().visit(parsed(MODULES["skdp.noise"]))))
-    assert "linear_model" not in ALLOWED["geometry"]
 
 
 LAZY = [module for module, path in MODULES.items() if path.with_suffix(".pyi").exists()]

@@ -37,10 +37,3 @@ def test_a_fit_imports_no_leaf(name):
     """Neither trade-off functions, nor canonical noise, nor the orders on norm balls."""
     code = FIT.format(model=f"{name}({MODELS[name]})", leaves=LEAVES)
     assert imported_by(code) == []
-
-
-def test_a_use_of_a_leaf_is_seen():
-    """The twin."""
-    code = FIT.format(model=f"DPLinearRegression({MODELS['DPLinearRegression']})", leaves=LEAVES)
-    use = "import skdp.noise; skdp.noise.Tulap; import skdp.geometry; skdp.geometry.compare\n"
-    assert {"skdp.privacy.tradeoff", "skdp.geometry.containment"} <= {*imported_by(use + code)}

@@ -11,7 +11,6 @@ from skdp.noise.laws import Logistic
 from skdp.privacy import tradeoff
 from skdp.privacy.composition import Composition
 from skdp.privacy.curves import _upper_log_delta
-from skdp.trusted.losses import GaussianLoss
 
 LEVELS = [1e-300, 1e-20, 1e-8, 1e-3, 0.05, 0.37, 0.5, 0.7, 0.99, 1 - 1e-9, 1 - 2**-52]
 
@@ -250,25 +249,6 @@ def test_products_with_closed_forms():
     )
 
 
-@pytest.mark.slow("quadrature of a product")
-def test_a_product_without_closed_form_is_close_from_below():
-    """Two Laplace releases: below each alone, and delta above that by quadrature, close by."""
-    f = tradeoff.laplace(0.5)
-    both = f.tensor(f)
-    assert both.parts == ((f.loss(), 1), (f.loss(), 1))
-    assert both <= f
-    epsilon = 0.4
-    x = (np.arange(4000) + 0.5) / 4000
-    quantile = np.where(x < 0.5, np.log(2 * x), -np.log(2 * (1 - x)))
-    loss = np.abs(quantile + 0.5) - np.abs(quantile)
-    losses = loss[:, None] + loss[None, :]
-    exact = np.maximum(-np.expm1(epsilon - losses), 0).mean()
-    found = both.delta_at(epsilon)
-    assert exact - 1e-6 < found < exact + 2e-3
-    half = both.fixed_point
-    assert float(both(half)) == pytest.approx(half, rel=1e-9)
-
-
 def test_maximum_and_envelope():
     """Both promises, and either; the envelope is the greatest convex function below both."""
     f, g = tradeoff.gaussian(0.5), tradeoff.approximate(0.2, 1e-3)
@@ -298,13 +278,6 @@ def test_the_order():
     assert tradeoff.gaussian(1.0).dominates(tradeoff.gaussian(1.0))
 
 
-def test_losses_know_where_they_come_from():
-    assert tradeoff.gaussian(2.0).loss() == GaussianLoss(2.0)
-    composed = tradeoff.gaussian(0.5).chain(tradeoff.laplace(0.5))
-    assert float(composed.loss().log_delta(0.3)) == pytest.approx(float(composed.log_delta(0.3)))
-    assert hash(composed) == hash(tradeoff.gaussian(0.5).chain(tradeoff.laplace(0.5)))
-
-
 BAD = [
     (lambda: tradeoff.gaussian(0.0), "mu must be a finite number > 0"),
     (lambda: tradeoff.laplace(-1.0), "epsilon must be a finite number > 0"),
@@ -330,15 +303,6 @@ BAD = [
 def test_errors_name_what_is_wrong(make, text):
     with pytest.raises(ValueError, match=text):
         make()
-
-
-def test_two_shifts_of_one_law_are_one_shift():
-    """The closed form against the definition: f(1 - g(alpha)), and nothing is left of the parts."""
-    law = Logistic()
-    far, near = tradeoff.from_law(law, 1.5), tradeoff.from_law(law, 0.25)
-    both = far.chain(near)
-    for alpha in (1e-3, 0.2, 0.7):
-        assert float(both(alpha)) == pytest.approx(float(far(1 - float(near(alpha)))), rel=1e-9)
 
 
 def test_the_power_along_a_profile_is_the_closed_one():

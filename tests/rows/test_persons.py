@@ -11,7 +11,6 @@ import pytest
 import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from inner_descent import Blocks, Gradients, RowBound, keep_scaled, logistic_slope, plain_scaling
 from inner_fits import exact_gram, exact_sums
 from inner_package import UNITS, parts
 from public_estimators import CLASSIFIERS, ESTIMATORS
@@ -22,7 +21,7 @@ import skdp
 from examples.benchmarks.attacks.attack_sources import moments, sources
 from examples.benchmarks.attacks.attack_sources import panel as panel_of
 from skdp import Domain, DPLinearRegression, DPLogisticRegression, Guarantee, Ledger
-from skdp.model_selection import PrivateSearchCV, RecordScore, epsilon_curve
+from skdp.model_selection import PrivateSearchCV, RecordScore
 from skdp.privacy import compose
 from skdp.rows import MemoryRows, tables
 from skdp.rows.persons import WHOLE, Persons, Shares, runs_of
@@ -259,27 +258,6 @@ def test_sums_are_exact_convex_combinations(rows):
     assert squares[2] == person_means([int(a) ** 2 for a in table[:, 3]], ids)
 
 
-def test_gradients_of_a_descent_are_exact_convex_combinations():
-    rng = np.random.default_rng(3)
-    ids = rng.integers(0, 20, 90)
-    X = rng.integers(-(2**20), 2**20, (90, 2)) / 2.0**20
-    y = rng.integers(0, 2, 90)
-    members = Shares(Persons.of([ids]), 1).members(ids)
-    domain = Domain.unit_box(2, target=[0, 1])
-    blocks = Blocks(domain, True)
-
-    scaling = plain_scaling(blocks, 20.0, RowBound(np.ones(len(blocks))))
-
-    def gradient(rows, own):
-        kept = keep_scaled(MemoryRows(domain, X[rows], y[rows], own), blocks, scaling)
-        return Gradients(kept, blocks, 1, logistic_slope).of_all()
-
-    found = gradient(slice(None), members)
-    alone = [gradient(slice(k, k + 1), None) for k in range(90)]
-    for j in range(blocks.dim):
-        assert found[j] == person_means([int(own[j]) for own in alone], ids)
-
-
 # Fits
 
 
@@ -299,8 +277,9 @@ def test_persons_with_one_row_are_fitted_like_rows_where_the_noise_is_the_same(k
         assert same(persons, rows)
 
 
-@pytest.mark.parametrize("settings", [{}, {"rows_per_person": 3}])
-@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize(
+    ("neighbors", "settings"), [("replace_one", {"rows_per_person": 3}), ("add_remove", {})]
+)
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_every_estimator_fits_persons(kind, neighbors, settings):
     X, labels, numbers, ids = panel()
@@ -505,32 +484,6 @@ def test_the_score_of_a_person_is_the_mean_of_its_rows_rounded_down():
     assert score.total(None, X, y, persons) == half // 3 + half + 0
     one = score.total(None, X[3:], y[3:], persons[3:])
     assert -half <= score.total(None, X, y, persons) - one <= half
-
-
-@pytest.mark.parametrize("settings", [{}, {"rows_per_person": 3}])
-def test_errors_of_scores_are_found_before_the_budget_is_spent(settings):
-    X, labels, _, ids = panel()
-    ledger, domain = Ledger(10.0), domain_for(DPLogisticRegression)
-    model = DPLogisticRegression(domain=domain, **settings)
-    score = RecordScore(lambda estimator, X, y: 1 / 0)
-    search = PrivateSearchCV(model, {"regularization": [0.5, 1.0]}, scoring=score, ledger=ledger)
-    with pytest.raises(ZeroDivisionError):
-        search.fit(X, labels, groups=ids)
-    assert ledger.spent.epsilon == 0
-
-
-def test_a_curve_keeps_persons_together():
-    X, labels, _, ids = panel(60)
-    seen = []
-
-    class Noted(DPLogisticRegression):
-        def fit(self, X, y, groups=None):
-            seen.append(set(np.unique(groups).tolist()))
-            return super().fit(X, y, groups=groups)
-
-    model = Noted(domain=domain_for(DPLogisticRegression))
-    epsilon_curve(model, X, labels, [1.0], repeats=1, random_state=0, groups=ids)
-    assert [len(own) for own in seen] == [48] * 5
 
 
 # Guarantees and ledgers

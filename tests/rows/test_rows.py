@@ -152,15 +152,6 @@ def test_blocks_hold_every_row_once_and_in_order(n, most, cells, n_threads, monk
     assert [len(state) for state in kept.states] == sizes
 
 
-def test_states_may_have_more_rows():
-    n = 5 * MOST_ROWS + 3
-    X, target = np.zeros((n, 3)), np.arange(n)
-    for blocks, states in ((1, 6), (4, 2), (5, 2), (6, 1)):
-        kept = MemoryRows(NUMBERS, X, target).keep(lambda block: block.target, blocks)
-        assert len(kept.states) == states
-        assert np.array_equal(np.concatenate(kept.states), target)
-
-
 @pytest.mark.parametrize("kind", ["floats", "objects", "frame"])
 def test_states_may_keep_and_change_the_numbers_of_a_type(kind):
     """They are rounded once, and neither the table nor a later reading changes with them."""
@@ -191,17 +182,6 @@ def test_parts_of_a_block_are_its_rows_in_order():
         assert [row for part in parts for row in all_rows(part)] == all_rows(block)
         assert max(map(len, parts)) <= block_rows(width)
     assert next(block.parts(1)) is block
-
-
-def test_blocks_keep_the_types_of_targets_and_levels():
-    """Positions of labels stay small integers; a column of one level is left out."""
-    target = np.array([0, 1, 2] * 100, dtype=np.uint8)
-    (block,) = MemoryRows(DOMAIN, table(300), target).keep(lambda block: block).states
-    assert block.target.dtype == np.uint8
-    assert len(block.levels) == 2
-    assert all(codes.dtype == np.uint8 for codes in block.levels)
-    assert block.numbers.shape == (300, 2)
-    assert block.numbers.dtype == np.float64
 
 
 def test_arrays_frames_and_files_are_one_table(tmp_path, n_threads, monkeypatch):

@@ -115,18 +115,6 @@ def test_files_give_what_the_table_in_memory_gives(kind, most_kept, tmp_path, mo
     np.testing.assert_allclose(made(kind).fit(pairs).coef_, expected.coef_, atol=1e-7)
 
 
-def test_a_sample_in_memory_is_scaled_as_the_rows_are(monkeypatch):
-    """It saves most readings: with clipping bounds that are a tenth of the domain's, too."""
-    monkeypatch.setattr(tables, "MOST_KEPT", 0)
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(300, 20, (40_000, 4)), columns=list("abcd"))
-    frame["y"] = np.where(frame.a - 300 + 10 * rng.logistic(size=40_000) > 0, "yes", "no")
-    domain = Domain(dict.fromkeys("abcd", (0.0, 1000.0)), target=["no", "yes"])
-    source = Changing(frame, good=0)
-    made(DPLogisticRegression, domain=domain, scaling_share=0.3).fit(source, target="y")
-    assert source.readings <= 12
-
-
 def test_predictions_come_in_batches(tmp_path):
     model = made(DPLogisticRegression).fit(FRAME[list(BOUNDS)], FRAME.y)
     rows = FRAME[list(BOUNDS)]
@@ -285,8 +273,10 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-@pytest.mark.parametrize("kind", [DPLinearRegression, DPHuberRegressor])
-@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize(
+    ("kind", "neighbors"),
+    [(DPLinearRegression, "replace_one"), (DPHuberRegressor, "add_remove")],
+)
 def test_bad_input_costs_nothing(kind, neighbors, case, tmp_path):
     FRAME.to_parquet(tmp_path / "t.parquet")
     (tmp_path / "parts").mkdir()
@@ -379,13 +369,6 @@ def test_labels_and_levels_of_a_csv_file_may_be_numbers_and_truth_values(tmp_pat
     np.testing.assert_array_equal(model.coef_, expected.coef_)
     predicted = np.concatenate(list(model.predict(tmp_path / "t.csv")))
     np.testing.assert_array_equal(predicted, expected.predict(frame[["g", "b", "x"]]))
-
-
-def test_a_column_that_is_the_index_of_pandas_is_a_column(tmp_path):
-    FRAME.set_index("z").to_parquet(tmp_path / "t.parquet")
-    model = made(DPLinearRegression).fit(tmp_path / "t.parquet", target="z")
-    expected = made(DPLinearRegression).fit(FRAME[[*BOUNDS, "z"]], target="z")
-    np.testing.assert_array_equal(model.coef_, expected.coef_)
 
 
 def test_pairs_may_have_a_column_of_targets_and_predictions_take_pairs():

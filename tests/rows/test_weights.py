@@ -5,11 +5,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn
 from inner_fits import exact_gram
 from public_estimators import CLASSIFIERS, COUNTS, ESTIMATORS
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
 
 from examples.benchmarks.upkeep import replay as cases
 from skdp import (
@@ -348,19 +346,6 @@ def test_all_weights_of_the_first_batch_may_be_zero(kind):
 # scikit-learn
 
 
-def test_routing_and_pipelines():
-    X, y, k = survey()
-    domain = Domain(COLUMNS, target=(-1.0, 1.0))
-    step = DPLinearRegression(domain=domain.encoded, random_state=0, max_weight=4.0)
-    pipeline = make_pipeline(domain.encoder(), step)
-    by_step = clone(pipeline).fit(X, y, dplinearregression__sample_weight=k)
-    with sklearn.config_context(enable_metadata_routing=True):
-        step.set_fit_request(sample_weight=True)
-        routed = make_pipeline(domain.encoder(), step).fit(X, y, sample_weight=k)
-    assert same(by_step[-1], routed[-1])
-    assert by_step[-1].public_.in_two_steps
-
-
 @RELATIONS
 def test_the_search_weighs_fits_and_scores(neighbors):
     X, y, k = survey(400)
@@ -439,29 +424,3 @@ def test_the_table_is_that_of_weighted_least_squares(ids):
     error = np.sqrt(np.diag(inverse @ scores.T @ scores @ inverse))
     assert table.coef == pytest.approx(beta, abs=0.3 * error.max())
     assert table.sampling_error == pytest.approx(error, rel=0.1)
-
-
-@pytest.mark.slow("tables of thirty surveys")
-def test_intervals_of_a_survey_contain_the_coefficients_of_the_population():
-    """Inclusion depends on the outcome: without weights intervals are elsewhere."""
-    x = np.linspace(-1, 1, 40_000)
-    truth = np.polyfit(x, x + 0.5 * x**2, 1)[::-1]
-    held = np.zeros((2, 2))
-    for seed in range(30):
-        rng = np.random.default_rng(seed)
-        y = x + 0.5 * x**2 + 0.6 * rng.normal(size=len(x))
-        share = np.where(y > 0.5, 0.8, 0.2)
-        kept = rng.random(len(x)) < share
-        for k, given in enumerate(({}, {"sample_weight": 1 / share[kept]})):
-            model = DPLinearRegression(
-                domain=Domain({"x": (-1, 1)}, target=(-4.0, 4.0)),
-                max_weight=5.0 if given else None,
-                random_state=seed,
-            )
-            table = model.fit(x[kept, None], y[kept], **given).infer(
-                x[kept, None], y[kept], epsilon=4.0, delta=1e-6, random_state=seed + 1, **given
-            )
-            low, high = table.conf_int().T
-            held[k] += (low < truth) & (truth < high)
-    assert held[0].max() <= 15
-    assert held[1].min() >= 25

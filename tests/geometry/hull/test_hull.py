@@ -1,12 +1,11 @@
 """Hulls of points and of half-spaces: against linear programs, against each other, and drawn."""
 
 import math
-import pickle
 
 import ball_battery
 import numpy as np
 import pytest
-from ball_battery import BATTERY, check_covariance, check_radius, check_rejection, check_stationary
+from ball_battery import BATTERY, check_covariance, check_rejection, check_stationary
 from scipy.optimize import linprog
 
 from skdp.geometry import EncodedRowsBall, LpBall, SimplexBall
@@ -223,15 +222,6 @@ def test_the_outer_polytope_holds_the_ball_and_touches_it():
     assert ball.log_volume() < many.log_volume() < outer.log_volume()
 
 
-@pytest.mark.parametrize("name", BALLS)
-def test_pickled_it_is_the_same(name):
-    ball, v = BALLS[name], random_points(5, BALLS[name].dim)
-    again = pickle.loads(pickle.dumps(ball))
-    np.testing.assert_array_equal(again.gauge(v), ball.gauge(v))
-    np.testing.assert_array_equal(again.bounding_box(), ball.bounding_box())
-    assert again.exact == ball.exact
-
-
 def test_a_linear_program_that_fails_is_tried_by_another_method(monkeypatch):
     """And is an error with a remedy when none can."""
     from skdp.geometry import programs as _programs
@@ -305,25 +295,6 @@ def test_other_wrong_arguments():
         ball.outer_polytope([[1.0, 0.0, 0.0]])
 
 
-def test_differences_of_many_points_are_those_of_their_corners():
-    """500 points in the plane have few corners; all differences are inside, the widest on it."""
-    points = random_points(500, 2)
-    ball = Hull.difference_of(points)
-    assert ball.gauge(points[:, None] - points).max() == pytest.approx(1, rel=1e-12)
-    w = random_points(20, 2, 1)
-    np.testing.assert_allclose(ball.support(w), np.ptp(points @ w.T, axis=0), rtol=1e-12)
-
-
-def test_corners_too_close_to_triangulate_are_drawn_by_rejection():
-    """Facets shifted by 1e-9 split each corner of a cube of cubes; the law is the same."""
-    rng = np.random.default_rng(0)
-    normals = np.vstack([np.eye(4), sign_patterns(4)[:8] / 4 * (1 - 1e-9 * rng.random((8, 1)))])
-    ball = Hull.from_halfspaces(*both_sides(normals))
-    assert ball.exact
-    check_radius(ball, rng)
-    check_rejection(ball, rng)
-
-
 def test_a_hull_that_floats_cannot_compute_is_a_program(monkeypatch):
     """Where the hull's computation gives up, gauge, support and draws do without."""
 
@@ -339,15 +310,3 @@ def test_a_hull_that_floats_cannot_compute_is_a_program(monkeypatch):
     assert again.exact
     np.testing.assert_allclose(again.support(v), ball.gauge(v), rtol=1e-9)
     assert not SymmetricPolytope(points, points).is_triangulated
-
-
-def test_a_hull_too_large_to_compute_is_a_program(monkeypatch):
-    """The limits are by count alone, and either way the norm is the same."""
-    points, v = random_points(12, 3), random_points(5, 3, 1)
-    small = Hull.from_points(points)
-    monkeypatch.setitem(polytope_module.MOST_PAIRS, 3, 5)
-    large = Hull.from_points(points)
-    assert isinstance(large.body, Corners)
-    assert not large.exact
-    np.testing.assert_allclose(large.gauge(v), small.gauge(v), rtol=1e-9)
-    assert {*map(tuple, small.extreme_points())} <= {*map(tuple, large.extreme_points())}

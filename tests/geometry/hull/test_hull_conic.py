@@ -14,7 +14,7 @@ from ray_volume import log_volume
 
 from skdp.geometry import LpBall
 from skdp.geometry.conic import Level, SecondOrder
-from skdp.geometry.hull import Hull, PolytopeHull
+from skdp.geometry.hull import Hull
 from skdp.geometry.programs import ConeSet
 from skdp.mechanisms import KNorm, Sensitivity
 
@@ -131,14 +131,6 @@ def test_an_expression_of_no_known_kind_is_its_own_level_set():
     assert ball.gauge(v / ball.gauge(v)[:, None]) == pytest.approx(1, rel=1e-13)
 
 
-def test_half_spaces_alone_make_a_polytope():
-    """Triangulated, with corners and volume."""
-    ball = Hull.from_constraints(V, [cp.norm(V, 1) <= 1, V[0] <= 0.5, -V[0] <= 0.5])
-    assert isinstance(ball, PolytopeHull)
-    # Two caps of height and width 1/2 are cut off the octahedron.
-    assert math.exp(ball.log_volume()) == pytest.approx(4 / 3 - 2 * (2 * 0.25) * 0.5 / 3)
-
-
 PROJECTED = np.random.default_rng(3).normal(size=(6, 2))
 WEIGHTS = cp.Variable(6)
 SHADOW = [W == PROJECTED.T @ WEIGHTS, cp.norm(WEIGHTS, 1) <= 1]
@@ -241,14 +233,6 @@ def test_differences_of_a_small_polytope_are_exact():
     assert ball.gauge(corners[:, None] - corners).max() <= 1
     known = Hull.difference_of(corners)
     np.testing.assert_allclose(ball.gauge(looks(3)), known.gauge(looks(3)), rtol=1e-9)
-
-
-def test_differences_of_a_round_set():
-    """Of the quarter of a disc: its support is the sum of two, and no draw is out of reach."""
-    ball = Hull.difference_of((W, [cp.norm(W, 2) <= 1, W >= 0]))
-    assert not ball.exact
-    assert ball.gauge([1.0, -1.0]) == pytest.approx(1.0, rel=3e-6)
-    assert ball.support([[1.0, 1.0], [1.0, -1.0]]) == pytest.approx([2**0.5, 2.0], rel=1e-7)
 
 
 def test_pickled_it_is_the_same_in_another_process(tmp_path):

@@ -52,27 +52,6 @@ def test_bound_is_above_every_change_and_close(name: str, relation: str) -> None
         assert bound <= found * SLACK.get(name, 1.02) + 1e-12
 
 
-def test_numbers_without_squares_by_hand() -> None:
-    """Equal weights on p numbers and a target: k changed signs of P show 4 (k + k (P - k))."""
-    for p in (1, 4, 9):
-        layout = MomentLayout(p, tuple(range(p)))
-        weights = np.where(layout.kinds == "square", 0.0, 1.0)
-        changed = max(4 * (k + k * (p + 1 - k)) for k in range(p + 2))
-        assert MomentBall(layout, 0).greatest_square(weights) == pytest.approx(changed)
-
-
-def test_many_sizes_of_blocks() -> None:
-    """Every choice of which of ten blocks change, each of its own size."""
-    sizes = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
-    starts = np.cumsum([2, *sizes[:-1]])
-    blocks = tuple(tuple(range(s, s + m)) for s, m in zip(starts, sizes, strict=True))
-    layout, rng = MomentLayout(57, (0, 1), blocks), np.random.default_rng(111)
-    for weights in weights_of(layout, rng)[:2]:
-        found = greatest(layout, weighted(weights), rng, 6, 2)
-        bound = MomentBall(layout, 0).greatest_square(weights)
-        assert found <= bound <= 1.25 * found
-
-
 def test_bound_in_parts_is_above(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there are too many choices of what changes: a greater bound, at most twice."""
     rng = np.random.default_rng(113)

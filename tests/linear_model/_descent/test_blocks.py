@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from inner_descent import Blocks, logistic_slope, residual
-from scipy.special import expit
+from inner_descent import Blocks, residual
 from summed_records import SLOPES
 
 from skdp import Domain
@@ -102,14 +101,6 @@ def test_the_model_of_coordinates_predicts_what_they_do(domain, seed, size):
 
 
 # Slopes
-
-
-def test_the_logistic_slope_is_the_logistic_slope():
-    u = np.concatenate([np.linspace(-40, 40, 100_001), [0.0, 1e-300, 1e300, -1e300]])
-    for y in (0.0, 1.0):
-        found = logistic_slope(u, np.full_like(u, y))
-        assert np.abs(found - (expit(u) - y)).max() < 2.0**-23
-        assert np.abs(found).max() <= 1
 
 
 @pytest.mark.parametrize("slope", [*SLOPES.values(), residual], ids=[*SLOPES, "unbounded"])

@@ -123,22 +123,6 @@ def test_a_penalty_on_differences_is_that_of_the_dense_problem(order, first):
     assert values[0] < -0.1
 
 
-def test_one_step_by_hand():
-    """argmin of g t + (t - old)^2 / (2 step) + l1 |t| + ridge t^2 / 2, on a grid."""
-    step, l1, ridge, unit = 0.3, 0.4, 0.7, 2.0
-    five = [np.full(5, v) for v in (unit, step, l1, ridge)]
-    descent = descent_of(unit=five[0], step=five[1], l1=five[2], ridge=five[3], n_passes=1)
-    grid = np.linspace(-4, 4, 800_001)
-    for old, gradient in [(0.0, 0.1), (0.0, -3.0), (1.0, 0.5), (-0.1, 0.0), (0.2, 1.0)]:
-        theta = np.full(5, old)
-        moved = descent._move(theta, 1, slice(1, 2), np.array([gradient]))
-        value = unit * gradient * grid + (grid - old) ** 2 / (2 * step)
-        value += l1 * np.abs(grid) + ridge * grid**2 / 2
-        assert theta[1] == pytest.approx(grid[value.argmin()], abs=2e-5)
-        assert moved[0] == theta[1] - old
-        assert (theta[[0, 2, 3, 4]] == old).all()
-
-
 @pytest.mark.parametrize("size", [3.0, 1e6, 1e300])
 @pytest.mark.parametrize("order", ["cyclic", "random", "greedy"])
 def test_huge_steps_end_in_the_box(size, order):
@@ -179,26 +163,6 @@ def test_an_average_is_zero_where_most_models_are():
     zeros = np.mean(np.array(seen[20:]) == 0, axis=0)
     assert ((theta == 0) == (zeros > 0.5)).all()
     assert np.any((zeros > 0) & (zeros < 0.5)) or np.any((zeros > 0.5) & (zeros < 1))
-
-
-def test_watching_changes_nothing_and_may_end_it():
-    """What is handed out is a copy; True ends the descent after that pass."""
-
-    def spoil(done, theta):
-        passes.append(done)
-        theta[:] = 1e9
-        return False
-
-    passes = []
-    theta, _ = run(descent_of(n_passes=7), noise=Noise(0.1), watch=spoil)
-    quiet, _ = run(descent_of(n_passes=7), noise=Noise(0.1))
-    np.testing.assert_array_equal(theta, quiet)
-    assert passes == [1, 2, 3, 4, 5, 6, 7]
-    for average in (True, False):
-        early = descent_of(n_passes=7, average=average)
-        ended, _ = run(early, noise=Noise(0.1), watch=lambda done, _: done == 2)
-        short, _ = run(descent_of(n_passes=2), noise=Noise(0.1))
-        np.testing.assert_array_equal(ended, short)
 
 
 def test_every_block_is_released_as_often_as_it_was_paid_for():
@@ -250,16 +214,3 @@ def test_greedy_coordinates_have_the_exponential_mechanisms_law():
 
     assert alarm(scale) > ALARM
     assert alarm(0.9 * scale) < ALARM
-
-
-def test_greedy_steps_take_the_steepest_first():
-    """With next to no noise: each step moves one coordinate, and it ends at the minimum."""
-    seen, noise = [], Noise(1e-9)
-    l1 = np.array([0, 0.6, 0.6, 0.6, 0.6])
-    descent = descent_of(order="greedy", choice=1e-6, n_passes=60, l1=l1)
-    theta, data = run(descent, noise=noise, watch=lambda _, t: seen.append(t))
-    changes = np.diff(np.vstack([np.zeros(5), seen]), axis=0) != 0
-    assert changes.sum(axis=1).max() == 1
-    assert changes[0].tolist() == [False, True, False, False, False]
-    assert noise.draws == [BLOCKS.dim] * 60  # whichever is chosen has one of its own
-    assert np.abs(subgradient(theta, data, l1, np.zeros(5))).max() < 1e-7

@@ -13,7 +13,6 @@ from descent_runs import undithered
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inner_descent import Blocks, Gradients, RowBound, Scaling, SoftmaxSlope, keep_scaled
-from inner_descent import algorithm_module as _algorithm
 from inner_descent import gradients_module as _gradients
 from inner_descent import solve_module as _descent
 from inner_fits import SUM_BITS, Design, in_sum_units
@@ -98,20 +97,6 @@ def test_few_steps_of_a_joint_model_have_gaussian_noise_and_other_noise_is_refus
             _ = replace(plan, noise=laplace).releases
 
 
-def test_a_joint_model_needs_less_noise_than_separate_ones(monkeypatch):
-    """Squared shifts of K models add up for Gaussian noise, shifts for Laplace noise."""
-    X, y = three()
-    for delta, name, models in ((0.0, "laplace", 3.0), (1e-6, "gaussian", math.sqrt(3.0))):
-        facts = {"delta": delta, "mechanism": name, "n_passes": 5, "scaling_share": 0, "clip": None}
-        joint = DPCoordinateDescentClassifier(domain=BOX, **facts).fit(X, y)
-        with monkeypatch.context() as patch:
-            patch.setattr(_algorithm, "may_be_joint", lambda *_: False)
-            separate = DPCoordinateDescentClassifier(domain=BOX, **facts).fit(X, y)
-        size = SoftmaxSlope(3, joint.normalizer_, 2 if delta else 1).size
-        ratio = joint.noise_.law.scale / separate.noise_.law.scale
-        assert ratio == pytest.approx(size / models, rel=1e-3)
-
-
 def test_the_normalizer_grows_with_the_information():
     for delta in (0.0, 1e-6):
         found = [inner_descent.joint_slope(5, 2.0**k, delta).normalizer for k in range(-10, 30)]
@@ -182,17 +167,6 @@ def test_slopes_are_those_of_the_loss(a, power):
     if power == 2:
         np.testing.assert_allclose(found, Softmax(k, a).slopes(z, y), atol=2.0**-20)
         assert np.abs(found.sum(axis=0)).max() < 1e-12
-
-
-def test_a_slope_is_the_same_at_every_place_and_length():
-    rng, slope = np.random.default_rng(5), SoftmaxSlope(7, 0.3, 2)
-    z, y = rng.normal(0, 5, (7, 120)), rng.integers(0, 7, 120)
-    whole = slope(z, y)
-    for start in range(17):
-        for stop in range(start + 1, 120, 7):
-            for rows in (slice(start, stop), slice(stop, None, -1)):
-                for part in (z[:, rows], np.asfortranarray(z[:, rows])):
-                    assert np.array_equal(slope(part, y[rows]), whole[:, rows])
 
 
 @settings(max_examples=200, deadline=None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import product
 
 import inner_descent
@@ -13,11 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inner_descent import LOGISTIC, SQUARED, Blocks, penalties, residual_bound, scaling_of, strength
 from inner_descent import plan_module as rules
-from inner_descent import solve_module as solving
 from inner_fits import Design, Task
 
-from skdp import Domain, Spline
-from skdp.domain.splines import STIFFNESS
+from skdp import Domain
 from skdp.noise import Laplace
 from skdp.trusted.losses import GaussianLoss
 
@@ -163,17 +160,6 @@ def test_rows_are_bounded_where_the_proof_holds_and_nowhere_else(mechanism, fact
         assert dict(plan.noise.shifts).get(2.0, 0) >= steps
 
 
-def test_the_intercept_is_the_more_precise_where_hardly_more_can_be_learnt():
-    """Never quieter than with much information, and as much louder as is allowed with none."""
-    blocks = Blocks(MIXED, True)
-    louder = [
-        inner_descent.row_lengths(blocks, x, True).precision[0] for x in np.geomspace(0.2, 2e5, 13)
-    ]
-    assert (np.diff(louder) <= 0).all()
-    assert louder[0] == rules.INTERCEPT_PRECISION * rules.MOST_PRECISE
-    assert louder[-1] == rules.INTERCEPT_PRECISION
-
-
 def test_without_a_delta_rows_are_paid_for_by_the_sum_of_their_sizes():
     """The whole epsilon is L K 2 B over the scale, and rows are bounded in the same power."""
     plan = planned(stage=False, delta=0.0, n_passes=3, n_models=2)
@@ -205,85 +191,3 @@ def test_an_alpha_is_that_of_scikit_learn():
         found = penalties(plan, scaling, SQUARED, unit, name, 0.3, 0.25)
         again = penalties(plan, scaling, SQUARED, unit, "elasticnet", 0.3, share)
         np.testing.assert_array_equal(found, again)
-
-
-def test_automatic_ridges_are_the_best_for_coefficients_as_they_are_taken_for():
-    """Among factors on them, the error of a coefficient is least at 1."""
-    plan, scaling = estimated()
-    unit = np.full(plan.blocks.dim, residual_bound(plan, scaling))
-    _, ridge = penalties(plan, scaling, SQUARED, unit, "auto", None, 0.5)
-    curvature = inner_descent.curvatures(plan.blocks, scaling, SQUARED) / (
-        scaling.square * scaling.rows.radius**2
-    )
-    variance = scaling.target_deviation**2
-    noise = (unit * plan.averaged) ** 2 + SQUARED.score * variance * curvature
-    prior = SQUARED.signal / 4 * variance * scaling.rows.radius**2
-
-    def error(factor):
-        r = factor * ridge
-        return ((noise + r**2 * prior) / (curvature + r) ** 2)[1:].sum()
-
-    assert error(1.0) < min(error(0.9), error(1.1))
-
-
-def test_automatic_thresholds_leave_nothing_where_there_is_nothing():
-    """Most passes end at 0 for noise alone: |N| < 1 deviation has the chance .68.
-
-    Of 8 of 15 passes fewer than 8 are 0 with a chance of .06; of 200 coordinates more than 40
-    are left with one below 1e-9. At half the threshold (chance .38) more than 100 are, but
-    with one below 1e-9.
-    """
-    plan, scaling = estimated()
-    unit = np.ones(plan.blocks.dim)
-    l1, ridge = penalties(plan, scaling, LOGISTIC, unit, "l1", None, 0.5)
-    assert l1[0] == 0
-    assert not ridge.any()
-    assert (l1[1:] > plan.deviations[1:]).all()
-    rng = np.random.default_rng(0)
-    noise = plan.deviations[1] * rng.normal(size=(15, 200))
-    left = [(np.mean(np.abs(noise) < f * l1[1], axis=0) <= 0.5).sum() for f in (1.0, 0.5)]
-    assert left[0] <= 40
-    assert left[1] > 100
-
-
-def test_residuals_are_clipped_less_the_more_is_known():
-    bounds = []
-    for n in np.geomspace(100, 1e9, 8):
-        plan, scaling = estimated(n=int(n), mechanism="gaussian")
-        bounds.append(residual_bound(plan, scaling) / scaling.target_deviation)
-    assert (np.diff(bounds) >= 0).all()
-    assert bounds[0] < 0.6
-    assert bounds[-1] == pytest.approx(2 / 0.2)  # the whole range: least squares
-
-
-@pytest.mark.parametrize("strength", [0.5, 30.0])
-def test_neighbouring_coefficients_of_a_spline_are_similar(monkeypatch, strength):
-    """The matrix is the sum over all coefficients and differences, by its definition."""
-    monkeypatch.setattr(solving, "SMOOTH", strength)
-    spline = Spline(0, 1, knots=(0.1, 0.5), degree=2, missing="indicator")
-    domain = Domain({"x": spline, "b": list("uv")}).interact("x", "b")
-    # Without neighbours.
-    assert inner_descent.roughness(Blocks(domain, True, True), None, np.ones(99)) == {}
-    blocks = Blocks(Domain({"b": list("uv"), "x": spline}), True, True)
-    rng = np.random.default_rng(0)
-    ridge, square = rng.uniform(1, 9, 9), rng.uniform(0.1, 1, 9)
-    scaling = replace(
-        inner_descent.plain_scaling(blocks, 9.0, inner_descent.RowBound(np.ones(3))), square=square
-    )
-    ((block, matrix),) = inner_descent.roughness(blocks, scaling, ridge).items()
-    assert blocks.places[block] == slice(3, 9)
-    theta, own = rng.normal(size=6), ridge[3:]
-    expected = own @ theta**2
-    peaks, steps = np.diff(spline.peaks), len(spline.breaks) - 1
-    for k, distance in enumerate(peaks):  # the last coefficient is that of missing cells
-        weight = np.rint(max(STIFFNESS * steps * peaks.mean() / distance, 1.0))
-        both = 2 / (1 / own[k] + 1 / own[k + 1])
-        expected += strength * weight * both * (theta[k + 1] - theta[k]) ** 2
-    variance = square[3:] @ np.linalg.inv(matrix).diagonal()
-    assert variance == pytest.approx(square[3:] @ (1 / own))
-    factor = theta @ matrix @ theta / expected
-    other = rng.normal(size=6)
-    assert factor < 1
-    values = own @ other**2
-    np.testing.assert_allclose(matrix, matrix.T, rtol=1e-12)
-    assert other @ matrix @ other > factor * values

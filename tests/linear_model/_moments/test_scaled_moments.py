@@ -9,7 +9,7 @@ import inner_moments
 import numpy as np
 import pytest
 from inner_fits import Design, Task, exact_both, exact_cross, exact_gram, exact_statistic
-from inner_moments import MomentPlan, RowScaler, ScaledMoments, _gaussian, greatest_square, pooled
+from inner_moments import MomentPlan, RowScaler, ScaledMoments, _gaussian, greatest_square
 from spent import mu, part
 
 from skdp import Domain, DPLinearRegression
@@ -261,18 +261,6 @@ def test_the_choice_of_the_release_is_of_public_things():
     assert type(plan_for(None, neighbors="add_remove", n_public=300)) is ScaledMoments
 
 
-def test_the_shares_change_continuously_with_the_number_of_records():
-    """From most for the products with the target to a third; no step above 3 %."""
-    sizes = np.geomspace(430, 10**6, 300)
-    plans = [plan_for(round(n)) for n in sizes]
-    shares = np.array([[*map(part, plan.releases)] for plan in plans])
-    cross = shares[:, 1] / shares[:, 1:].sum(axis=1)
-    assert cross[0] > 0.7
-    assert 0.2 < cross[-1] < 0.4
-    assert np.abs(np.diff(cross)).max() < 0.03
-    assert (np.diff(cross) <= 1e-9).all()
-
-
 def test_delta_is_spent_only_on_gaussian_noise():
     few = plan_of(DOMAINS["numbers"], "replace_one", delta=1e-6)
     many = plan_of(Domain.unit_box(60, target=(-1.0, 1.0)), "replace_one", delta=1e-6)
@@ -282,11 +270,6 @@ def test_delta_is_spent_only_on_gaussian_noise():
     assert certify(many.releases, Public(1.0, 1e-6)).delta == 1e-6
     total = sum(mu(release) ** 2 for release in many.releases)
     assert total**-0.5 == pytest.approx(gaussian_scale(1.0, 1e-6), rel=1e-9)
-
-
-def fitted(n=600, **parameters):
-    parameters = {"random_state": 0, "domain": TEN} | parameters
-    return DPLinearRegression(**parameters).fit(*table(n))
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
@@ -305,53 +288,3 @@ def test_without_noise_the_moments_are_those_of_the_rows(neighbors):
     z = (table - moments.centre) / moments.scale
     np.testing.assert_allclose(moments.mean(), table[:, 1:].mean(axis=0), atol=1e-5)
     np.testing.assert_allclose(moments.gram / 400, z.T @ z / 400, atol=1e-4)
-
-
-def test_deviations_are_those_of_the_noise():
-    """Of 300 releases from one box: each of them within 30 %.
-
-    A standard deviation of 300 draws has a standard error of at most 6 % with a kurtosis of 6
-    (Laplace): 30 % are five of these.
-    """
-    domain, n = DOMAINS["levels"], 400
-    rng = np.random.default_rng(5)
-    X, y = (np.array(v) for v in zip(*(record(domain, rng) for _ in range(n)), strict=True))
-    plan, rows = plan_of(domain, "replace_one", 5.0, n=n, strength=40.0), MemoryRows(domain, X, y)
-    seen = plan.first.release(plan.releases[0], plan.sums(rows), rng)
-    box, scaler = inner_moments.scalers(plan, seen)
-    names = ("1", *map(str, range(domain.n_encoded)), "y")
-    cross, moments = (
-        part.astype(float) / 2**40
-        for part in exact_both(rows, box.place, plan.layout, scaler.place)
-    )
-    found = []
-    for _ in range(300):
-        noisy = cross + plan.cross.rvs(rng), moments + plan.noise.rvs(rng)
-        found.append(pooled(plan, seen, box, scaler, *noisy, names))
-    spread = np.std([m.gram for m in found], axis=0)
-    ratio = spread[1:-1, -1] / found[0].deviation[1:-1, -1]
-    assert 0.7 < ratio.min() <= ratio.max() < 1.3
-
-
-def test_with_few_records_it_predicts_better_than_the_mean():
-    """600 records, 10 columns, epsilon 1, 40 fits: on average R^2 is above .2, the mean's below 0.
-
-    It is some .38 with a deviation of .14, so that the average of 40 has one of .02.
-    """
-    X, y = table(5000, seed=1)
-    scores = [fitted(random_state=k).score(X, y) for k in range(40)]
-    assert np.mean(scores) > 0.2
-    alone = DPLinearRegression(epsilon=1.0, domain=TEN, random_state=0)
-    plan = plan_for(100)
-    alone._plan = lambda *_: plan
-    assert alone.fit(*table(600)).score(X, y) < 0.01
-
-
-@pytest.mark.parametrize("n", [600, 5000])
-def test_a_table_without_signal_gives_the_mean(n):
-    """Noise alone: of 40 fits the median R^2 is above -.02."""
-    rng = np.random.default_rng(6)
-    X, y = table(n)[0], np.clip(0.3 * rng.normal(size=n), -1, 1)
-    X_test, y_test = table(3000, seed=7)[0], np.clip(0.3 * rng.normal(size=3000), -1, 1)
-    models = [DPLinearRegression(domain=TEN, random_state=k).fit(X, y) for k in range(40)]
-    assert np.median([model.score(X_test, y_test) for model in models]) > -0.02

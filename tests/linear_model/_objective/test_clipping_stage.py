@@ -223,44 +223,6 @@ def test_with_a_delta_the_losses_of_both_parts_compose_to_epsilon(neighbors, cla
     assert compose(alone, delta=delta).epsilon < 0.85 * epsilon
 
 
-def test_a_scaling_stage_finds_what_wide_bounds_hide():
-    """Windows of half the bounds at most, around the records; more accuracy, .02 on average.
-
-    Noise of the means and mean squares is .01 of half the range, so that a variance is off by
-    less than .08 but for a chance of e^-20 (Gamma and uniform tails): half widths are at most
-    2.5 sqrt(.0016 + .08) = .72 of it, and .18 in the usual case, which is all that is asked of
-    these seeds.
-    """
-    X, y = crowd(20_000)
-    test, labels = crowd(4000, seed=1)
-    gains = []
-    for seed in range(5):
-        settings = {"domain": WIDE, "random_state": seed, "epsilon": 0.5}
-        scaled = DPLogisticRegression(**settings).fit(X, y)
-        lower, upper = scaled.bounds_.T
-        assert (upper - lower < [500, 50]).all()
-        assert (lower < [300, 5]).all()
-        assert (upper > [300, 5]).all()
-        plain = DPLogisticRegression(**settings, scaling_share=0).fit(X, y)
-        np.testing.assert_allclose(plain.bounds_, [[0, 1000], [-50, 50]])
-        gains.append(scaled.score(test, labels) - plain.score(test, labels))
-    assert min(gains) > 0.01
-    assert np.mean(gains) > 0.02
-
-
-def test_predictions_clip_to_the_bounds():
-    """Beyond it nothing changes any more, and decision values are those of clipped rows."""
-    X, y = crowd(5000)
-    model = DPLogisticRegression(domain=WIDE, random_state=0).fit(X, y)
-    low, high = model.bounds_[0]
-    probe = pd.DataFrame({"a": [low, low - 50, high, high + 50], "b": 5.0, "c": "x"})
-    u = model.decision_function(probe)
-    np.testing.assert_allclose(u[[0, 2]], u[[1, 3]], rtol=1e-9, atol=1e-9)
-    inside = pd.DataFrame({"a": [(low + high) / 2], "b": [5.0], "c": ["x"]})
-    expected = model.coef_[0] @ [inside["a"][0], 5.0, 0.0] + model.intercept_[0]
-    assert model.decision_function(inside)[0] == pytest.approx(expected, rel=1e-6, abs=1e-6)
-
-
 def test_whether_there_is_a_scaling_stage_depends_on_public_things_alone():
     """Not where its means would be noise, nor where a mechanism was named, nor in a ball."""
 
@@ -375,28 +337,3 @@ def test_the_rules_share_gives_means_a_hundredth_of_noise_within_its_bounds(neig
         least = one / most / 0.2
         assert planned(int(least) + 1, design=design).epsilon == pytest.approx(0.2)
         assert planned(int(least) - 1, design=design) is None
-
-
-def test_numbers_with_much_noise_share_their_bounds():
-    """Those of all numbers as one column, whose mean has less noise."""
-    design, rng = DESIGNS["numbers with intercept"], np.random.default_rng(6)
-    rows = rows_of(design, 50, rng)
-    rows[:, 1:] = rng.normal([-0.5, -0.4, -0.6], 0.3, (50, 3)).clip(-1, 1)
-    few, many = (stage_of(design, "replace_one", 50, epsilon, 0.2) for epsilon in (0.9, 9.0))
-    for stage, is_shared in ((few, True), (many, False)):
-        assert (math.sqrt(variances(stage.noise)[0]) / 50 > 0.5) == is_shared
-        quiet = replace(stage, noise=Recorder(stage.noise), radius=1.0)
-        bounds = quiet.bounds(exact_of(quiet, rows), rng)
-        assert (len(set(bounds.lower)) == 1) == is_shared
-    quiet = replace(few, noise=Recorder(few.noise), radius=1.0)
-    bounds = quiet.bounds(exact_of(quiet, rows), rng)
-    half = (bounds.upper - bounds.lower)[0] / 2
-    assert half == pytest.approx(1.3 * rows[:, 1:].std(), abs=1e-5)
-
-
-def test_bounds_are_wider_the_less_noise_there_is():
-    """As the fifth root of records per dimension and unit of the rest's 1 / epsilon."""
-    design = DESIGNS["numbers with intercept"]
-    for n, expected in [(100, 1.0), (500, 1.0), (100_000, 200**0.2)]:
-        stage = stage_of(design, "replace_one", n)
-        assert stage.radius == pytest.approx(expected)

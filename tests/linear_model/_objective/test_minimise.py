@@ -31,7 +31,7 @@ from inner_objective import (
     sample_of,
 )
 from inner_objective import minimise_module as _minimise
-from scipy.optimize import approx_fprime, minimize
+from scipy.optimize import approx_fprime
 
 from skdp.linear_model.losses import LogisticLoss, PseudoHuber, SharpLogistic
 from skdp.rows import KeptBlocks
@@ -73,45 +73,6 @@ def test_positions_of_labels_are_targets_of_0_and_1(label: int) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_wide_pseudo_huber_loss_gives_ridge_regression(shape: str) -> None:
-    """At c = 1e7 the slope is the residual to 1e-13 of it, and the minimum linear algebra."""
-    intercept, sizes = SHAPES[shape]
-    made = problem(200, 6, PseudoHuber(1e7), weighted=True, intercept=intercept, sizes=sizes)
-    x, w = made.matrix(), made.weight
-    assert w is not None
-    normal = x.T @ (w[:, None] * x) + np.diag(made.ridge)
-    expected = np.linalg.solve(normal, x.T @ (w * made.target) - made.linear_term)
-    theta = minimise(made.objective(), tolerance_of(made)).theta
-    # A certificate of so large slopes is about 1e-5.
-    near = {"rel": 1e-6, "abs": 1e-7} if shape == "numbers" else {"rel": 1e-5, "abs": 1e-6}
-    assert theta == pytest.approx(expected, **near)
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
-def test_scipy_finds_no_lower_point_and_the_same_one(loss: Any, weighted: bool, shape: str) -> None:
-    intercept, sizes = SHAPES[shape]
-    made = problem(
-        300, 5, loss, weighted=weighted, linear_term=3.0, intercept=intercept, sizes=sizes
-    )
-    objective = made.objective()
-    found = minimise(objective, tolerance_of(made))
-    other: Any = minimize(
-        partial(value, made),
-        np.zeros(made.dim),
-        jac=objective.gradient,
-        hess=partial(dense_hessian, objective),
-        method="trust-exact",
-        options={"gtol": 1e-9},
-    )
-    assert value(made, found.theta) <= other.fun + 1e-10
-    # Strong convexity: |theta - minimiser| <= |gradient| / ridge at both points.
-    apart = (np.linalg.norm(objective.gradient(other.x)) + found.gradient_norm) / 1.0
-    assert np.linalg.norm(found.theta - other.x) <= apart + 1e-12
-
-
-@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_gradient_and_hessian_are_derivatives(loss: Any, shape: str) -> None:
     intercept, sizes = SHAPES[shape]
@@ -139,7 +100,7 @@ def test_columns_of_many_levels_have_a_diagonal(monkeypatch: Any) -> None:
     assert float(distance(exact_gradient(made, found.theta))) <= found.gradient_norm
 
 
-@pytest.mark.parametrize("radius", [1e-40, 0.3, 1.0, 3.0, 40.0, 1e30])
+@pytest.mark.parametrize("radius", [1e-40, 3.0, 1e30])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_rows_of_a_ball_have_the_unit_of_its_radius(
@@ -305,10 +266,10 @@ def test_a_sample_is_a_share_of_the_rows_with_their_weights_and_levels() -> None
 
 
 def test_random_problems_reach_the_attainable_tolerance() -> None:
-    """300 problems of many shapes; none of them fails, and a tolerance 10^4 times less does."""
+    """100 problems of many shapes; none of them fails, and a tolerance 10^4 times less does."""
     rng = np.random.default_rng(2)
     failed = 0
-    for seed in range(300):
+    for seed in range(100):
         n, d = int(rng.choice([1, 3, 30, 400])), int(rng.choice([1, 4, 25]))
         sizes = ((), (3,), (2, 4))[seed % 5 % 3]
         made = problem(
@@ -321,7 +282,7 @@ def test_random_problems_reach_the_attainable_tolerance() -> None:
             minimise(made.objective(), tolerance * 1e-4)
         except NotCertified:
             failed += 1
-    assert failed == 300
+    assert failed == 100
 
 
 def test_an_impossible_tolerance_is_refused_and_nothing_private_is_said() -> None:

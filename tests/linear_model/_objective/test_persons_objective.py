@@ -12,7 +12,6 @@ from inner_objective import (
     JointProfile,
     RecordLoss,
     greatest_leverage,
-    greatest_shift,
     lines_above,
     log_delta_of_line,
     shift_share,
@@ -249,17 +248,6 @@ def test_profiles_bound_the_exact_divergence_of_a_person_with_rows_at_several_sl
             assert found <= math.exp(log_bound) * (1 + 1e-6)
             reached = max(reached, found / math.exp(log_bound))
     assert reached > 0.3
-
-
-def test_gaussian_noise_for_persons_costs_little_more_than_for_rows():
-    for epsilon in (0.1, 1.0, 4.0):
-        for neighbors in ("replace_one", "add_remove"):
-            asked = 0.3 * epsilon, epsilon, 1e-6, neighbors
-            rows = greatest_shift(LogisticLoss(), *asked)
-            persons = greatest_shift(RecordLoss(LogisticLoss(), 20), *asked)
-            assert 0.9 * rows < persons < rows
-            profile = JointProfile(RecordLoss(LogisticLoss(), 20), persons, asked[0], neighbors)
-            assert float(profile(epsilon)) == pytest.approx(math.log(1e-6), abs=1e-4)
 
 
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPHuberRegressor])

@@ -12,7 +12,7 @@ from exact_gradient import dense_hessian, problem
 from inner_fits import Design, Task
 from inner_objective import JointProfile, SoftmaxRecord, greatest_leverage, greatest_shift, minimise
 from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp, ndtr, softmax
+from scipy.special import ndtr, softmax
 
 from skdp import Domain, DPLogisticRegression
 from skdp.linear_model import load_model
@@ -327,7 +327,7 @@ def test_the_certified_error_holds_for_several_classes(a, size, weighted):
 def test_the_solver_reaches_the_minimum(monkeypatch, most):
     """Whether or not products of different classes are part of the second derivative."""
     monkeypatch.setattr("skdp.linear_model._objective.problem.MOST_JOINT", most)
-    made, objective = joint(3000, 6, Softmax(5, 0.6), ridge=0.05, intercept=True, sizes=(4,))
+    made, objective = joint(600, 6, Softmax(5, 0.6), ridge=0.05, intercept=True, sizes=(4,))
     found = minimise(objective, 1e-9)
     difference = exact(made, objective, found.theta)
     assert float(mpmath.norm(difference)) <= found.gradient_norm <= 1e-9
@@ -395,18 +395,6 @@ def test_gaussian_noise_of_a_fit_is_that_of_theorem_3(n_classes):
         assert (float(profile(2.0 - epsilon)) <= math.log(1e-5)) == holds
 
 
-def test_a_joint_model_is_more_accurate_than_separate_ones():
-    scores = {}
-    X, y, domain = table(n=3000, k=8, d=10, seed=3)
-    for loss in ("auto", "sharp"):
-        models = [
-            DPLogisticRegression(domain=domain, loss=loss, random_state=seed).fit(X, y)
-            for seed in range(5)
-        ]
-        scores[loss] = np.mean([model.score(X, y) for model in models])
-    assert scores["auto"] > scores["sharp"] + 0.05
-
-
 def test_predictions_are_probabilities_that_the_loss_estimates():
     X, y, domain = table(n=4000)
     model = DPLogisticRegression(domain=domain, epsilon=1000.0, random_state=0).fit(X, y)
@@ -418,11 +406,6 @@ def test_predictions_are_probabilities_that_the_loss_estimates():
     np.testing.assert_allclose(np.log(p), model.predict_log_proba(X))
     np.testing.assert_array_equal(model.predict(X), z.argmax(axis=1))
     np.testing.assert_allclose(p.mean(axis=0), np.bincount(y) / len(y), atol=0.01)
-
-
-def test_log_probabilities_of_the_likelihood_do_not_underflow():
-    z = np.array([[0.0, -2000.0, 5.0]])
-    np.testing.assert_allclose(Softmax(3).log_probabilities(z), z - logsumexp(z))
 
 
 @pytest.mark.parametrize("given", [Softmax(4, 0.25), "logistic"])
@@ -463,18 +446,6 @@ def test_a_softmax_that_does_not_fit_is_refused_before_anything_is_spent(k, para
 def test_a_softmax_has_at_least_two_classes_and_a_normalizer_in_the_unit_interval(k, a):
     with pytest.raises(ValueError, match=r"n_classes|normalizer"):
         Softmax(k, a)
-
-
-@pytest.mark.parametrize("is_deleted", [False, True])
-def test_a_refit_forgets_what_the_joint_model_had(is_deleted):
-    X, y, domain = table()
-    model = DPLogisticRegression(domain=domain, random_state=0).fit(X, y)
-    if is_deleted:  # an error would come after the budget was spent
-        del model.normalizer_
-    model.set_params(loss="sharp").fit(X, y)
-    fresh = DPLogisticRegression(domain=domain, random_state=0, loss="sharp").fit(X, y)
-    assert not hasattr(model, "normalizer_")
-    np.testing.assert_array_equal(model.predict_proba(X), fresh.predict_proba(X))
 
 
 @pytest.mark.parametrize(

@@ -166,16 +166,6 @@ def test_the_radius_over_many_corners_is_safe(intercept):
             assert seen == pytest.approx(radius, rel=1e-9)
 
 
-@pytest.mark.parametrize("intercept", [True, False])
-def test_the_radius_over_many_corners_is_computed_in_blocks(intercept, monkeypatch):
-    """The same as with all rows at once, with the last block incomplete."""
-    declared = {f"x{k}": (0, 1) for k in range(13)} | {"a": list(range(9))}
-    design = Design(Domain(declared), intercept)
-    whole = [design.radius_in(ball) for ball in balls(design)]
-    monkeypatch.setattr("skdp.linear_model._shared.design._CELLS", 4 * design.dim)
-    np.testing.assert_allclose([design.radius_in(b) for b in balls(design)], whole, rtol=1e-15)
-
-
 def test_the_radius_on_a_ball_of_rows():
     """Rows of Euclidean norm 2 next to a one: |x|_p^p = 1 + 2^p, or 1 + (2 d^(1/p - 1/2))^p."""
     design = Design(Domain.l2_ball(4, 2.0), True)
@@ -214,38 +204,6 @@ def test_the_squares_of_levels_are_those_of_all_encoded_rows(m, intercept):
     squares = np.square(rows[:, int(intercept) :]).sum(axis=1)
     group = design.groups[-1]
     assert (squares.max(), squares.min()) == pytest.approx((group.square, group.least), rel=1e-12)
-
-
-@SETTINGS
-@given(designs(), st.integers(0, 2**32 - 1))
-def test_coefficients_undo_the_centring(design, seed):
-    """The encoded columns with the decoded coefficients have the same predictor."""
-    rng = np.random.default_rng(seed)
-    X, theta = tables(design, rng), rng.normal(size=design.dim)
-    coef, intercept = design.coefficients(theta[None])
-    assert coef.shape == (1, design.domain.n_encoded)
-    plain = design.domain.encode(X) @ coef[0] + intercept
-    np.testing.assert_allclose(design.matrix(X, 40) @ theta, plain, rtol=1e-9, atol=1e-9)
-
-
-@SETTINGS
-@given(designs())
-def test_the_columns_are_where_they_are_said_to_be(design):
-    """An intercept of ones; numbers in [-1, 1]; levels centred if there is an intercept."""
-    found = corners(design) if not design.domain.is_ball else None
-    if found is None:
-        return
-    for group in design.groups:
-        part = found[:, list(group.index)]
-        if group.kind == "intercept":
-            assert (part == 1).all()
-        elif group.kind == "numbers":
-            assert set(np.unique(part)) == {-1.0, 1.0}
-        else:
-            mean = np.unique(part, axis=0).mean(axis=0)
-            expected = 0.0 if design.intercept else 1 / (group.size + 1)
-            np.testing.assert_allclose(mean, expected, atol=1e-12)
-        assert group.variance == pytest.approx(np.diag(group.ball.covariance()).mean())
 
 
 def test_the_size_of_rows_is_that_of_their_arrays():

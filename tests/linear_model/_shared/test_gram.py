@@ -157,22 +157,6 @@ def test_the_greatest_sums_of_a_block_and_of_a_fold_are_exact(monkeypatch):
         assert all(type(value) is int for value in found.ravel())
 
 
-def test_frames_arrays_lists_and_files_are_one_table(tmp_path):
-    X, target = table(500, seed=4)
-    whole = exact_gram(MemoryRows(DOMAIN, X, target)).tolist()
-    cells = X.to_numpy(dtype=object)
-    for same in (cells, cells.tolist(), X[["sex", "b", "a", "job"]], np.asfortranarray(cells)):
-        assert exact_gram(MemoryRows(DOMAIN, same, target)).tolist() == whole
-    domain = Domain.unit_box(3, target=(-1.0, 1.0))
-    numbers = np.random.default_rng(5).uniform(-1, 1, (500, 3))
-    expected = exact_gram(MemoryRows(domain, numbers, target)).tolist()
-    stored = np.memmap(tmp_path / "rows", dtype=float, mode="w+", shape=numbers.shape)
-    stored[:] = numbers
-    strided = np.repeat(numbers, 2, axis=0)[::2]
-    for same in (stored, strided, tuple(map(tuple, numbers)), pd.DataFrame(numbers)):
-        assert exact_gram(MemoryRows(domain, same, target)).tolist() == expected
-
-
 def peak_memory(domain, X, target):
     load_kernels(math.inf)  # the import of the compiler is not the memory of a sum
     tracemalloc.start()

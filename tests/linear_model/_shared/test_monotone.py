@@ -56,7 +56,7 @@ def test_the_curve_is_monotone_whatever_the_noise_is(name, facts, monotone):
     sign, bent = 1 if monotone == "increasing" else -1, 0
     # Moments with more noise are not released, and the model is then a constant.
     facts = facts | {"epsilon": 2.0 if name == "DPLinearRegression" else 0.1}
-    for seed in range(5):
+    for seed in range(2):
         model = model_of(name, monotone, random_state=seed, **facts)
         free = model_of(name, None, random_state=seed, **facts)
         data = data_of(model, n=1500)
@@ -113,18 +113,6 @@ def test_a_missing_cell_keeps_its_prediction():
     missing, inside = (curve_of(found[0], x) - curve_of(found[1], x) for x in ([np.nan], GRID))
     assert missing == pytest.approx(0)
     assert np.abs(inside).max() > 0.01
-
-
-def test_the_error_is_not_greater_on_average():
-    truth, errors = np.sqrt(GRID.clip(0, 10) / 10) - 0.5, []
-    for seed in range(20):
-        for monotone in ("increasing", None):
-            model = model_of("DPHuberRegressor", monotone, epsilon=0.5, random_state=seed)
-            found = curve_of(model.fit(*data_of(model, seed=seed)))
-            errors.append(np.square(found - truth).mean())
-    free, ordered = errors[1::2], errors[::2]
-    assert np.mean(ordered) < np.mean(free)
-    assert np.mean(np.less_equal(ordered, free)) > 0.8
 
 
 def test_files_and_copies_keep_the_curve():

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import summed_records
 from inner_descent import Blocks, Gradients, RowBound, clipped_residual, logistic_slope, residual
-from inner_descent import gradients_module as scaled_rows_module
 from summed_records import MIXED, ONE, STEP, gradients, kept, moved, one_state, scaled, sums, table
 
 from skdp import Domain
@@ -148,16 +147,6 @@ def test_all_gradients_at_once_are_those_of_the_blocks(clips):
     model = gradients(blocks, scaled(blocks, 0, 0.3), X, y, slope, clips)
     one_by_one = np.concatenate([model.of_block(k) for k in range(len(blocks))])
     assert model.of_all().tolist() == one_by_one.tolist()
-
-
-def test_many_numbers_at_once_are_read_in_strips(monkeypatch):
-    """A conversion of all columns at once would take more memory than the records."""
-    monkeypatch.setattr(scaled_rows_module, "CELLS", 100)
-    blocks = Blocks(Domain.unit_box(7), intercept=True)
-    X, y = np.random.default_rng(13).uniform(-1, 1, (40, 7)), np.ones(40)
-    model = gradients(blocks, scaled(blocks), X, y, logistic_slope)
-    expected = np.concatenate([model.of_block(k) for k in range(8)])
-    assert model.of_all().tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("domain", [Domain.unit_box(1), Domain({"c": ["x", "y"]})])

@@ -4,7 +4,6 @@ import math
 from functools import partial
 from types import SimpleNamespace
 
-import cvxpy as cp
 import mpmath
 import numpy as np
 import pytest
@@ -37,19 +36,6 @@ def test_the_dual_certifies_the_cover_of_points(count, d):
     bound = moment.sum() ** 2 / mu.sum()
     assert bound <= np.trace(factor @ factor.T) * ratios.max() * (1 + 1e-12)
     assert bound >= np.trace(factor @ factor.T) * (1 - 2e-5)
-
-
-@pytest.mark.parametrize("count", [3, 12, 30])
-def test_the_cover_of_many_orbits_is_the_least(count):
-    """A maximum of linear functions whose least trace another solver finds."""
-    rng = np.random.default_rng(count)
-    cuts = rng.exponential(size=(3 * count, count)) * rng.integers(0, 2, (3 * count, count))
-    cuts, sums = np.vstack([cuts, np.eye(count)]), rng.exponential(size=count)
-    w = cover_sums(lambda w: float((cuts @ w).max()), sums)
-    v = cp.Variable(count)
-    problem = cp.Problem(cp.Minimize(sums @ cp.inv_pos(v)), [cuts @ v <= 1])
-    least = float(problem.solve(solver=cp.CLARABEL))
-    assert (sums / w).sum() * (cuts @ w).max() == pytest.approx(least, rel=1e-5)
 
 
 def test_the_cover_of_orbits_of_a_smooth_bound_is_the_least():

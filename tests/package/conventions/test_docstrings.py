@@ -71,25 +71,6 @@ def test_every_member_has_a_docstring(name):
     assert without_docstring(PUBLIC[name]) == []
 
 
-def test_a_member_without_a_docstring_is_seen():
-    """The twin: one that is described in the base class, and one that is not described at all."""
-
-    class Base:
-        def area(self):
-            """Return the area."""
-
-    class Square(Base):
-        def area(self):
-            pass
-
-        @property
-        def side(self):
-            pass
-
-    Base.__module__ = Square.__module__ = "skdp.squares"
-    assert without_docstring(Square) == ["side"]
-
-
 @pytest.mark.parametrize("name", all_estimators())
 @pytest.mark.parametrize("section", ["Parameters", "Other Parameters", "Attributes"])
 def test_every_entry_of_an_estimator_has_a_type(name, section):

@@ -37,30 +37,16 @@ VERSION = tuple(map(int, sklearn.__version__.split(".")[:2]))
 MODELS = [
     DPLogisticRegression(),
     DPLogisticRegression(neighbors="add_remove", n_public=1000),
-    DPLogisticRegression(mechanism="hull", regularization=0.1, loss="logistic"),
-    DPLogisticRegression(mechanism="l2", fit_intercept=False, epsilon=2.0),
     DPHuberRegressor(),
     DPQuantileRegressor(),
-    DPQuantileRegressor(quantile=0.9, fit_intercept=False, bandwidth=0.1),
-    DPHuberRegressor(neighbors="add_remove", mechanism="l1"),
-    DPHuberRegressor(threshold=1.0, fit_intercept=False, regularization=0.0),
-    skdp.DPPoissonRegressor(),
     skdp.DPPoissonRegressor(
         neighbors="add_remove", n_public=1000, delta=1e-6, mechanism="gaussian"
     ),
     skdp.DPGammaRegressor(threshold=1.0, fit_intercept=False, regularization=0.0),
     skdp.DPLinearRegression(),
     skdp.DPLinearRegression(neighbors="add_remove", mechanism="matrix"),
-    skdp.DPLinearRegression(mechanism="l1", fit_intercept=False, postprocess="pinv"),
-    DPCoordinateDescentClassifier(),
     DPCoordinateDescentClassifier(delta=1e-6, neighbors="add_remove"),
-    DPCoordinateDescentClassifier(
-        epsilon=8.0, penalty="l1", alpha=0.01, order="random", fit_intercept=False, scaling_share=0
-    ),
     skdp.DPCoordinateDescentRegressor(),
-    skdp.DPCoordinateDescentRegressor(
-        neighbors="add_remove", n_public=1000, scaling_share=0, clip=0.5
-    ),
     skdp.DPCoordinateDescentRegressor(delta=1e-6, mechanism="gaussian", order="greedy", n_passes=5),
 ]
 SEARCHES = [
@@ -75,7 +61,7 @@ RARER = [
     skdp.DPLinearRegression(mechanism="gaussian", delta=1e-6),
     *(
         PrivateSearchCV(kind(), {"fit_intercept": [True, False]}, epsilon=5.0)
-        for kind in dict.fromkeys(type(model) for model in MODELS)
+        for kind in (DPQuantileRegressor, skdp.DPLinearRegression, DPCoordinateDescentClassifier)
     ),
 ]
 # Models of two labels. Reasons why scikit-learn's checks fail, by their names.
@@ -184,7 +170,7 @@ class ScoredDescent(Scored, DPCoordinateDescentClassifier):
     pass
 
 
-@pytest.mark.parametrize("estimator", MODELS[:4])
+@pytest.mark.parametrize("estimator", MODELS[:2])
 def test_objective_perturbation_reaches_the_accuracy_that_scikit_learn_requires(estimator):
     check_classifiers_train("Scored", ScoredLogistic(**estimator.get_params()))
 

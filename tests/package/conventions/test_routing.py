@@ -13,11 +13,9 @@ from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
-    StackingClassifier,
     VotingClassifier,
 )
 from sklearn.exceptions import UnsetMetadataPassedError
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -143,15 +141,6 @@ def test_parameters_of_persons_make_a_fit_without_identifiers_fail(model, rows, 
     assert ledger.entries == ()
 
 
-def test_a_ledger_of_persons_refuses_fits_of_rows(model, rows, answers, ids):
-    """Another remedy: the first entry of a ledger decides its unit."""
-    ledger = Ledger(100.0)
-    model.set_params(ledger=ledger).fit(rows, answers, groups=ids)
-    with pytest.raises(ValueError, match="unit 'person'"):
-        search(model).set_params(error_score="raise").fit(rows, answers, groups=ids)
-    assert len(ledger.entries) == 1
-
-
 def test_pipelines_and_column_transformers(domain, rows, answers, ids):
     step = DPLogisticRegression(domain=domain.encoded)
     columns = ColumnTransformer([("public", domain.encoder(), list(domain.names))])
@@ -176,17 +165,6 @@ def test_the_private_search_asks_for_itself(model, rows, answers, ids):
         private.set_fit_request(groups=True)
         found = cross_validate(private, rows, answers, **given)
     assert {one.guarantee_.unit for one in found["estimator"]} == {"person"}
-
-
-def test_stacking_needs_models_that_are_fitted(model, rows, answers, ids):
-    """It gives identifiers to its final estimator too, which fails; so fit the models before."""
-    with sklearn.config_context(enable_metadata_routing=True):
-        stack = StackingClassifier([("a", clone(model).set_fit_request(groups=True))])
-        with pytest.raises(TypeError, match="groups"):
-            stack.fit(rows, answers, groups=ids)
-    model.fit(rows, answers, groups=ids)
-    stack = StackingClassifier([("a", model)], final_estimator=LogisticRegression(), cv="prefit")
-    assert stack.fit(rows, answers).estimators_ == [model]
 
 
 # Weights

@@ -418,7 +418,7 @@ def compose(*guarantees: Guarantee, delta: float | None = None) -> Guarantee:
     basic, exact, Gaussian-DP or zCDP composition gives.
 
     Basic composition is always valid. The other three are valid only if the guarantees of all parts
-    were fixed before the first release; otherwise use a `Ledger`. See also `TradeOff.tensor`.
+    were fixed before the first release; otherwise use a `Ledger`.
 
     Parameters
     ----------

@@ -285,10 +285,14 @@ def test_somebody_elses_law():
 
 
 def test_many_releases_need_the_variance_of_the_gaussian_times_the_information():
-    """Theorem 2 of the proof: 2 for Laplace, pi^2 / 9 for logistic noise, to 0.3 %."""
+    """Theorem 2 of the proof: 2 for Laplace, pi^2 / 9 for logistic noise, to 0.3 %.
+
+    Subbotin noise has the information r^(1 - 2/r) Gamma(2 - 1/r) / Gamma(1 + 1/r).
+    """
     gaussian = calibrated("gaussian", [(1.0, 100_000)]).var()
-    for law, factor in ((Laplace(), 2.0), (Logistic(), math.pi**2 / 9), (Subbotin(1.5), None)):
-        factor = factor or law.fisher_information() * law.var()
+    information = math.pow(1.5, -1 / 3) * math.gamma(4 / 3) / math.gamma(5 / 3)
+    subbotin = information * Subbotin(1.5).var()
+    for law, factor in ((Laplace(), 2.0), (Logistic(), math.pi**2 / 9), (Subbotin(1.5), subbotin)):
         found = calibrated(law, [(1.0, 100_000)]).var() / gaussian
         assert found == pytest.approx(factor, rel=3e-3)
 

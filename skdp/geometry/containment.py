@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skdp.geometry.combined import MappedBall, ShearedBall
 from skdp.trusted.ball import LpBall, NormBall, ask, greatest_gauge, known, parts_of, sign_patterns
 from skdp.trusted.checks import fail, is_ours
 
@@ -68,7 +69,28 @@ def greatest_gauge_over(ball: NormBall, over: NormBall) -> GaugeBounds:
     >>> round(found.upper, 9), found.exact
     (2.0, True)
     """
-    return _bounds(ball, over, enough=0.0)
+    if ball.dim != over.dim:
+        raise fail("ball", f"have dimension {over.dim} as the other ball has", ball.dim)
+    while isinstance(over, MappedBall | ShearedBall):
+        # |A u|_K is a norm of u.
+        matrix = np.asarray(over.matrix)
+        inverse = 1 / matrix if matrix.ndim == 1 else np.linalg.inv(matrix)
+        ball, over = MappedBall(ball, inverse), over.ball
+    if (exact := _known(ball, over)) is not None:
+        return GaugeBounds(exact * (1 - ROUND), exact * (1 + ROUND))
+    try:
+        upper = greatest_gauge(ball, over)
+    except ValueError:  # not even a box is known
+        upper = math.inf
+    points = np.concatenate([np.eye(over.dim), over.sample(_STARTS, np.random.default_rng(0))])
+    sizes = over.gauge(points)
+    at = sizes > 0
+    lower = float(ball.gauge(points[at] / sizes[at, None]).max())
+    if over.dim <= 5 and _supports(over):
+        most = _MOST_CONES if _is_quick(ball) and _is_quick(over) else _MOST_SLOW_CONES
+        found, bound = _by_cones(ball, over, most)
+        lower, upper = max(lower, found), min(upper, bound)
+    return GaugeBounds(lower * (1 - ROUND), upper * (1 + ROUND))
 
 
 def contains(outer: NormBall, inner: NormBall) -> bool | None:
@@ -77,7 +99,7 @@ def contains(outer: NormBall, inner: NormBall) -> bool | None:
     Parameters
     ----------
     outer, inner : NormBall
-        Of the same dimension; a :class:`ScaledBall` compares a ball at another size.
+        Of the same dimension.
 
     Returns
     -------
@@ -92,31 +114,10 @@ def contains(outer: NormBall, inner: NormBall) -> bool | None:
     >>> contains(LpBall(2, p=1, radius=2.0), LpBall(2, p=2)), contains(LpBall(2, p=1), LpBall(2))
     (True, False)
     """
-    bounds = _bounds(outer, inner, enough=1.0)
+    bounds = greatest_gauge_over(outer, inner)
     if bounds.upper <= 1 + TOUCH:
         return True
     return False if bounds.lower > 1 + TOUCH else None
-
-
-def _bounds(ball: NormBall, over: NormBall, enough: float) -> GaugeBounds:
-    """Return bounds; below ``enough``, the upper one need not be sharp."""
-    if ball.dim != over.dim:
-        raise fail("ball", f"have dimension {over.dim} as the other ball has", ball.dim)
-    if (exact := _known(ball, over)) is not None:
-        return GaugeBounds(exact * (1 - ROUND), exact * (1 + ROUND))
-    try:
-        upper = greatest_gauge(ball, over)
-    except ValueError:  # not even a box is known
-        upper = math.inf
-    points = np.concatenate([np.eye(over.dim), over.sample(_STARTS, np.random.default_rng(0))])
-    sizes = over.gauge(points)
-    at = sizes > 0
-    lower = float(ball.gauge(points[at] / sizes[at, None]).max())
-    if over.dim <= 5 and _supports(over):
-        most = _MOST_CONES if _is_quick(ball) and _is_quick(over) else _MOST_SLOW_CONES
-        found, bound = _by_cones(ball, over, enough, most)
-        lower, upper = max(lower, found), min(upper, bound)
-    return GaugeBounds(lower * (1 - ROUND), upper * (1 + ROUND))
 
 
 def _known(ball: NormBall, over: NormBall) -> float | None:
@@ -133,11 +134,9 @@ def _known(ball: NormBall, over: NormBall) -> float | None:
         return float(np.max(ball.gauge(points)))
     if isinstance(ball, LpBall) and math.isinf(ball.p):
         faces = np.diag(1 / ball.bounding_box())
-    return (
-        float(np.max(ask(over, "support", faces)))
-        if faces is not None and _supports(over)
-        else None
-    )
+    if faces is None or not _supports(over):
+        return None
+    return float(np.max(ask(over, "support", faces)))
 
 
 def _supports(body: NormBall) -> bool:
@@ -157,11 +156,10 @@ def _is_quick(body: NormBall) -> bool:
 # So the norm is at most support(w) max_i |r_i| / <w, r_i> there, whatever w is.
 
 
-def _by_cones(ball: NormBall, body: NormBall, enough: float, most: int) -> tuple[float, float]:
+def _by_cones(ball: NormBall, body: NormBall, most: int) -> tuple[float, float]:
     """Return bounds on the greatest gauge over a body; cones with a high bound are subdivided.
 
-    At most about ``most`` cones are tried. The upper bound need not be less than ``enough``, nor
-    the lower one greater by more than a share of 1e-8.
+    At most about ``most`` cones are tried.
     """
     # Half of the orthants, (2**(dim - 1), dim, dim): the rows are points of the body.
     axes = np.eye(body.dim)
@@ -175,9 +173,9 @@ def _by_cones(ball: NormBall, body: NormBall, enough: float, most: int) -> tuple
         normals = np.asarray(np.linalg.solve(cones, ones)[..., 0], dtype=float)
         products = np.einsum("nij,nj->ni", cones, normals)
         upper = np.asarray(ask(body, "support", normals) * (at_rays / products).max(axis=1))
-        goal = max(lower, enough) * (1 + GAP)
+        goal = lower * (1 + GAP)
         seen += len(cones)
-        if seen > most or 0 < enough * (1 + 1e-8) < lower:
+        if seen > most:
             return lower, max(goal, float(upper.max()))
         wide = upper > goal
         if not wide.any():

@@ -135,7 +135,7 @@ class Laplace(ScaleLaw):
     690.082381
     """
 
-    # docs/proofs/conversions.md, 9.
+    # docs/proofs/conversions.md, 7.
     peaked: ClassVar[bool] = True
 
     def _potential(self, x: FloatArray) -> FloatArray:
@@ -558,7 +558,7 @@ class OffsetGaussian(CrossingLaw):
     offset: float = 1.0
     scale: float = 1.0
     _lengths: ClassVar[tuple[str, ...]] = ("offset", "scale")
-    # docs/proofs/conversions.md, 9.
+    # docs/proofs/conversions.md, 7.
     peaked: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import laplace, norm
 
-from skdp.noise.canonical import CanonicalNoise, Tulap, log_concave_canonical
+from skdp.noise.canonical import CanonicalNoise, Tulap
 from skdp.noise.steps import Staircase
 from skdp.privacy import tradeoff
 
@@ -77,14 +77,6 @@ def main():
     folder = parser.parse_args().out
     table("Roots of a Gaussian trade-off function, mu = 1:", tradeoff.gaussian, norm)
     table("(epsilon / 2^n, 0), epsilon = 1, which are no roots:", tradeoff.approximate, laplace)
-    print("Log-concave canonical noise, where there is one:")
-    for make in (tradeoff.gaussian, tradeoff.laplace, tradeoff.total_variation):
-        print(f"  {make.__name__}(0.5): {log_concave_canonical(make(0.5))}")
-    try:
-        log_concave_canonical(tradeoff.approximate(0.5))
-    except ValueError as error:
-        print(f"  approximate(0.5): none. {error}")
-    print()
     print("Variance at (1, 0):")
     print(f"  Tulap {Tulap(1.0).var():.4f}, staircase {Staircase(1.0).var():.4f}, Laplace 2")
     if folder:

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from scipy.integrate import quad
 
 from skdp.geometry import LpBall, NormBall
-from skdp.geometry.comparison import compare, conditional_variance, knorm_covariance
+from skdp.geometry.comparison import compare
 from skdp.geometry.containment import contains
 from skdp.trusted.ball import FloatArray, as_points
 
@@ -132,7 +132,7 @@ def show_paradox() -> None:
     print("  ".join(f"{name:>10}" for name in head))
     for name, ball in {"K": RECTANGLE, "H": DIAMOND}.items():
         numbers = [mean_norm(ball, p) for p in (math.inf, 2, 1)]
-        numbers += [*np.diag(knorm_covariance(ball)), float(conditional_variance(ball, [1, 0]))]
+        numbers += [*(12 * ball.variance()), float(6 / ball.gauge([1, 0]) ** 2)]
         print("  ".join([f"{name:>10}", *(f"{x:10.2f}" for x in numbers)]))
 
 

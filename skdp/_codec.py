@@ -34,7 +34,7 @@ TYPES = {
         "skdp.domain.columns": "Indicators Levels Number",
         "skdp.domain.domain": "Domain",
         "skdp.domain.splines": "Interaction Spline SplineBlock",
-        "skdp.geometry.combined": "MappedBall ProductBall ScaledBall ShearedBall SumBall",
+        "skdp.geometry.combined": "MappedBall ProductBall ShearedBall SumBall",
         "skdp.geometry.encoded_rows": "EncodedRowsBall SimplexBall",
         "skdp.geometry.moment_layout": "MomentLayout",
         "skdp.geometry.moments": "MomentBall NumbersBall RadialMomentBall SquaresBall",

@@ -18,7 +18,7 @@ from http.client import HTTPException
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 import sklearn.datasets
@@ -261,7 +261,7 @@ def _table() -> dict[str, Any]:
 
 
 VARIABLE = "SKDP_DATA"
-F = TypeVar("F", bound=Callable[..., Dataset])
+Get = Callable[..., Dataset]
 
 
 class DataNotFound(ValueError):
@@ -269,13 +269,9 @@ class DataNotFound(ValueError):
 
     Examples
     --------
-    >>> from tempfile import mkdtemp
-    >>> from skdp.datasets import DataNotFound, fetch
-    >>> try:
-    ...     fetch("king_county_house_sales", folder=mkdtemp())
-    ... except DataNotFound:
-    ...     print("download the file first")
-    download the file first
+    >>> from skdp.datasets import DataNotFound
+    >>> issubclass(DataNotFound, ValueError)
+    True
     """
 
 
@@ -400,75 +396,27 @@ def _text(value: object) -> str:
     return str(value).strip(" '\"")
 
 
-_DOC = """Return the {task} data set "{title}" ({rows} rows, {columns} columns).
-
-Parameters
-----------
-{parameters}
-
-Returns
--------
-Dataset
-    {notes}
-
-Examples
---------
->>> from skdp.datasets import {calls[0]}
->>> X, y, domain = {calls[1]}
->>> {shown[0]}
-{shown[1]}
-"""
-
-
-class Loader(Protocol):
-    """A function for a data set that is part of scikit-learn."""
-
-    def __call__(self, *, as_frame: bool | None = None) -> Dataset:
-        """Return the data set."""
-
-
-class Fetcher(Protocol):
-    """A function for a data set from a folder or from OpenML."""
-
-    def __call__(
-        self,
-        *,
-        folder: str | os.PathLike[str] | None = None,
-        data_home: str | os.PathLike[str] | None = None,
-        as_frame: bool = True,
-    ) -> Dataset:
-        """Return the data set; see `fetch`."""
-
-
-def _named(function: F, public: str, name: str, note: str) -> F:
+def _named(function: Callable[..., Dataset], public: str, name: str, note: str) -> Get:
     """Return a function under its public name, with its documentation."""
     declared = declaration(name)
-    rows, columns, only = declared.rows, len(declared.columns), ""
-    if declared.file is None:
-        parameters = """as_frame : bool or None, default=None
-    Whether X is a DataFrame. None makes it one if pandas is installed."""
-        calls, shown = [public, f"{public}()"], ["X.shape", f"({rows}, {columns})"]
-    else:
-        parameters = "folder, data_home, as_frame\n    As in `fetch`."
-        only = "" if declared.openml else "It is read from a folder only."
-        # The data may not be here, but the declaration is.
-        calls = [f"domain_of, {public}", f"{public}()  # doctest: +SKIP"]
-        shown = [f"domain_of({name!r}).n_columns", f"{columns}"]
+    size = f"{declared.rows} rows, {len(declared.columns)} columns"
+    notes = [note, declared.caution]
+    parameters = "as_frame : bool or None\n    None makes X a DataFrame if pandas is installed."
+    skip = ""
+    if declared.file is not None:
+        parameters, skip = "**options\n    As in `fetch`.", "  # doctest: +SKIP"
+        notes.append("" if declared.openml else "It is read from a folder only.")
     function.__name__ = function.__qualname__ = public
-    function.__doc__ = _DOC.format(
-        task=declared.task,
-        title=declared.title,
-        rows=rows,
-        columns=columns,
-        parameters=parameters,
-        notes="\n    ".join(filter(None, (note, declared.caution, only))),
-        calls=calls,
-        shown=shown,
-    ).rstrip()
+    function.__doc__ = (
+        f'Return the {declared.task} data set "{declared.title}" ({size}).\n\n'
+        f"{' '.join(filter(None, notes))}\n\nParameters\n----------\n{parameters}\n\n"
+        "Returns\n-------\nDataset\n\nExamples\n--------\n"
+        f">>> from skdp.datasets import {public}\n>>> X, y, domain = {public}(){skip}"
+    )
     return function
 
 
-def _loader(name: str, note: str = "", **options: object) -> Loader:
+def _loader(name: str, note: str = "", **options: object) -> Get:
     """Return the function ``load_<name>``; scikit-learn's function is called with the options."""
 
     def function(*, as_frame: bool | None = None) -> Dataset:
@@ -486,16 +434,11 @@ def _loader(name: str, note: str = "", **options: object) -> Loader:
     return _named(function, f"load_{name}", name, note)
 
 
-def _fetcher(short: str, name: str, note: str = "") -> Fetcher:
+def _fetcher(short: str, name: str, note: str = "") -> Get:
     """Return the function ``fetch_<short>``, which fetches the data set ``name``."""
 
-    def function(
-        *,
-        folder: str | os.PathLike[str] | None = None,
-        data_home: str | os.PathLike[str] | None = None,
-        as_frame: bool = True,
-    ) -> Dataset:
-        return fetch(name, folder=folder, data_home=data_home, as_frame=as_frame)
+    def function(**options: Any) -> Dataset:
+        return fetch(name, **options)
 
     return _named(function, f"fetch_{short}", name, note)
 
@@ -546,10 +489,8 @@ def fetch_bank_marketing(version: str = "full", **options: Any) -> Dataset:
 
     Examples
     --------
-    >>> from skdp.datasets import fetch_bank_marketing, names
+    >>> from skdp.datasets import fetch_bank_marketing
     >>> X, y, domain = fetch_bank_marketing("additional")  # doctest: +SKIP
-    >>> sorted(name for name in names() if name.startswith("bank"))
-    ['bank_marketing_additional', 'bank_marketing_full']
     """
     check_choice("version", version, ("full", "additional"))
     return fetch(f"bank_marketing_{version}", **options)
@@ -571,10 +512,8 @@ def fetch_wine_quality(color: str = "red", **options: Any) -> Dataset:
 
     Examples
     --------
-    >>> from skdp.datasets import fetch_wine_quality, names
+    >>> from skdp.datasets import fetch_wine_quality
     >>> X, y, domain = fetch_wine_quality("white")  # doctest: +SKIP
-    >>> sorted(name for name in names() if name.startswith("wine_quality"))
-    ['wine_quality_red', 'wine_quality_white']
     """
     check_choice("color", color, ("red", "white"))
     return fetch(f"wine_quality_{color}", **options)

@@ -1,14 +1,9 @@
 from skdp.geometry.combined import MappedBall as MappedBall
 from skdp.geometry.combined import ProductBall as ProductBall
-from skdp.geometry.combined import ScaledBall as ScaledBall
 from skdp.geometry.combined import ShearedBall as ShearedBall
 from skdp.geometry.combined import SumBall as SumBall
 from skdp.geometry.comparison import Comparison as Comparison
 from skdp.geometry.comparison import compare as compare
-from skdp.geometry.comparison import conditional_variance as conditional_variance
-from skdp.geometry.comparison import depth as depth
-from skdp.geometry.comparison import entropy as entropy
-from skdp.geometry.comparison import knorm_covariance as knorm_covariance
 from skdp.geometry.containment import contains as contains
 from skdp.geometry.containment import greatest_gauge_over as greatest_gauge_over
 from skdp.geometry.encoded_rows import EncodedRowsBall as EncodedRowsBall

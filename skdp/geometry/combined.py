@@ -42,7 +42,6 @@ from skdp.trusted.ball import (
 from skdp.trusted.checks import (
     check_entries,
     check_numbers,
-    check_positive,
     check_positives,
     fail,
     is_ours,
@@ -109,65 +108,6 @@ class BallImage(NormBall, ABC):
     def extreme_points(self) -> FloatArray:
         """Return the extreme points, (count, dim)."""
         return self._image(ask(self.ball, "extreme_points"))
-
-
-@dataclass(frozen=True)
-class ScaledBall(BallImage):
-    """The ball ``factor * K``.
-
-    Parameters
-    ----------
-    ball : NormBall
-        The ball K.
-    factor : float in (0, inf)
-        Its gauge is that of K divided by this.
-
-    Examples
-    --------
-    >>> from skdp.geometry import LpBall, ScaledBall
-    >>> float(ScaledBall(LpBall(2), 2.0).gauge([3.0, 4.0]))
-    2.5
-    """
-
-    ball: NormBall
-    factor: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "factor", check_positive("factor", self.factor))
-
-    def gauge(self, v: ArrayLike) -> FloatArray:
-        return self.ball.gauge(v) / self.factor
-
-    def support(self, w: ArrayLike) -> FloatArray:
-        """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
-        return np.asarray(self.factor * ask(self.ball, "support", w))
-
-    def bounding_box(self) -> FloatArray:
-        """Return the half-widths of the least box around the ball, (dim,)."""
-        return np.asarray(self.factor * ask(self.ball, "bounding_box"))
-
-    def covariance(self) -> FloatArray:
-        """Return the covariance of the uniform law, (dim, dim)."""
-        return np.asarray(self.factor**2 * ask(self.ball, "covariance"))
-
-    def first_covariance(self) -> FloatArray:
-        """Return the covariance of each coordinate with the first one, (dim,)."""
-        return np.asarray(self.factor**2 * uniform_first_covariance(self.ball))
-
-    def variance(self) -> FloatArray:
-        """Return the variance of each coordinate of the uniform law, (dim,)."""
-        return np.asarray(self.factor**2 * exact_variance(self.ball))
-
-    def greatest_square(self, weights: FloatArray) -> float:
-        """Return a bound on the greatest sum_i weights_i u_i^2."""
-        return self.factor**2 * greatest_square(self.ball, weights) * ROUND_UP
-
-    def _image(self, points: FloatArray) -> FloatArray:
-        return np.asarray(self.factor * points)
-
-    @property
-    def _log_det(self) -> float:
-        return self.dim * math.log(self.factor)
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by

@@ -1,10 +1,9 @@
 """Orders on K-norm mechanisms by containment and volume, and properties of the noise.
 
 A K-norm mechanism of sensitivity Delta and budget epsilon has density proportional to
-exp(-(epsilon / Delta) |v|_K). That is exp(-|v|_B) for the ball B = (Delta / epsilon) K, so a law
-is given here by B, ``ScaledBall(K, Delta / epsilon)``. With d the dimension, |V|_B is Gamma(d)
-and independent of the direction of V (Awan & Slavkovic 2020, section 3).
-Proofs: docs/proofs/orders.md.
+exp(-(epsilon / Delta) |v|_K). That is exp(-|v|_B) for the ball B = (Delta / epsilon) K. Its
+entropy is log(e^d d! vol B), d the dimension, and its covariance is (d + 1)(d + 2) times that of
+the uniform law on B (Awan & Slavkovic 2020, section 3). Proofs: docs/proofs/orders.md.
 
 `compare` returns a table of the mechanisms of several balls.
 """
@@ -13,20 +12,17 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import gammaincc, gammaln
 
-from skdp.geometry.combined import ScaledBall
-from skdp.geometry.containment import GaugeBounds, contains, greatest_gauge_over
-from skdp.trusted.arrays import FloatArray
-from skdp.trusted.ball import NormBall, as_points, ask, uniform_covariance
-from skdp.trusted.checks import check_choice, check_positive, fail, optional_module
+from skdp.geometry.combined import MappedBall
+from skdp.geometry.containment import TOUCH, GaugeBounds, greatest_gauge_over
+from skdp.trusted.ball import NormBall, ask, uniform_covariance
+from skdp.trusted.checks import check_positive, fail, optional_module
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -205,21 +201,29 @@ def compare(
     """
     epsilon, named = check_positive("epsilon", epsilon), _named(balls)
     radii = {name: _radius(ball, sensitivity) for name, ball in named.items()}
-    scaled = {name: ScaledBall(ball, radii[name].upper) for name, ball in named.items()}
     rows = []
-    for name, ball in scaled.items():
-        noise = ScaledBall(ball.ball, ball.factor / epsilon)
-        covariance, estimated = covariance_or_estimate(noise)
-        held = {other: contains(scaled[other], ball) for other in scaled if other != name}
+    for name, ball in named.items():
+        d, radius = ball.dim, radii[name].upper
+        covariance, estimated = uniform_covariance(ball, draws=DRAWS)
+        log_volume = math.nan
+        with suppress(AttributeError):
+            log_volume = ask(ball, "log_volume") + d * math.log(radius)
+        sizes = {
+            other: [bound * radius / radii[other].upper for bound in greatest_gauge_over(one, ball)]
+            for other, one in named.items()
+            if other != name
+        }
         row = ComparedBall(
             name=name,
-            radius=ball.factor,
+            radius=radius,
             sharp=radii[name].exact,
-            log_volume=_if_known(ball.log_volume),
-            entropy=_if_known(partial(entropy, noise)),
-            mean_squared_error=float(np.trace(covariance)),
-            inside=tuple(other for other, holds in held.items() if holds),
-            undecided=tuple(other for other, holds in held.items() if holds is None),
+            log_volume=log_volume,
+            entropy=d + math.lgamma(d + 1) + log_volume - d * math.log(epsilon),
+            mean_squared_error=float(
+                (d + 1) * (d + 2) * np.trace(covariance) * (radius / epsilon) ** 2
+            ),
+            inside=tuple(o for o, (_, upper) in sizes.items() if upper <= 1 + TOUCH),
+            undecided=tuple(o for o, (low, up) in sizes.items() if low <= 1 + TOUCH < up),
             exact=ball.exact,
             estimated=estimated,
         )
@@ -230,10 +234,13 @@ def compare(
 def scaled_balls(
     balls: Mapping[str, NormBall] | Sequence[NormBall],
     sensitivity: BallSensitivity | NormBall | None = None,
-) -> dict[str, ScaledBall]:
+) -> dict[str, MappedBall]:
     """Return each ball times its sensitivity, by name; parameters as in :func:`compare`."""
     named = _named(balls)
-    return {n: ScaledBall(ball, _radius(ball, sensitivity).upper) for n, ball in named.items()}
+    return {
+        name: MappedBall(ball, np.full(ball.dim, _radius(ball, sensitivity).upper))
+        for name, ball in named.items()
+    }
 
 
 def _named(balls: Mapping[str, NormBall] | Sequence[NormBall]) -> dict[str, NormBall]:
@@ -263,13 +270,6 @@ def _radius(ball: NormBall, sensitivity: BallSensitivity | NormBall | None) -> G
     return radius
 
 
-def _if_known(number: Callable[[], float]) -> float:
-    try:
-        return number()
-    except AttributeError:
-        return math.nan
-
-
 def _cells(row: ComparedBall) -> tuple[str, ...]:
     error = f"{'~' if row.estimated else ''}{row.mean_squared_error:.4g}"
     inside = [*row.inside, *(f"{name}?" for name in row.undecided)]
@@ -288,124 +288,3 @@ def _text(number: float) -> str:
 def _html_row(cells: Sequence[str], tag: str) -> str:
     inner = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells)
     return f"<tr>{inner}</tr>"
-
-
-# One law
-
-
-def entropy(ball: NormBall) -> float:
-    """Return the entropy, in nats, of the law with density proportional to exp(-|v|_B).
-
-    Parameters
-    ----------
-    ball : NormBall with log_volume()
-        B, the ball of the mechanism times sensitivity over epsilon.
-
-    Returns
-    -------
-    float
-        log(e^d d! vol B) (Proposition 3.14). It orders laws by the volumes of their balls.
-
-    Examples
-    --------
-    >>> from skdp.geometry import LpBall
-    >>> round(entropy(LpBall(1)), 6)  # a Laplace law of scale 1: 1 + log 2
-    1.693147
-    """
-    return float(ball.dim + gammaln(ball.dim + 1) + ask(ball, "log_volume"))
-
-
-def depth(ball: NormBall, v: ArrayLike) -> FloatArray:
-    """Return the depth of points in the law exp(-|v|_B), (..., dim) to (...).
-
-    This is the depth of Theorem 3.11: one minus the mass of the least region of highest density
-    that contains v, P(|V|_B > |v|_B). It is 1 at 0.
-
-    Parameters
-    ----------
-    ball : NormBall
-        B, the ball of the mechanism times sensitivity over epsilon.
-    v : array-like of shape (..., dim)
-
-    Examples
-    --------
-    >>> from skdp.geometry import LpBall
-    >>> depth(LpBall(1), [[0.0], [1.0]]).round(6).tolist()
-    [1.0, 0.367879]
-    """
-    return np.asarray(gammaincc(ball.dim, ball.gauge(as_points(v, ball.dim))))
-
-
-def conditional_variance(
-    ball: NormBall, direction: ArrayLike, *, given: str = "direction"
-) -> FloatArray:
-    """Return the variance of the law exp(-|v|_B) along a direction.
-
-    Parameters
-    ----------
-    ball : NormBall
-        B, the ball of the mechanism times sensitivity over epsilon.
-    direction : array-like of shape (..., dim)
-        Any multiple of the unit vector e.
-    given : {"direction", "line"}, default="direction"
-        The event on which the law is conditioned. "direction": the limit of narrow double cones
-        around e, as in Lemma 3.16. "line": the limit of narrow cylinders around the line of e.
-
-    Returns
-    -------
-    ndarray of shape (...)
-        Variance of <V, e>: d (d + 1) / |e|_B^2 or 2 / |e|_B^2. In both cases it is less in every
-        direction if and only if the ball is inside the other (Theorem 3.17).
-
-    Notes
-    -----
-    Given the direction, |<V, e>| is Gamma(d) with rate |e|_B. Its variance d / |e|_B^2 is the
-    number in the proof of Theorem 3.17; that of <V, e>, which has mean 0, is d + 1 times it.
-    The event has probability 0, so ``given`` states which limit is meant.
-
-    Examples
-    --------
-    >>> from skdp.geometry import LpBall
-    >>> ball = LpBall(2, p=1)
-    >>> conditional_variance(ball, [[1, 0], [3, 3]]).round(9).tolist()
-    [6.0, 3.0]
-    >>> float(conditional_variance(ball, [1, 0], given="line"))  # a Laplace law
-    2.0
-    """
-    check_choice("given", given, ("direction", "line"))
-    e = as_points(direction, ball.dim, "direction")
-    length = np.linalg.norm(e, axis=-1)
-    if not (np.isfinite(length) & (length > 0)).all():
-        raise fail("direction", "be finite and not 0")
-    second_moment = ball.dim * (ball.dim + 1) if given == "direction" else 2
-    return np.asarray(second_moment * (length / ball.gauge(e)) ** 2)
-
-
-def knorm_covariance(ball: NormBall) -> FloatArray:
-    """Return the covariance of the law exp(-|v|_B), (dim, dim).
-
-    It is (d + 1)(d + 2) times that of the uniform law on B, which is estimated from a fixed
-    number of draws if the ball has no ``covariance()``.
-
-    Parameters
-    ----------
-    ball : NormBall
-
-    Returns
-    -------
-    ndarray of shape (dim, dim)
-
-    Examples
-    --------
-    >>> from skdp.geometry import LpBall
-    >>> knorm_covariance(LpBall(2, p=1, weights=(1.0, 0.5))).round(9).tolist()
-    [[2.0, 0.0], [0.0, 8.0]]
-    """
-    return covariance_or_estimate(ball)[0]
-
-
-def covariance_or_estimate(ball: NormBall) -> tuple[FloatArray, bool]:
-    """Return the covariance of the law exp(-|v|_B), and whether it is an estimate."""
-    d = ball.dim
-    uniform, estimated = uniform_covariance(ball, draws=DRAWS)
-    return np.asarray((d + 1) * (d + 2) * uniform), estimated

@@ -1,5 +1,4 @@
 from skdp.inspection._drawing import COLORS as COLORS
-from skdp.inspection.models import CalibrationDisplay as CalibrationDisplay
 from skdp.inspection.models import CoefficientDisplay as CoefficientDisplay
 from skdp.inspection.models import EpsilonCurveDisplay as EpsilonCurveDisplay
 from skdp.inspection.privacy import NormBallDisplay as NormBallDisplay

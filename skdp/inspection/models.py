@@ -11,14 +11,12 @@ from scipy.special import ndtri
 
 from skdp.inspection._drawing import COLORS, Display
 from skdp.model_selection.curve import EpsilonCurve, epsilon_curve
-from skdp.model_selection.score import PrivateScore
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_choice, check_count, check_interval, fail
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import LineCollection, PolyCollection
-    from matplotlib.container import ErrorbarContainer
     from matplotlib.lines import Line2D
     from sklearn.base import BaseEstimator
 
@@ -388,56 +386,4 @@ class EpsilonCurveDisplay(Display):
             ax.set_xticks(curve.epsilons, [f"{value:.3g}" for value in curve.epsilons])
             ax.minorticks_off()
         ax.legend(frameon=False, loc="best")
-        return self
-
-
-@dataclass(eq=False, repr=False)
-class CalibrationDisplay(Display):
-    """The share of positive records against the predicted probability, with 95 % intervals.
-
-    It draws what :func:`~skdp.model_selection.private_score` released, and costs no privacy.
-    Each cell of predicted probabilities has a point at its middle. A cell whose number of records
-    is hidden by the noise has none. The diagonal is a model whose probabilities are right.
-
-    Parameters
-    ----------
-    score : PrivateScore
-        With the metric "calibration_curve".
-
-    Attributes
-    ----------
-    points_ : matplotlib ErrorbarContainer
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-
-    Examples
-    --------
-    >>> from skdp import Domain, DPLogisticRegression
-    >>> from skdp.inspection import CalibrationDisplay
-    >>> from skdp.model_selection import private_score
-    >>> domain = Domain({"age": (17, 90)}, target=["no", "yes"])
-    >>> X, y = domain.sample(4000, random_state=0, with_target=True)
-    >>> model = DPLogisticRegression(domain=domain).fit(X[:2000], y[:2000])
-    >>> score = private_score(model, X[2000:], y[2000:], metric="calibration_curve", epsilon=1.0)
-    >>> CalibrationDisplay(score).plot().ax_.get_xlabel()
-    'predicted probability'
-    """
-
-    score: PrivateScore
-
-    def plot(self, ax: Axes | None = None, *, label: str | None = None) -> CalibrationDisplay:
-        """Draw the points; ``ax`` None creates a figure, and ``label`` is that of the legend."""
-        rows, ax = self.score["calibration_curve"], self._axes(ax, (5.0, 4.6))
-        middle = np.array([np.mean([*map(float, cell.split(" to "))]) for cell in rows.cell])
-        seen = ~np.isnan(rows.value)
-        value, ends = rows.value[seen], rows.interval[seen].T
-        color = COLORS[len(ax.containers) % len(COLORS)]
-        if not ax.containers:
-            ax.plot([0, 1], [0, 1], color="0.6", lw=1, ls="--", zorder=1)
-        self.points_: ErrorbarContainer = ax.errorbar(
-            middle[seen], value, np.abs(ends - value), fmt="o", color=color, capsize=3, label=label
-        )
-        ax.set(xlabel="predicted probability", ylabel="share of positive records")
-        if label is not None:
-            ax.legend(frameon=False)
         return self

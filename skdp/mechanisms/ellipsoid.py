@@ -37,7 +37,6 @@ from skdp.geometry import (
     MappedBall,
     NormBall,
     ProductBall,
-    ScaledBall,
     ShearedBall,
     SumBall,
 )
@@ -223,7 +222,7 @@ def least_cover(ball: NormBall, weights: FloatArray) -> FloatArray:
         return _cover_orbits(ball, orbits_of(ball), _diagonal(weights))
     # Some balls need no list of points for a diagonal W.
     stretched = type(ball) is MappedBall and np.ndim(ball.matrix) == 1
-    plain = stretched or type(ball) in (LpBall, ScaledBall, ProductBall, SumBall)
+    plain = stretched or type(ball) in (LpBall, ProductBall, SumBall)
     points = None if plain and weights.ndim == 1 else known(ball, "extreme_points")
     if points is not None:
         with suppress(LinAlgError):  # a cover that is too badly conditioned
@@ -235,8 +234,6 @@ def least_cover(ball: NormBall, weights: FloatArray) -> FloatArray:
             return _cover_lp(ball.bounding_box(), ball.p, _diagonal(weights))
         case EncodedRowsBall():
             return _cover_orbits(ball, orbits_of_rows(ball), _diagonal(weights))
-        case ScaledBall():
-            return np.asarray(ball.factor * least_cover(ball.ball, weights) * ROUND_UP)
         case ProductBall() | SumBall():
             return _cover_parts(ball, weights)
         case MappedBall() | ShearedBall() if (image := _cover_image(ball, weights)) is not None:

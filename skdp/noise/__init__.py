@@ -1,4 +1,4 @@
-"""One-dimensional noise: even laws with their tails in logs; canonical noise in any dimension."""
+"""One-dimensional noise: even laws with their tails in logs; canonical noise."""
 
 from skdp._lazy import lazily
 

@@ -1,6 +1,5 @@
 from skdp.noise.canonical import CanonicalNoise as CanonicalNoise
 from skdp.noise.canonical import Tulap as Tulap
-from skdp.noise.canonical import log_concave_canonical as log_concave_canonical
 from skdp.noise.law import Law as Law
 from skdp.noise.laws import FlippedHuber as FlippedHuber
 from skdp.noise.laws import Gaussian as Gaussian
@@ -9,9 +8,4 @@ from skdp.noise.laws import Logistic as Logistic
 from skdp.noise.laws import OffsetGaussian as OffsetGaussian
 from skdp.noise.laws import Subbotin as Subbotin
 from skdp.noise.laws import TruncatedLaplace as TruncatedLaplace
-from skdp.noise.multivariate import IndependentCanonical as IndependentCanonical
-from skdp.noise.multivariate import LInfLaplace as LInfLaplace
-from skdp.noise.multivariate import UniformBall as UniformBall
-from skdp.noise.multivariate import multivariate_canonical as multivariate_canonical
 from skdp.noise.steps import Staircase as Staircase
-from skdp.noise.steps import Uniform as Uniform

@@ -41,10 +41,10 @@ class Law(Protocol):
     x and q are numbers or arrays of any shape, and results have that shape. NaN gives NaN. x is
     in units of the released value.
 
-    A law may have further members: ``pdf``, ``cdf``, ``sf``, ``logcdf``, ``ppf``, ``std()``,
-    ``entropy()``, ``fisher_information()``; ``support()``, the half-width of the interval on
-    which the density is positive; and ``log_ratio(x, shift)``, which is
-    ``logpdf(x) - logpdf(x + shift)`` without loss of digits. All laws of this package have them.
+    A law may have further members: ``pdf``, ``cdf``, ``sf``, ``ppf``, ``std()``; ``support()``,
+    the half-width of the interval on which the density is positive; and ``log_ratio(x, shift)``,
+    which is ``logpdf(x) - logpdf(x + shift)`` without loss of digits. All laws of this package
+    have them.
 
     A law must not change, and its ``==`` and ``hash`` must compare all that decides its results,
     because calibrations are cached. A frozen dataclass of numbers is such a class.
@@ -129,24 +129,12 @@ class EvenLaw(Law):
     @abstractmethod
     def _unit_variance(self) -> float: ...
 
-    def _unit_information(self) -> float:
-        """Return the Fisher information in units, which is infinite for a density with jumps."""
-        return math.inf
-
-    @abstractmethod
-    def entropy(self) -> float:
-        """Return the differential entropy E[-log f(X)], in nats."""
-
     def var(self) -> float:
         return self._unit * self._unit * self._unit_variance()
 
     def std(self) -> float:
         """Return the standard deviation."""
         return self._unit * math.sqrt(self._unit_variance())
-
-    def fisher_information(self) -> float:
-        """Return the Fisher information of the location, E[((log f)'(X))^2]."""
-        return self._unit_information() / self._unit / self._unit
 
     def support(self) -> float:
         """Return the half-width of the interval on which the density is positive."""
@@ -173,10 +161,6 @@ class EvenLaw(Law):
         with np.errstate(all="ignore"):
             tail = np.exp(-self._hazard(np.abs(x))) / 2
             return plain(np.where(x >= 0, tail, 1 - tail))
-
-    def logcdf(self, x: ArrayLike) -> FloatArray:
-        """Return log P(X <= x)."""
-        return self.logsf(-floats(x))
 
     def cdf(self, x: ArrayLike) -> FloatArray:
         """Return P(X <= x)."""

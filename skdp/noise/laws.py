@@ -116,12 +116,6 @@ class Gaussian(ScaleLaw):
     def _unit_variance(self) -> float:
         return 1.0
 
-    def _unit_information(self) -> float:
-        return 1.0
-
-    def entropy(self) -> float:
-        return 0.5 - self._log_peak
-
 
 @dataclass(frozen=True)
 class Laplace(ScaleLaw):
@@ -141,7 +135,7 @@ class Laplace(ScaleLaw):
     690.082381
     """
 
-    # docs/proofs/conversions.md, 9.
+    # docs/proofs/conversions.md, 7.
     peaked: ClassVar[bool] = True
 
     def _potential(self, x: FloatArray) -> FloatArray:
@@ -161,12 +155,6 @@ class Laplace(ScaleLaw):
 
     def _unit_variance(self) -> float:
         return 2.0
-
-    def _unit_information(self) -> float:
-        return 1.0
-
-    def entropy(self) -> float:
-        return 1 - self._log_peak
 
 
 @dataclass(frozen=True)
@@ -224,12 +212,6 @@ class Logistic(ScaleLaw):
 
     def _unit_variance(self) -> float:
         return math.pi**2 / 3
-
-    def _unit_information(self) -> float:
-        return 1 / 3
-
-    def entropy(self) -> float:
-        return 2 + math.log(self.scale)
 
 
 # z = |x / scale|^r / r. The series has sixteen digits for z <= _NEAR, and the continued fraction
@@ -350,13 +332,6 @@ class Subbotin(EvenLaw):
         gammas = math.gamma(1 + 3 * a) / math.gamma(1 + a)
         return math.pow(self.r, 2 * a) * gammas / 3
 
-    def _unit_information(self) -> float:
-        a = 1 / self.r
-        return math.pow(self.r, 1 - 2 * a) * math.gamma(2 - a) / math.gamma(1 + a)
-
-    def entropy(self) -> float:
-        return 1 / self.r - self._log_peak
-
 
 @dataclass(frozen=True)
 class TruncatedLaplace(CrossingLaw):
@@ -426,9 +401,6 @@ class TruncatedLaplace(CrossingLaw):
 
     def _unit_variance(self) -> float:
         return 2 * float(gammainc(3, self._length)) / self._half_mass
-
-    def entropy(self) -> float:
-        return float(gammainc(2, self._length)) / self._half_mass - self._log_peak
 
 
 _ROOT_2 = math.sqrt(2)
@@ -550,21 +522,8 @@ class FlippedHuber(CrossingLaw):
         b = self._knot
         # Below 1e-9 the centre's share, of order b^3, is negligible and would underflow.
         inner = 2 * float(gammainc(3, b * b)) / b / b / b if b > 1e-9 else 0.0
-        return (inner + self._outer_square()) / self._half_mass
-
-    def _unit_information(self) -> float:
-        b = self._knot
-        return (b * b * self._inner_mass + self._outer_square()) / self._half_mass
-
-    def _outer_square(self) -> float:
-        """Return the integral of t^2 exp(-potential) over t > b."""
-        return math.exp(-self._knot * self._knot) * (self._knot + self._mills)
-
-    def entropy(self) -> float:
-        b = self._knot
-        inner = float(gammainc(2, b * b)) / b if b > 1e-9 else 0.0
-        outer = (self._outer_square() + b * b * math.exp(-b * b) * self._mills) / 2
-        return (inner + outer) / self._half_mass - self._log_peak
+        outer = math.exp(-b * b) * (b + self._mills)
+        return (inner + outer) / self._half_mass
 
 
 def _gaussian_mass(knot: float) -> float:
@@ -599,7 +558,7 @@ class OffsetGaussian(CrossingLaw):
     offset: float = 1.0
     scale: float = 1.0
     _lengths: ClassVar[tuple[str, ...]] = ("offset", "scale")
-    # docs/proofs/conversions.md, 9.
+    # docs/proofs/conversions.md, 7.
     peaked: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -641,10 +600,3 @@ class OffsetGaussian(CrossingLaw):
 
     def _unit_variance(self) -> float:
         return excess_moments(self._start)[1]
-
-    def _unit_information(self) -> float:
-        return 1 + self._start / self._half_mass
-
-    def entropy(self) -> float:
-        first, second = excess_moments(self._start)
-        return self._start * first + second / 2 - self._log_peak

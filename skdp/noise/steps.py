@@ -1,4 +1,4 @@
-"""The uniform law, and the staircase law of least error among all epsilon-private noise."""
+"""The staircase law of least error among all epsilon-private noise."""
 
 from __future__ import annotations
 
@@ -101,10 +101,6 @@ class Staircase(EvenLaw):
         cell = self._cell_mean()
         return cell * (1 + 2 * cell + 2 * self._part_moment(1)) + self._part_moment(2)
 
-    def entropy(self) -> float:
-        outer = self._lower * (1 - self._step) / self._breadth
-        return self.epsilon * (self._cell_mean() + outer) - self._log_peak
-
     def _cell_mean(self) -> float:
         """Return the mean of floor(|X|): geometric with ratio e^-epsilon."""
         return self._lower / -math.expm1(-self.epsilon)
@@ -123,51 +119,3 @@ def _least_variance(epsilon: float) -> float:
         return (math.exp((log_middle - epsilon) / 3) - b) / (1 - b)
     # The root is b times the cube root of (1 + b) / (2 b^2), which is near 1.
     return b * math.expm1((log_middle + 2 * epsilon) / 3) / -math.expm1(-epsilon)
-
-
-@dataclass(frozen=True)
-class Uniform(EvenLaw):
-    """Density 1 / width on (-width / 2, width / 2).
-
-    It is canonical for (0, delta) with delta = shift / width (Awan & Dong 2022, Example 3.7).
-
-    Parameters
-    ----------
-    width : float in (0, inf), units of the released value
-
-    Examples
-    --------
-    >>> round(Uniform(6.0).var(), 12)
-    3.0
-    """
-
-    width: float = 1.0
-    _lengths: ClassVar[tuple[str, ...]] = ("width",)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "width", check_positive("width", self.width))
-
-    @property
-    def _log_peak(self) -> float:
-        return -math.log(self.width)
-
-    def _potential(self, x: FloatArray) -> FloatArray:
-        return np.where(x > self.support(), np.inf, 0.0 * x)
-
-    def _hazard(self, x: FloatArray) -> FloatArray:
-        return -np.log1p(-np.minimum(x / self.support(), 1.0))
-
-    def _inverse_hazard(self, level: FloatArray) -> FloatArray:
-        return -self.support() * np.expm1(-level)
-
-    def _climb(self, near: FloatArray, far: FloatArray, apart: FloatArray) -> FloatArray:
-        return self._potential(far)
-
-    def support(self) -> float:
-        return self.width / 2
-
-    def _unit_variance(self) -> float:
-        return 1 / 12
-
-    def entropy(self) -> float:
-        return math.log(self.width)

@@ -10,12 +10,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import erf, erfinv, log_ndtr, ndtri_exp, xlogy
+from scipy.special import erf, erfinv, log_ndtr, ndtri_exp
 
 from skdp._search import narrowed
 from skdp.trusted.arrays import LEAST_LOG, at_least_tiny, exp_up
-from skdp.trusted.checks import check_interval, fail
+from skdp.trusted.checks import check_interval
 from skdp.trusted.losses import GaussianLoss, error_of_arguments
 
 _FARTHEST = 1e300
@@ -187,98 +186,6 @@ def rho_of_mu(mu: float) -> float:
     return at_least_tiny(mu * mu / 2 * (1 + _MARGIN), mu)
 
 
-def zcdp_delta(rho: float, epsilon: float) -> float:
-    """Return a delta at epsilon that rho-zCDP implies.
-
-    Parameters
-    ----------
-    rho : float in [0, inf)
-        Rényi divergences of order a > 1 are at most ``rho a``.
-    epsilon : float in [0, inf)
-
-    Returns
-    -------
-    float in [0, 1]
-        The minimum of `renyi_delta` over all orders (Canonne, Kamath & Steinke 2020).
-
-    Examples
-    --------
-    >>> zcdp_delta(0.5, 1.0) > gaussian_delta(1.0, 1.0)
-    True
-    """
-    rho, epsilon = _check_amount("rho", rho), _check_amount("epsilon", epsilon)
-    return exp_up(_zcdp_log_delta(rho, epsilon))
-
-
-def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Return an epsilon at delta that rho-zCDP implies; inf at delta = 0 unless rho is 0.
-
-    Parameters are as in `zcdp_delta`; delta is in [0, 1].
-
-    Examples
-    --------
-    >>> round(zcdp_epsilon(0.5, 1e-6), 4)
-    5.2215
-    """
-    rho = _check_amount("rho", rho)
-    return _least_epsilon(lambda epsilon: _zcdp_log_delta(rho, epsilon), delta, rho == 0)
-
-
-def zcdp_rho(epsilon: float, delta: float) -> float:
-    """Return the greatest rho whose `zcdp_delta` at epsilon is at most delta.
-
-    Examples
-    --------
-    >>> zcdp_epsilon(zcdp_rho(1.0, 1e-6), 1e-6) <= 1.0
-    True
-    """
-    epsilon, delta = _check_amount("epsilon", epsilon), check_interval("delta", delta, 0, 1)
-    return _greatest(lambda rho: _zcdp_log_delta(rho, epsilon), delta)
-
-
-def renyi_delta(orders: ArrayLike, divergences: ArrayLike, epsilon: float) -> float:
-    """Return a delta at epsilon from Rényi divergences.
-
-    Parameters
-    ----------
-    orders : array of shape (k,), entries in (1, inf)
-    divergences : array of shape (k,), entries in [0, inf]
-        Upper bounds of the divergences of these orders, for both orders of the pair.
-    epsilon : float in [0, inf)
-
-    Returns
-    -------
-    float in [0, 1]
-        The least over the orders a of ``e^((a-1)(divergence - epsilon)) (1 - 1/a)^(a-1) / a``
-        (Canonne, Kamath & Steinke 2020, Proposition 7).
-
-    Raises
-    ------
-    ValueError
-        If an order or a divergence is out of range, or the shapes differ.
-
-    Examples
-    --------
-    >>> round(renyi_delta([10.0], [5.0], 6.0), 9)
-    4.781e-06
-    """
-    a, d = _check_curve(orders, divergences)
-    least = float(_renyi_log_delta(a, d, _check_amount("epsilon", epsilon)).min())
-    return exp_up(max(least, LEAST_LOG))
-
-
-def renyi_epsilon(orders: ArrayLike, divergences: ArrayLike, delta: float) -> float:
-    """Return an epsilon at delta from Rényi divergences; parameters as in `renyi_delta`.
-
-    Examples
-    --------
-    >>> round(renyi_epsilon([10.0], [5.0], 4.781e-6), 4)
-    6.0
-    """
-    a, d = _check_curve(orders, divergences)
-    return _least_epsilon(lambda epsilon: float(_renyi_log_delta(a, d, epsilon).min()), delta)
-
-
 def _least_epsilon(
     log_delta: Callable[[float], float], delta: float, bounded: bool = False
 ) -> float:
@@ -320,15 +227,6 @@ def _check_amount(name: str, value: float) -> float:
     return check_interval(name, value, 0, math.inf, closed="left")
 
 
-def _check_curve(orders: ArrayLike, divergences: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    a, d = np.atleast_1d(np.asarray(orders, float)), np.atleast_1d(np.asarray(divergences, float))
-    if a.ndim != 1 or a.size == 0 or not ((a > 1) & np.isfinite(a)).all():
-        raise fail("orders", "be one or more finite numbers > 1")
-    if d.shape != a.shape or not (d >= 0).all():
-        raise fail("divergences", "be as many numbers >= 0 as there are orders", d.shape)
-    return a, d
-
-
 # Logs of delta at epsilon in closed form, rounded up
 
 
@@ -349,31 +247,3 @@ def _mixed_log_delta(mu: float, pure: float, epsilon: float) -> float:
     minus = _gaussian_log_delta(mu, epsilon + pure) - float(np.logaddexp(0.0, pure))
     # delta is less sensitive to rounded arguments than e^epsilon.
     return min(0.0, float(np.logaddexp(plus, minus)) + 1e-15 * (1 + epsilon + pure))
-
-
-def _renyi_log_delta(a: ArrayLike, divergence: ArrayLike, epsilon: float) -> np.ndarray:
-    """Return log delta for a Rényi divergence of each order a."""
-    a = np.asarray(a)
-    with np.errstate(over="ignore"):
-        rest = np.clip((a - 1) * (np.asarray(divergence) - epsilon), LEAST_LOG / 2, math.inf)
-    # (a-1) log(1 - 1/a) - log a, an entropy. For a near 1 xlogy keeps it finite.
-    if np.max(a) < 2:
-        entropy = xlogy(a - 1, a - 1) - xlogy(a, a)
-    else:
-        entropy = (a - 1) * np.log1p(-1 / a) - np.log(a)
-    return np.asarray(rest + entropy + _MARGIN * (1 + np.abs(rest)))
-
-
-def _zcdp_log_delta(rho: float, epsilon: float) -> float:
-    """Return the least log delta over all orders; every order is valid."""
-    if rho == 0:
-        return -math.inf
-
-    # The derivative with respect to the order 1 + t grows with t.
-    def rises(log_t: float) -> bool:
-        t = math.exp(log_t)
-        return (2 * t + 1) * rho - epsilon - math.log1p(1 / t) >= 0
-
-    t = math.exp(narrowed(rises, -690.0, 690.0)[1])
-    least = float(_renyi_log_delta(1 + t, (1 + t) * rho, epsilon))
-    return min(0.0, max(least, LEAST_LOG))

@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike, NDArray
 from skdp._codec import VERSION, document, encode, hints_of
 from skdp._search import narrowed
 from skdp.privacy import profile as _profile
-from skdp.privacy.conversions import gaussian_delta, gaussian_epsilon, zcdp_delta, zcdp_epsilon
 from skdp.trusted.arrays import add, add_multiples, as_decimal, at_least_tiny, float_above, tested
 from skdp.trusted.certify import NoisySum, Release, certify
 from skdp.trusted.checks import check_choice, check_count, check_interval, check_numbers, fail
@@ -414,11 +413,11 @@ def compose(*guarantees: Guarantee, delta: float | None = None) -> Guarantee:
     """Return the guarantee of several releases together.
 
     By default this is basic composition: epsilons and deltas add (Dwork, McSherry, Nissim & Smith
-    2006). If ``delta`` is given, or if parts have losses and a delta, epsilon is the least that
-    basic, exact, Gaussian-DP or zCDP composition gives.
+    2006). If ``delta`` is given, or if parts have losses and a delta, epsilon is the lesser of that
+    of basic composition and that of the exact composition of the losses.
 
-    Basic composition is always valid. The other three are valid only if the guarantees of all parts
-    were fixed before the first release; otherwise use a `Ledger`. See also `TradeOff.tensor`.
+    Basic composition is always valid. The exact one is valid only if the guarantees of all parts
+    were fixed before the first release; otherwise use a `Ledger`.
 
     Parameters
     ----------
@@ -494,14 +493,7 @@ def _least_epsilon(epsilon: float, total: float, losses: Losses, delta: float) -
     """Return the least epsilon known at delta; basic composition has ``epsilon`` and ``total``."""
     least = epsilon if as_decimal(total) <= as_decimal(delta) else math.inf
     if losses and delta > 0:
-        equal = _profile.equivalents(epsilon, total, losses)
         least = min(least, _profile.composed_epsilon(losses, delta))
-        # The other two are computed only if they give less.
-        mu = math.sqrt(equal.square)
-        if mu < math.inf and (math.isinf(least) or gaussian_delta(mu, least) <= delta):
-            least = min(least, gaussian_epsilon(mu, delta))
-        if equal.rho < math.inf and (math.isinf(least) or zcdp_delta(equal.rho, least) <= delta):
-            least = min(least, zcdp_epsilon(equal.rho, delta))
     if math.isinf(least):
         remedy = f"The deltas of the parts add up to {total!r}."
         raise fail("delta", "be large enough for some epsilon to be known", delta, remedy)

@@ -100,7 +100,7 @@ def _square(loss: Profile) -> float:
     if type(loss) is GaussianLoss:
         # Raised if it underflows or is subnormal.
         return max(squared(loss.mu), _TINY)
-    if type(loss) is SelectionLoss:  # docs/proofs/conversions.md, 7
+    if type(loss) is SelectionLoss:  # docs/proofs/conversions.md, 6
         return max(squared(mu_of_pure(loss.width / 2)), _TINY)
     tail = 0.0
     if type(loss) is ShiftLoss and is_ours(loss.law) and getattr(loss.law, "peaked", False):
@@ -108,7 +108,7 @@ def _square(loss: Profile) -> float:
     elif type(loss) is RadialLoss and loss.dim == 1:  # of Laplace noise
         tail = -loss.shift / 2 - math.log(2)
     if tail < 0:
-        # 2 Phi^-1(F(v / 2)), rounded up (docs/proofs/conversions.md, 8).
+        # 2 Phi^-1(F(v / 2)), rounded up (docs/proofs/conversions.md, 7).
         near = 2 * math.sqrt(2) * float(erfinv(-math.expm1(math.log(2) + tail)))
         # The rounding of the tail matters near the centre only.
         mu = near * _ROUND_UP + 1e-14 if tail > -2 else -2 * float(ndtri_exp(tail)) * _ROUND_UP

@@ -213,7 +213,7 @@ def test_the_norm_of_the_noises_own_exponent_does_not_calibrate_it(m, r, true):
     """Vinterbo's Lemma 8 at epsilon = 1 and delta = 1e-4: right for r = 2, and far off beyond.
 
     Second truth: many small losses are one of Gaussian noise, mu^2 = m I (shift / scale)^2,
-    with I the Fisher information. The later version gives up the lemma.
+    with I = r^(1 - 2/r) Gamma(2 - 1/r) / Gamma(1 + 1/r). The later version gives up the lemma.
     """
     law, move = Subbotin(r), 1 / 500
     claimed = Independent(law).calibrate(box(1, m ** (1 / r) * move), epsilon=1.0, delta=1e-4)
@@ -221,7 +221,8 @@ def test_the_norm_of_the_noises_own_exponent_does_not_calibrate_it(m, r, true):
     found = delta_of(noise, move, m, 1.0)
     assert found.lower == pytest.approx(true, rel=1e-3)
     assert found.upper == pytest.approx(true, rel=1e-3)
-    mu = move * math.sqrt(m * noise.fisher_information())
+    information = r ** (1 - 2 / r) * math.gamma(2 - 1 / r) / math.gamma(1 + 1 / r)
+    mu = move / noise.scale * math.sqrt(m * information)
     assert math.exp(GaussianLoss(mu).log_delta(1.0)) == pytest.approx(true, rel=0.02)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from examples import compare_norm_balls as example
 from skdp import geometry
-from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, ProductBall, ScaledBall, ShearedBall
+from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, ProductBall, ShearedBall
 
 CURVED = example.CurvedBall()
 INF = math.inf
@@ -68,7 +68,7 @@ PLANE = [
     LpBall(2, p=1), LpBall(2, p=1.5, weights=(1.0, 3.0)), LpBall(2, p=2, radius=0.3),
     LpBall(2, p=7, weights=(20.0, 1.0)), LpBall(2, p=INF), MappedBall(LpBall(2, p=3), SHEAR),
     MappedBall(LpBall(2), SHEAR), ShearedBall(LpBall(2, p=3), (0.0, 0.7)),
-    MappedBall(ScaledBall(LpBall(2, p=INF), 2.0), SHEAR.T), geometry.SimplexBall(2),
+    MappedBall(LpBall(2, p=INF, radius=2.0), SHEAR.T), geometry.SimplexBall(2),
     EncodedRowsBall(0, (1,)), geometry.SumBall((LpBall(1), LpBall(1)), (1.0, 2.0)),
     ProductBall((LpBall(1), LpBall(1, radius=3.0)), ((1,), (0,))), CURVED, Hexagon(),
 ]  # fmt: skip

@@ -10,15 +10,15 @@ import pytest
 from ball_battery import BATTERY, Check, Shy
 
 from skdp import geometry
-from skdp.geometry import LpBall, MappedBall, ProductBall, ScaledBall, ShearedBall, SumBall
+from skdp.geometry import LpBall, MappedBall, ProductBall, ShearedBall, SumBall
 from skdp.trusted.ball import uniform_variance
 from skdp.trusted.noise import _granularity, is_round
 
 SKEW = np.array([[2.0, 1.0, 0.0], [0.0, 0.5, -1.0], [1.0, 0.0, 3.0]])
 BOX, CROSS = LpBall(2, p=math.inf), LpBall(2, p=1)
 BALLS: dict[str, Any] = {
-    "scaled disc": ScaledBall(LpBall(2), 3.0),
-    "scaled cross": ScaledBall(LpBall(3, p=1), 1e-4),
+    "scaled disc": MappedBall(LpBall(2), [3.0] * 2),
+    "scaled cross": MappedBall(LpBall(3, p=1), [1e-4] * 3),
     "stretched cross": MappedBall(LpBall(4, p=1), (1.0, -2.0, 0.5, 4.0)),
     "skew box": MappedBall(LpBall(3, p=math.inf), SKEW),
     "skew l3 ball": MappedBall(LpBall(3, p=3), SKEW),
@@ -34,7 +34,10 @@ BALLS: dict[str, Any] = {
         (LpBall(1), BOX, CROSS), (1.0, 2.0, 0.3), ((2,), (4, 0), (1, 3))
     ),
     "three deep": ProductBall(
-        (SumBall((CROSS, ScaledBall(BOX, 2.0)), (1.0, 1.0)), MappedBall(LpBall(3), SKEW))
+        (
+            SumBall((CROSS, MappedBall(BOX, [2.0] * BOX.dim)), (1.0, 1.0)),
+            MappedBall(LpBall(3), SKEW),
+        )
     ),
     "forty dimensions": SumBall((LpBall(20), LpBall(20, p=math.inf)), (1.0, 4.0)),
 }
@@ -62,10 +65,13 @@ def same_body(first: Any, second: Any, rng: np.random.Generator) -> None:
         (ProductBall((LpBall(2, p=math.inf), LpBall(3, p=math.inf))), LpBall(5, p=math.inf)),
         (SumBall((LpBall(2, p=1), LpBall(1)), (1.0, 2.0)), LpBall(3, 1, weights=(1, 1, 2))),
         (SumBall((LpBall(1),) * 30, (1.0,) * 30), LpBall(30, p=1)),
-        (ScaledBall(LpBall(3, p=4), 2.0), LpBall(3, p=4, radius=2.0)),
+        (MappedBall(LpBall(3, p=4), [2.0] * 3), LpBall(3, p=4, radius=2.0)),
         (MappedBall(LpBall(3), (1.0, 0.5, 0.1)), LpBall(3, weights=(1, 2, 10))),
         (MappedBall(LpBall(3), np.diag([1.0, 0.5, 0.1])), LpBall(3, weights=(1, 2, 10))),
-        (ScaledBall(MappedBall(LpBall(3), SKEW), 2.0), MappedBall(LpBall(3, radius=2.0), SKEW)),
+        (
+            MappedBall(MappedBall(LpBall(3), SKEW), [2.0] * 3),
+            MappedBall(LpBall(3, radius=2.0), SKEW),
+        ),
     ],
     ids=["box", "cross", "cross of 30", "scaled", "diagonal", "diagonal matrix", "skew"],
 )
@@ -110,7 +116,7 @@ def test_a_permutation_is_an_index() -> None:
 def combinations_of(ball: geometry.NormBall) -> list[Any]:
     one = LpBall(1)
     return [
-        ScaledBall(ball, 2.0),
+        MappedBall(ball, [2.0] * ball.dim),
         MappedBall(ball, (1.0, 2.0)),
         ProductBall((ball, one)),
         SumBall((one, ball), (1, 1)),

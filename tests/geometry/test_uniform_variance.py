@@ -26,7 +26,7 @@ BALLS = [
     LpBall(4, p=3, radius=2.0, weights=(1.0, 2.0, 3.0, 4.0)), SimplexBall(3), SimplexBall(4),
     EncodedRowsBall(2, (3, 4, 1)), EncodedRowsBall(2, (3, 4, 1), intercept=False),
     EncodedRowsBall(2, (), intercept=False), EncodedRowsBall(1, (3,), True, (3, 0, 1, 2, 4)),
-    EncodedRowsBall(0, (600,)), geometry.ScaledBall(SimplexBall(3), 3.0),
+    EncodedRowsBall(0, (600,)), geometry.MappedBall(SimplexBall(3), [3.0] * 3),
     MappedBall(EncodedRowsBall(1, (2,)), FULL), MappedBall(EncodedRowsBall(1, (2,)), np.diag(FULL)),
     ShearedBall(EncodedRowsBall(1, (2,)), [0.0, 3.0, -0.4, 0.7]),
     ShearedBall(WithCovariance(SimplexBall(3)), [0.0, 3.0, -0.4]),

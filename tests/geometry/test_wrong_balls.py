@@ -12,7 +12,6 @@ from skdp.geometry import (
     MomentLayout,
     ProductBall,
     RadialMomentBall,
-    ScaledBall,
     ShearedBall,
     SimplexBall,
     SumBall,
@@ -43,7 +42,6 @@ ROWS = EncodedRowsBall(6, (8, 15, 6, 13, 5, 4, 1, 41))
         (lambda: EncodedRowsBall(0, intercept=False), "n_numbers must be > 0"),
         (lambda: EncodedRowsBall(1, index=(0, 0)), "index must contain each of 0, ..., 1 once"),
         (lambda: ROWS.extreme_points(), "extreme_points must number at most 65536"),
-        (lambda: ScaledBall(BOX, -1.0), "factor must be a finite number > 0"),
         (lambda: MappedBall(BOX, (1.0, 0.0)), "matrix must be invertible"),
         (lambda: MappedBall(BOX, np.ones((2, 2))), "matrix must be invertible"),
         (lambda: MappedBall(BOX, (1.0, math.nan)), "matrix must be invertible"),
@@ -59,7 +57,10 @@ ROWS = EncodedRowsBall(6, (8, 15, 6, 13, 5, 4, 1, 41))
         (lambda: ProductBall((LpBall(1),) * 17).extreme_points(), "number at most 65536"),
         (lambda: SumBall((BOX, BOX), (1.0,)), "weights must have one entry for each of 2"),
         (lambda: SumBall((BOX,), (0.0,)), "weights must be a finite number > 0"),
-        (lambda: ScaledBall(BOX, 1.0).support([1.0]), "w must have 2 numbers on its last axis"),
+        (
+            lambda: MappedBall(BOX, [1.0] * 2).support([1.0]),
+            "w must have 2 numbers on its last axis",
+        ),
         (lambda: RadialMomentBall(MomentLayout(2, (0,), ((1,),)), 1.0), "of numbers and a target"),
         (
             lambda: RadialMomentBall(MomentLayout(2, (0, 1), target=False), 1.0),

@@ -114,7 +114,7 @@ def with_noise(content, factor):
             own = part.get(name)
             if isinstance(own, dict) and part["kind"].endswith("Noise"):
                 own["entries"] = [x * factor**power for x in own["entries"]]
-            elif isinstance(own, float) and part.get("kind") != "ScaledBall":
+            elif isinstance(own, float):
                 part[name] *= factor**power
         return part
 

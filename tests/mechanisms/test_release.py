@@ -21,8 +21,7 @@ from skdp.mechanisms import Independent, MatrixLaplace, Sensitivity, calibrate
 from skdp.mechanisms.independent import calibrate_releases
 from skdp.noise import Gaussian, Laplace, Logistic, Staircase, Tulap
 from skdp.noise.matrix import MatrixGaussianNoise
-from skdp.noise.multivariate import multivariate_canonical
-from skdp.privacy import Guarantee, tradeoff
+from skdp.privacy import Guarantee
 from skdp.privacy.shift import ShiftLoss
 from skdp.testing import check_release
 from skdp.trusted.ball import _generalised_normal
@@ -417,13 +416,6 @@ def test_the_function_publishes_with_repeated_noise_as_its_method_does():
 
     with pytest.raises(ValueError, match="noise must have a publication"):
         release(Odd(), [0.5])
-
-
-@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
-def test_canonical_noise_in_several_dimensions_publishes(norm):
-    noise = multivariate_canonical(tradeoff.gaussian(0.5), 3, norm)
-    assert noise.release([1.0, 2.0, 3.0]).shape == (3,)
-    check_release(noise, numbers=1280)
 
 
 def test_sampled_laplace_coordinates_have_a_whole_tail():

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from skdp.noise.canonical import CanonicalNoise, Tulap, log_concave_canonical
-from skdp.noise.laws import Gaussian, Laplace, Logistic
-from skdp.noise.steps import Staircase, Uniform
+from skdp.noise.canonical import CanonicalNoise, Tulap
+from skdp.noise.laws import Logistic
+from skdp.noise.steps import Staircase
 from skdp.privacy import tradeoff
 
 FUNCTIONS = {
@@ -20,17 +20,11 @@ FUNCTIONS = {
     "logistic": tradeoff.from_law(Logistic(), 2.0),
     "pure": tradeoff.approximate(1.0),
     "approximate": tradeoff.approximate(0.5, 0.01),
-    "uniform": tradeoff.total_variation(0.15),
-    "points": tradeoff.from_profile([(1.0, 1e-3), (0.3, 0.08)]),
-    "group": tradeoff.approximate(0.5, 0.01).group(2),
-    "walk": tradeoff.gaussian(0.5).chain(tradeoff.laplace(0.4), tradeoff.gaussian(0.5)),
-    "both": tradeoff.gaussian(1.0).maximum(tradeoff.approximate(0.8, 0.02)),
+    "uniform": tradeoff.approximate(0.0, 0.15),
 }
 NOISES = {name: CanonicalNoise(f) for name, f in FUNCTIONS.items()}
 every = pytest.mark.parametrize("name", list(FUNCTIONS))
 DRAWS = 20_000
-# Without a closed form each step costs: one epsilon does.
-LOOKS = [(n, e) for n, f in FUNCTIONS.items() for e in (0.0, 0.4, 1.0) if f.closed or e == 0.4]
 
 
 def jumps(*shifts):
@@ -85,7 +79,8 @@ def test_the_tail_recursion_holds(name):
 
 
 @pytest.mark.rest_is_slow(9)
-@pytest.mark.parametrize(("name", "epsilon"), LOOKS)
+@every
+@pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.0])
 def test_no_smaller_move_is_told_apart_better(name, epsilon):
     """T(N, N + m) >= f for 0 < m < 1, by the profile; a twin with 5 % less noise is seen."""
     f, noise = FUNCTIONS[name], NOISES[name]
@@ -93,7 +88,7 @@ def test_no_smaller_move_is_told_apart_better(name, epsilon):
     for shift in (0.2, 0.5, 0.93):
         assert least_delta(noise, shift, epsilon) <= allowed + 1e-6
     assert least_delta(noise, 1.0, epsilon) == pytest.approx(allowed, abs=2e-4)
-    if f.closed and allowed > 1e-3:
+    if allowed > 1e-3:
         twin = noise.scaled(0.95)
         reached = max(least_delta(twin, s, epsilon, parts=400) for s in (0.97, 1.0))
         assert reached > allowed + 1e-4
@@ -126,14 +121,11 @@ def test_the_density_is_the_derivative(name):
 
 @every
 def test_the_variance_is_that_of_the_tail(name):
-    """E X^2 = 4 int x S(x) dx, by a fine midpoint rule; entropy by the same points."""
-    noise, fine = NOISES[name], 1000 if FUNCTIONS[name].closed else 200
+    """E X^2 = 4 int x S(x) dx, by a fine midpoint rule."""
+    noise, fine = NOISES[name], 1000
     edge = min(noise.support(), 60.0)
     x = (np.arange(int(edge * fine)) + 0.5) / fine
     assert noise.var() == pytest.approx(4 * (x * noise.sf(x)).sum() / fine, rel=2e-5)
-    log_density = noise.logpdf(x)
-    plain = np.where(np.isfinite(log_density), -log_density, 0.0) * np.exp(log_density)
-    assert noise.entropy() == pytest.approx(2 * plain.sum() / fine, rel=2e-3)
     assert noise.scaled(3.0).var() == pytest.approx(9 * noise.var())
 
 
@@ -153,17 +145,12 @@ def test_the_gaussian_tail_has_its_digits_at_fifty():
 @every
 @pytest.mark.parametrize("scale", [1.0, 0.95])
 def test_draws_follow_the_law(name, scale):
-    """Kolmogorov-Smirnov: a false alarm at 1e-7 in each of eleven; the 5 % twin is caught.
+    """Kolmogorov-Smirnov: a false alarm at 1e-7 in each of seven; the 5 % twin is caught.
 
     The twin's distance is about .009 or more; at 150,000 draws the limit for 1e-7 is .0075.
     """
     noise = NOISES[name]
     n = 150_000 if scale < 1 else DRAWS
-    if not noise.tradeoff.closed:
-        # Without a closed form each step costs; the twin is seen with fewer draws, or not tried.
-        n = min(n, DRAWS)
-        if scale < 1:
-            return
     x = scale * noise.rvs(n, np.random.default_rng(5))
     assert (kstest(x, noise.cdf).pvalue > 1e-7) == (scale == 1)
 
@@ -212,7 +199,6 @@ def test_tulap_is_canonical(epsilon, delta):
     assert noise.cdf(x) == pytest.approx(canonical.cdf(x), rel=1e-14)
     assert noise.var() == pytest.approx(canonical.var(), rel=1e-12)
     assert Tulap(epsilon, delta, scale=2.0).var() == pytest.approx(4 * noise.var())
-    assert noise.fisher_information() == math.inf
 
 
 @pytest.mark.parametrize("noise", [Tulap(0.3), Tulap(2.0, scale=3.0), Staircase(1.0)], ids=repr)
@@ -232,7 +218,6 @@ def test_the_staircase_is_a_law_and_private(gamma):
     assert 2 * density.sum() / 2000 == pytest.approx(1.0, abs=1e-3)
     assert 2 * (x * density).sum() / 2000 == pytest.approx(noise.mean_absolute(), rel=1e-3)
     assert 2 * (x**2 * density).sum() / 2000 == pytest.approx(noise.var(), rel=1e-3)
-    assert -2 * (density * np.log(density)).sum() / 2000 == pytest.approx(noise.entropy(), rel=1e-3)
     tail = 1 - np.cumsum(density) / 2000 - 0.5
     assert noise.sf(x[:9000] + 1 / 4000) == pytest.approx(tail[:9000], abs=1e-3)
     points = np.linspace(0.01, 60, 777)
@@ -263,40 +248,16 @@ def test_every_root_is_canonical_for_the_same_function():
         assert noise.cdf(noise.isf(alpha) - 1) == pytest.approx(f(alpha), rel=1e-10)
 
 
-def test_the_log_concave_ones():
-    assert log_concave_canonical(tradeoff.gaussian(0.5)) == Gaussian(2.0)
-    assert log_concave_canonical(tradeoff.laplace(4.0)) == Laplace(0.25)
-    assert log_concave_canonical(tradeoff.total_variation(0.1)) == Uniform(10.0)
-    assert log_concave_canonical(tradeoff.from_law(Logistic(2.0), 4.0)) == Logistic(0.5)
-    assert log_concave_canonical(tradeoff.gaussian(0.5).group(4)) == Gaussian(0.5)
-    for name in ("gaussian", "laplace", "logistic", "uniform"):
-        law, f = log_concave_canonical(FUNCTIONS[name]), FUNCTIONS[name]
-        alpha = np.array([1e-12, 0.01, 0.3, 0.7])
-        assert law.cdf(law.isf(alpha) - 1) == pytest.approx(f(alpha), rel=1e-10)
-
-
-PURE = tradeoff.approximate(1.0)
 BAD = [
     (lambda: CanonicalNoise(tradeoff.approximate(0.0)), "tradeoff must be non-trivial"),
     (lambda: CanonicalNoise(1.0), "tradeoff must be a trade-off function"),
-    (lambda: CanonicalNoise(PURE, 0.0), "scale must be a finite number > 0"),
-    (
-        lambda: CanonicalNoise(tradeoff.gaussian(1.0).chain(tradeoff.laplace(1.0))),
-        "tradeoff must be symmetric",
-    ),
-    (lambda: NOISES["gaussian"].fisher_information(), "differentiable density"),
-    (lambda: log_concave_canonical(PURE), "Proposition 3.6.*got.*Take CanonicalNoise"),
-    (lambda: log_concave_canonical(tradeoff.approximate(1.0, 0.1)), "Theorem 3.3; it has a kink"),
-    (lambda: log_concave_canonical(FUNCTIONS["points"]), "Proposition 3.6"),
-    (lambda: log_concave_canonical(FUNCTIONS["both"]), "divisibility to be known"),
-    (lambda: log_concave_canonical(tradeoff.approximate(0.0)), "divisibility to be known"),
+    (lambda: CanonicalNoise(tradeoff.approximate(1.0), 0.0), "scale must be a finite number > 0"),
     (lambda: Tulap(0.0), "epsilon must be > 0 if delta is 0"),
     (lambda: Tulap(1.0, 1.5), r"delta must be a number in \[0, 1\]"),
     (lambda: Tulap(math.inf), r"epsilon must be a number in \[0, inf\)"),
     (lambda: Staircase(0.0), "epsilon must be a finite number > 0"),
     (lambda: Staircase(1.0, "best"), "gamma must be one of"),
     (lambda: Staircase(1.0, 1.1), r"gamma must be a number in \[0, 1\]"),
-    (lambda: Uniform(-1.0), "width must be a finite number > 0"),
 ]
 
 

@@ -140,8 +140,6 @@ def test_laws_that_are_nearly_others(law, other, rtol, moments):
     np.testing.assert_allclose(law.logpdf(x), other.logpdf(x), rtol=rtol, atol=rtol)
     moments = moments or rtol
     assert law.var() == pytest.approx(other.var(), rel=moments)
-    assert law.entropy() == pytest.approx(other.entropy(), abs=moments)
-    assert law.fisher_information() == pytest.approx(other.fisher_information(), rel=moments)
 
 
 @pytest.mark.parametrize("law", [TruncatedLaplace(1.0, 1e12), Subbotin(1e12)], ids=repr)
@@ -150,7 +148,6 @@ def test_flat_laws_are_nearly_uniform(law):
     np.testing.assert_allclose(law.sf(x), (1 - x) / 2, rtol=1e-9)
     np.testing.assert_allclose(law.isf((1 - x) / 2), x, rtol=1e-6)
     assert law.var() == pytest.approx(1 / 3, rel=1e-10)
-    assert law.entropy() == pytest.approx(math.log(2), abs=1e-10)
 
 
 @pytest.mark.parametrize("shape", ["alpha", "offset", "r", "bound"])
@@ -167,7 +164,6 @@ def test_no_formula_jumps_where_another_takes_over(shape):
         one, two = make(value), make(value * (1 + 1e-7))
         np.testing.assert_allclose(one.isf(q), two.isf(q), rtol=3e-7)
         assert one.var() == pytest.approx(two.var(), rel=4e-7)
-        assert one.entropy() == pytest.approx(two.entropy(), abs=4e-7)
 
 
 def test_the_bound_of_a_truncated_law_is_hard():
@@ -225,5 +221,4 @@ def test_scales_next_to_the_ends_of_the_floats(law, scale):
     np.testing.assert_allclose(wide.isf([1e-300, 0.1]), scale * law.isf([1e-300, 0.1]), rtol=1e-13)
     assert wide.std() == pytest.approx(scale * law.std())
     assert wide.var() in (0.0, math.inf)
-    assert wide.fisher_information() in (0.0, math.inf)
     assert wide.log_ratio(scale, scale) == pytest.approx(law.log_ratio(1.0, 1.0))

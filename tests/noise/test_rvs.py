@@ -9,22 +9,13 @@ import pytest
 from skdp import mechanisms
 from skdp.geometry import LpBall, MomentBall, MomentLayout
 from skdp.mechanisms import Independent, MatrixGaussianNoise, MatrixLaplace, Sensitivity, calibrate
-from skdp.noise import Gaussian, Laplace, Subbotin, Tulap, multivariate_canonical
-from skdp.privacy import tradeoff
+from skdp.noise import Gaussian, Laplace, Subbotin, Tulap
 
 BOX = Sensitivity(LpBall(2, p=math.inf, weights=(1.0, 0.5)))
 MOMENTS = MomentBall(MomentLayout(2, range(2)), level=0)
 LAWS = {
     **{str(law): law for law in (Laplace(2.0), Gaussian(), Subbotin(3.0), Tulap(1.0))},
     "truncated Tulap": Tulap(1.0, 0.1),
-    **{
-        f"canonical {norm}": multivariate_canonical(f, 3, norm)
-        for f, norm in (
-            (tradeoff.gaussian(1.0), "l1"),
-            (tradeoff.laplace(1.0), "linf"),
-            (tradeoff.total_variation(0.2), "l2"),
-        )
-    },
 }
 NOISES = {
     **{name: calibrate(name, BOX, epsilon=1.0, delta=0.01) for name in ("linf", "l2", "gaussian")},

@@ -8,7 +8,7 @@ from inner_package import check_at_first_use, others_in, relied_on, remembered
 from own_parts import Cylinder, HyperbolicSecant
 
 from skdp import Domain, DPHuberRegressor
-from skdp.geometry import LpBall, ScaledBall
+from skdp.geometry import LpBall, MappedBall
 from skdp.linear_model.losses import PseudoHuber
 from skdp.mechanisms import Independent, KNorm, Sensitivity, calibrate, calibrate_releases
 from skdp.noise import Gaussian, Laplace
@@ -76,7 +76,7 @@ def test_nor_may_a_part_inside_a_part_hold_more_than_it_compares():
     object.__setattr__(decorated, "factor", 5.0)
     for use in (
         lambda: ShiftLoss(inside, 1.0),
-        lambda: Sensitivity(ScaledBall(with_a_factor(Cylinder), 2.0)),
+        lambda: Sensitivity(MappedBall(with_a_factor(Cylinder), [2.0] * 3)),
         lambda: check_at_first_use(decorated, "loss"),
     ):
         with pytest.raises(ValueError, match=r"compare all its attributes by ==.*factor"):
@@ -135,10 +135,12 @@ class Huber(PseudoHuber):
 
 
 def test_others_are_found_inside_parts():
-    assert [*others_in((Laplace(), KNorm(ScaledBall(LpBall(2), 2.0)), "l2", None, 1.0))] == []
+    assert [
+        *others_in((Laplace(), KNorm(MappedBall(LpBall(2), (2.0, 2.0))), "l2", None, 1.0))
+    ] == []
     law = Huber(0.5)
     assert [*others_in([KNorm("l2"), (1, law), Huber])] == [law]
-    ball = Sensitivity(ScaledBall(OwnCylinder(), 2.0))
+    ball = Sensitivity(MappedBall(OwnCylinder(), [2.0] * 3))
     assert [type(part) for part in others_in(ball)] == [OwnCylinder]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import skdp
 from skdp import Domain, DPCoordinateDescentRegressor, DPHuberRegressor, DPLogisticRegression
-from skdp.geometry import LpBall, ScaledBall
+from skdp.geometry import LpBall, MappedBall
 from skdp.linear_model.losses import LogisticLoss, PseudoHuber
 from skdp.mechanisms import Auto, Independent, KNorm, Sensitivity, calibrate
 from skdp.mechanisms.independent import calibrate_releases
@@ -184,7 +184,7 @@ BALLS = [
     (cube(support=lambda self, w: np.abs(w).max(axis=-1)), "support must be at least"),
     (cube(extreme_points=lambda self: np.eye(3)), "extreme_points must have the ball"),
     (cube(facets=lambda self: np.eye(3) / 2), "facets must agree with the gauge"),
-    (ScaledBall(cube(sample=half), 2.0), "sample must draw from the whole ball"),
+    (MappedBall(cube(sample=half), [2.0] * cube().dim), "sample must draw from the whole ball"),
     (cube(exact=False), "be sampled exactly"),
     (Cube(2), "ball of 3 dimensions"),
     (Cube(0), "ball's dim must be an integer >= 1"),

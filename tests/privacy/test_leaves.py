@@ -6,7 +6,7 @@ import sys
 import pytest
 
 LEAVES = (
-    *("skdp.privacy.tradeoff", "skdp.privacy.curves", "skdp.noise.canonical"),
+    *("skdp.privacy.tradeoff", "skdp.noise.canonical"),
     *("skdp.geometry.comparison", "skdp.geometry.containment"),
 )
 FIT = """

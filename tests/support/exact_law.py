@@ -49,19 +49,8 @@ class ExactLaw:
     def log_density(self, x: Any) -> Any:
         return -self.potential(x) - mpmath.log(2 * self.half)
 
-    def mean(self, g: Callable[[Any], Any]) -> Any:
-        """The mean of an even function g(|X|)."""
-        return self.tail_integral(mpf(0), g) / self.half
-
     def variance(self) -> Any:
-        return self.mean(lambda t: t * t)
-
-    def entropy(self) -> Any:
-        return self.mean(self.potential) + mpmath.log(2 * self.half)
-
-    def information(self) -> Any:
-        """The mean of the squared slope; the kinks have no probability."""
-        return self.mean(lambda t: mpmath.diff(self.potential, t, h=t * mpf(10) ** -20) ** 2)
+        return self.tail_integral(mpf(0), lambda t: t * t) / self.half
 
     def tail_integral(self, start: Any, g: Callable[[Any], Any] = lambda t: 1) -> Any:
         """The integral of g(t) exp(potential(start) - potential(t)) over t > start."""

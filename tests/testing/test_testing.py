@@ -10,7 +10,7 @@ from exact_gradient import LOSSES
 from own_parts import Cylinder, HyperbolicSecant
 from programs import output_of
 
-from skdp.geometry import LpBall, ScaledBall
+from skdp.geometry import LpBall, MappedBall
 from skdp.linear_model.losses import SharpLogistic
 from skdp.noise import Laplace
 from skdp.testing import check_ball, check_law, check_loss, examples
@@ -121,7 +121,7 @@ GOOD = {
     partial(check_law, draws=20_000): [HyperbolicSecant(), HyperbolicSecant(1e-3), Laplace()],
     check_loss: [*LOSSES, SharpLogistic(0.6)],
     # Draws that are said not to be exact are not held to it.
-    check_ball: [Cylinder(), Cylinder(0.1), LpBall(3, p=1), ScaledBall(Cylinder(), 3.0)]
+    check_ball: [Cylinder(), Cylinder(0.1), LpBall(3, p=1), MappedBall(Cylinder(), [3.0] * 3)]
     + [FlatDisc(exact=False)],
 }
 PARTS = [pytest.param(check, part, id=repr(part)) for check in GOOD for part in GOOD[check]]

@@ -1,10 +1,8 @@
-"""One noise multiplier for many releases: which law, how fast, and what other accounting costs.
+"""One noise multiplier for many releases: which law, and how fast.
 
 For each (epsilon, delta) and count, releases that one record moves by at most 1: the variance of
 every law over the Gaussian's, what "auto" takes, and the milliseconds of each calibration from a
-cold start, its search for the shape included. The second
-table compares flipped Huber noise under zero-concentrated DP (docs/proofs/repeated_releases.md,
-Theorem 3), its shape optimised for that bound, with the same law under the certified bounds.
+cold start, its search for the shape included.
 
 The last table has the noise of a scaling stage, which releases the sums of k numbers and of their
 squares: standard deviations in a mean and in a mean square, times n epsilon or n mu, and those of
@@ -24,7 +22,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 from examples.benchmarks.noise.composition import forget
 from examples.benchmarks.shared import report
@@ -34,8 +31,6 @@ from skdp.linear_model._shared.gram import ColumnSums
 from skdp.linear_model._shared.scaling import sums_noise
 from skdp.mechanisms import KNorm, Sensitivity
 from skdp.mechanisms import independent as repeated
-from skdp.noise import FlippedHuber
-from skdp.privacy.conversions import zcdp_delta
 
 CELLS = [(0.1, 1e-3), (1.0, 1e-2), (1.0, 1e-5), (1.0, 1e-8), (10.0, 1e-5)]
 COUNTS = [1, 2, 4, 8, 16, 64, 256, 1024, 10_000]
@@ -75,46 +70,6 @@ def rows(shifts: Shifts, epsilon: float, delta: float, repeats: int) -> list[rep
             }
         )
     return found
-
-
-def concentrated_variance(bend: float, count: int, epsilon: float, delta: float) -> float:
-    """Return the variance of flipped Huber noise, alpha = bend gamma, under zCDP."""
-
-    def excess(log_gamma: float) -> float:
-        gamma = math.exp(log_gamma)
-        rest = max(bend - 1 / gamma, 0.0)
-        xi, rho = count * (bend**2 - rest**2) / 2, count / gamma**2 / 2
-        found = zcdp_delta(rho, epsilon, xi)
-        return math.log(max(found, 1e-300) / delta)
-
-    middle = math.log(count) / 2 - math.log(epsilon)
-    if excess(middle + 40) > 0:
-        return math.inf
-    gamma = math.exp(brentq(excess, middle - 20, middle + 40, xtol=1e-6))
-    return FlippedHuber(bend, 1.0).var() * gamma**2
-
-
-def concentrated_row(count: int, epsilon: float, delta: float) -> report.Row:
-    """Compare both kinds of accounting of flipped Huber noise."""
-    bends = [0.0, *np.geomspace(1e-4, 30, 24)]
-    variances = [concentrated_variance(float(b), count, epsilon, delta) for b in bends]
-    best = int(np.argmin(variances))
-    mine = cold("flipped_huber", [(1.0, count)], epsilon, delta)[0]
-    gaussian = cold(SHIFTED, [(1.0, count)], epsilon, delta)[0]
-    return {
-        "epsilon": epsilon,
-        "delta": delta,
-        "releases": count,
-        "variance, certified": mine.var(),
-        "Gaussian": gaussian.var(),
-        "zCDP": variances[best],
-        "its alpha / gamma": bends[best],
-        "zCDP over certified": variances[best] / mine.var(),
-        "zCDP, our shape": concentrated_variance(
-            mine.law.alpha / mine.law.gamma, count, epsilon, delta
-        )
-        / mine.var(),
-    }
 
 
 def sums_row(k: int, neighbors: str, noise: str, in_ball: bool = False) -> report.Row:
@@ -168,16 +123,14 @@ def main() -> None:
     report.publish("releases_sums", sums_rows(), arguments)
     if arguments.only_sums:
         return
-    measured, compared = [], []
+    measured = []
     for epsilon, delta in CELLS:
         for count in arguments.counts:
             third = count // 3
             mixed = [(1.0, count - 2 * third), (0.5, third), (2.0, third)]
             shifts = mixed if arguments.mixed and third else [(1.0, count)]
             measured += rows(shifts, epsilon, delta, arguments.repeats)
-            compared.append(concentrated_row(count, epsilon, delta))
     report.publish("releases_mixed" if arguments.mixed else "releases", measured, arguments)
-    report.publish("releases_concentrated", compared, arguments)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,6 @@ NAMES = {
     "privacy/ledger_rules.py": "_ASIDE _DEARER",
     "privacy/ledger_file.py": "_POINTS",
     "trusted/radial.py": "_POINTS MOST_SHIFT _CHUNK",
-    "privacy/curves.py": "_GOLDEN _STEPS _POINTS _HALVINGS _TOLERANCE",
     "noise/independent.py": "MOST_SIZES MOST_GROUPS of_equal_sizes",
     "rows/memory.py": "CELLS _AHEAD",
     "rows/cluster.py": "_FAN_IN",

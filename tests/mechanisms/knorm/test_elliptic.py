@@ -24,7 +24,7 @@ BALLS = [
     *(LpBall(3, p=p, radius=1.5, weights=(1.0, 0.1, 4.0)) for p in P),
     *(MappedBall(LpBall(3, p=p), SKEW) for p in P), MappedBall(LpBall(3, p=3.0), (1.0, -5.0, 0.2)),
     FLAT, EncodedRowsBall(1, (2,), intercept=False), SimplexBall(4),
-    geometry.ScaledBall(SimplexBall(3), 7.0),
+    geometry.MappedBall(SimplexBall(3), [7.0] * 3),
     ProductBall((LpBall(1), LpBall(2, radius=3.0)), ((1,), (0, 2))),
     ProductBall((SimplexBall(2), LpBall(1, radius=0.1), EncodedRowsBall(1, (1,)))),
     ShearedBall(EncodedRowsBall(1, (2, 1), index=(0, 3, 1, 2, 4)), (0.0, -0.3, 0.4, -0.2, -0.5)),

@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, ScaledBall
+from skdp.geometry import EncodedRowsBall, LpBall, MappedBall
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.mechanisms.knorm import shift_in_any_norm, shift_in_round_norm
 from skdp.trusted.radial import RadialLoss
@@ -92,7 +92,7 @@ def test_in_the_plane_no_difference_exceeds_delta(ball, shift, sharp):
 BALLS = [
     LpBall(4, p=1), LpBall(4, p=math.inf), LpBall(4, p=3), LpBall(4, weights=(1.0, 2.0, 0.5, 3.0)),
     LpBall(1, p=3), EncodedRowsBall(2, (2,)), MappedBall(LpBall(3), [2.0, 1.0, 3.0]),
-    ScaledBall(LpBall(5), 2.0),
+    MappedBall(LpBall(5), [2.0] * 5),
 ]  # fmt: skip
 
 

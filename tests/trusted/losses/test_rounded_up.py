@@ -79,7 +79,7 @@ def test_delta_is_zero_where_the_truth_is() -> None:
         assert Composition([(loss, 2)]).delta_at(3.0).upper == 0.0
     assert Guarantee(1.0).delta_at(1.0) == 0.0
     assert tradeoff.approximate(1.0).delta_at(1.0) == 0.0
-    assert conversions.gaussian_delta(0.0, 1.0) == conversions.zcdp_delta(0.0, 1.0) == 0.0
+    assert conversions.gaussian_delta(0.0, 1.0) == 0.0
 
 
 def test_delta_of_others_is_no_zero_either() -> None:
@@ -89,9 +89,6 @@ def test_delta_of_others_is_no_zero_either() -> None:
         for epsilon in (20.0, 1e3, 1e10, 1e300):
             assert Composition(parts).delta_at(epsilon).upper >= LEAST
             assert Guarantee(1e301, 0.5, losses=parts).delta_at(epsilon) >= LEAST
-    assert conversions.zcdp_delta(1e-3, 1e5) >= LEAST
-    assert conversions.zcdp_delta(1.0, 1e308) >= LEAST
-    assert conversions.renyi_delta([2.0, 1e10], [1.0, 5.0], 1e300) >= LEAST
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-200, 1e-162, 1e-100, 1e-17, 1e-3, 1.0, 30.0])

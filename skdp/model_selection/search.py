@@ -266,12 +266,11 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
             if last is not None:
                 fit = PlannedFit(chosen, last, np.arange(len(y)), 1.0)
                 model = fit_to(task.model(fit), X, y, persons, weights)
-        self.guarantee_ = guarantee
         # The model is often used without the search, so it carries the guarantee of the search.
         private = private_step(model)
         if "ledger" in private.get_params(deep=False):  # for later fits of the model
             private.set_params(ledger=ledger)
-        restate(private, guarantee)
+        self.guarantee_ = restate(private, guarantee)
         self.best_estimator_, self.best_index_ = model, chosen
         self.best_params_ = dict(candidates.settings[chosen])
         self.cv_results_ = candidates.cv_results(chosen)

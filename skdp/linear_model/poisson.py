@@ -141,7 +141,7 @@ class DPPoissonRegressor(ObjectiveRegressor):
         return self._mean(self._predictor(X)[:, 0])
 
     score: ClassVar[Callable[..., float]] = score_by(
-        partial(d2_tweedie_score, power=1), "D^2 with the Poisson deviance"
+        partial(d2_tweedie_score, power=1), "D^2 with the Poisson deviance", "numbers from 0 on"
     )
 
     def __sklearn_tags__(self) -> Any:
@@ -171,5 +171,8 @@ class DPGammaRegressor(DPPoissonRegressor):
     """
 
     score: ClassVar[Callable[..., float]] = score_by(
-        partial(d2_tweedie_score, power=2), "D^2 with the gamma deviance"
+        partial(d2_tweedie_score, power=2),
+        "D^2 with the gamma deviance",
+        "numbers above 0",
+        "Targets of 0 have no gamma deviance: leave them out, or use DPPoissonRegressor.",
     )

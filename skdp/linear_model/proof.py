@@ -41,6 +41,8 @@ from skdp.trusted.statement import NotPrivate, Public, Spent
 _WIDTH = 78
 # What the guarantee of ``infer`` assumes.
 PUBLIC_MODEL = "the model is public, or its fit has a guarantee of its own, which adds to this one"
+# What precedes the releases of the chosen fit in the guarantee of a search.
+CHOSEN = "; the chosen fit: "
 ASSUMED = (
     "What the file has was computed from the releases that are listed, a table also from its model,"
     " and from nothing else of the data."
@@ -61,6 +63,7 @@ class Claim:
     deviation: float
     epsilon: float | None  # that is claimed; None if it is composed with others
     relies_on: tuple[str, ...]  # the classes of the parts
+    description: str = ""
 
     def __post_init__(self) -> None:
         check_interval("deviation", self.deviation, 0.0, math.inf)
@@ -73,14 +76,11 @@ class Claim:
     def of(cls, release: Listed, public: Public) -> Claim:
         kinds = dict.fromkeys(type(part) for part in others_in(release))
         names = tuple(f"{kind.__module__}.{kind.__qualname__}" for kind in kinds)
-        return cls(*overview([release], public)[0], names or (f"a part of {release.law}",))
+        known = names or (f"a part of {release.law}",)
+        return cls(*overview([release], public)[0], known, release.description)
 
     def __repr__(self) -> str:
         return described(self)
-
-    @property
-    def description(self) -> str:
-        return f"{self.name} with {self.law}"
 
     @property
     def publication(self) -> None:
@@ -227,6 +227,10 @@ def _proof(model: Any) -> Proof:
     open_claims = [own for own in releases if isinstance(own, Claim) and own.epsilon is None]
     others = [own for own in releases if own not in open_claims]
     whole = certify(others, public)
+    if guarantee.mechanism.rpartition(CHOSEN)[2] != ", then ".join(
+        own.description for own in releases
+    ):
+        raise NotPrivate("the guarantee names other releases, or in another order")
     if not open_claims and (public.epsilon, public.delta) == stated:
         guarantee = replace(guarantee, losses=whole.losses)
     if check_parts is _check_inference:
@@ -312,7 +316,8 @@ def _unproved(release: Listed, design: Design, public: Public) -> Iterator[str]:
     if isinstance(release, Claim):
         yield release.assumption
     elif isinstance(release, NoisyMinimiser):
-        if release.design.domain != design.domain or release.design.intercept != design.intercept:
+        own = release.design.domain, release.design.intercept, release.name
+        if own != (design.domain, design.intercept, "objective"):
             raise NotPrivate(f"{release.name}: its records are not those of the model's domain")
     elif isinstance(release, PrivateChoice):
         yield (

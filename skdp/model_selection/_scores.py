@@ -21,6 +21,7 @@ from sklearn.pipeline import Pipeline
 
 from skdp.domain.domain import DomainEncoder
 from skdp.domain.tables import Frame
+from skdp.linear_model.poisson import DPPoissonRegressor
 from skdp.linear_model.validation import GRID, Weights
 from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import check_choice, check_interval, fail, is_ours
@@ -28,6 +29,10 @@ from skdp.trusted.checks import check_choice, check_interval, fail, is_ours
 # The position of each row's person, or None if rows are records.
 Persons = NDArray[np.intp] | None
 Function = Callable[[Any, Any, Any], ArrayLike]
+
+
+# The least mean that counts in a deviance, as a share of the bound of the target.
+LEAST = 0.01
 
 
 def accuracy(estimator: BaseEstimator, X: Frame, y: ArrayLike) -> FloatArray:
@@ -50,6 +55,38 @@ class NegativeError:
         error = np.abs(found - target)
         # Not numpy's power, which may treat the last entries of an array differently.
         return np.asarray(-(error * error if self.power == 2 else error))
+
+
+@dataclass(frozen=True)
+class NegativePinball(NegativeError):
+    """Minus the pinball loss of a quantile of targets clipped to their bounds."""
+
+    power: int = 1
+    level: float = 0.5
+
+    def __call__(self, estimator: BaseEstimator, X: Frame, y: ArrayLike) -> FloatArray:
+        """Return one number per record, at least -max(level, 1 - level) (upper - lower)."""
+        found = np.asarray(estimator.predict(X), dtype=float)
+        is_above = np.asarray(y, dtype=float) > found
+        return super().__call__(estimator, X, y) * np.where(is_above, self.level, 1 - self.level)
+
+
+@dataclass(frozen=True)
+class NegativeDeviance:
+    """Minus the Poisson deviance of targets clipped to [0, upper].
+
+    Predictions are clipped to [`LEAST` upper, upper].
+    """
+
+    upper: float
+
+    def __call__(self, estimator: BaseEstimator, X: Frame, y: ArrayLike) -> FloatArray:
+        """Return one number per record, at least 2 upper (1 - LEAST + log(LEAST))."""
+        target = np.clip(np.asarray(y, dtype=float), 0.0, self.upper)
+        mean = np.clip(np.asarray(estimator.predict(X), float), LEAST * self.upper, self.upper)
+        # Not numpy's logarithm, which may treat the last entries of an array differently.
+        logs = np.array([math.log(q) if q > 0 else 0.0 for q in (target / mean).tolist()])
+        return np.asarray(2 * (target - mean - target * logs))
 
 
 @dataclass(frozen=True)
@@ -113,7 +150,8 @@ def is_built_in(function: Function) -> bool:
     if isinstance(function, NegativeLogLoss | NegativeBrier):
         return function.n_labels == 2
     plain = (accuracy, log_odds, probability, predicted_place)
-    return type(function) is NegativeError or function in plain
+    losses = NegativeError, NegativePinball, NegativeDeviance
+    return type(function) in losses or function in plain
 
 
 # Numbers of records that depend on the record and the model only, to the last bit: the proof
@@ -384,6 +422,19 @@ _NEEDS: dict[str, tuple[str, ...]] = {
 }
 
 
+def own_loss(model: object) -> tuple[str, float | None] | None:
+    """Return the name of the loss that a regressor's prediction minimises, and its quantile.
+
+    None is the squared error.
+    """
+    while isinstance(model, Pipeline):
+        model = model.steps[-1][1]
+    if isinstance(model, DPPoissonRegressor):
+        return "mean_poisson_deviance", None
+    level = getattr(model, "quantile", None)
+    return None if level is None or np.ndim(level) else ("mean_pinball_loss", float(level))
+
+
 def as_score(
     scoring: object,
     labels: Sequence[object] | Array | None,
@@ -392,19 +443,17 @@ def as_score(
 ) -> SearchScore:
     """Return the score that ``scoring`` stands for.
 
-    None is the accuracy for classifiers, and minus the squared error for regressors. Labels are in
-    increasing order, and None for regressors. Bounds are those of the target of regressors, [-1, 1]
-    if they are None. The candidates must have the methods that the score needs.
+    None is the accuracy for classifiers, and for regressors minus the loss of `own_loss`, or else
+    the squared error. Labels are in increasing order, and None for regressors. Bounds are those of
+    the target of regressors, [-1, 1] if they are None. The candidates must have the methods that
+    the score needs.
     """
     if isinstance(scoring, RecordScore):
         return scoring
-    names = list(_POWERS if labels is None else _NEEDS)
     remedy = "For another score give a RecordScore, with bounds for the score of a record."
-    name = check_choice("scoring", names[0] if scoring is None else scoring, names, remedy)
     if labels is None:
-        lower, upper = bounds or (-1.0, 1.0)
-        power = _POWERS[name]
-        return RecordScore(NegativeError(lower, upper, power), -((upper - lower) ** power), 0.0)
+        return _score_of_numbers(scoring, bounds or (-1.0, 1.0), [*map(own_loss, models)], remedy)
+    name = check_choice("scoring", "accuracy" if scoring is None else scoring, _NEEDS, remedy)
     for model in models:
         if not any(hasattr(model, method) for method in _NEEDS[name]):
             rule = f"have {' or '.join(_NEEDS[name])} if scoring is {name!r}"
@@ -422,3 +471,26 @@ def as_score(
         remedy = 'Use "balanced_accuracy" or "neg_log_loss", which take any number of labels.'
         raise fail("scoring='roc_auc'", "have two labels", len(labels), remedy)
     return AreaScore(labels[1])
+
+
+def _score_of_numbers(
+    scoring: object,
+    bounds: tuple[float, float],
+    losses: list[tuple[str, float | None] | None],
+    remedy: str,
+) -> RecordScore:
+    (lower, upper), own = bounds, sorted({f"neg_{loss[0]}" for loss in losses if loss})
+    names = [*own, *_POWERS]
+    name = check_choice("scoring", names[0] if scoring is None else scoring, names, remedy)
+    if name not in own:
+        power = _POWERS[name]
+        return RecordScore(NegativeError(lower, upper, power), -((upper - lower) ** power), 0.0)
+    loss = losses[0]
+    if loss is None or {*losses} != {loss}:
+        rule = "be given where candidates have different quantiles or losses"
+        raise fail("scoring", rule, scoring, "For example neg_mean_absolute_error.")
+    if (level := loss[1]) is None:
+        least = 2 * upper * (1 - LEAST + math.log(LEAST))
+        return RecordScore(NegativeDeviance(upper), least, 0.0)
+    least = -max(level, 1 - level) * (upper - lower)
+    return RecordScore(NegativePinball(lower, upper, level=level), least, 0.0)

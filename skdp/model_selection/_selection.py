@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from skdp.domain import Domain
+from skdp.linear_model.proof import CHOSEN
 from skdp.linear_model.validation import (
     INFERRED,
     RECORDS,
@@ -231,14 +232,18 @@ def _domain_of(model: BaseEstimator) -> Domain | None:
     return next(estimated, domains[0])
 
 
-def restate(model: BaseEstimator, whole: Guarantee) -> None:
-    """Replace, in place, the guarantees of a chosen model by that of the search.
+def restate(model: BaseEstimator, whole: Guarantee) -> Guarantee:
+    """Replace, in place, the guarantees of a chosen model by that of the search; return it.
 
     Its own guarantees are those of a single fit. This is less than the cost of the model, which
-    was found by the search. Its attributes ``releases_`` and ``public_`` stay those of this fit.
+    was found by the search. Its attributes ``releases_`` and ``public_`` stay those of this fit,
+    and the guarantee names these releases.
     """
+    if is_ours(model):
+        whole = replace(whole, mechanism=whole.mechanism + CHOSEN + model.guarantee_.mechanism)
     model.guarantee_ = whole
     if hasattr(model, "noise_"):  # that of another package cannot be restated
         model.noise_ = replace(model.noise_, guarantee=whole) if is_ours(model.noise_) else None
     if hasattr(model, "moments_"):
         model.moments_ = replace(model.moments_, noise=model.noise_)
+    return whole

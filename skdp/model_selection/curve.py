@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    QuantileRegressor,
+)
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -23,7 +31,15 @@ from skdp.domain import Domain
 from skdp.domain.columns import has_foreign, kinds_of
 from skdp.domain.tables import Frame, as_cells, in_memory, read_target
 from skdp.linear_model.validation import check_labels, units_of
-from skdp.model_selection._candidates import Data, declared_labels, fit_to, parts, private_step
+from skdp.model_selection._candidates import (
+    Data,
+    declared_labels,
+    fit_to,
+    parts,
+    private_step,
+    refuse_several,
+)
+from skdp.model_selection._scores import own_loss
 from skdp.privacy import BudgetExceeded, Ledger
 from skdp.trusted.arrays import Array, FloatArray, add, as_decimal
 from skdp.trusted.checks import check_count, check_jobs, check_positives, fail
@@ -140,7 +156,7 @@ def epsilon_curve(
     cv : None, int or splitter, default=None
         Folds; None is 5. With a number they are drawn anew for every repeat, without labels.
     scoring : None, str or callable, default=None
-        As in scikit-learn; None is accuracy or R^2. A score that raises ValueError is nan.
+        As in scikit-learn; None is the score of the estimator. One that raises ValueError is nan.
     n_jobs : int, default=None
     random_state : None or int, default=None
         Seed of the splits and the noise. None draws both from the operating system's entropy.
@@ -209,13 +225,13 @@ def epsilon_curve(
 
 def _checked_score(estimator: BaseEstimator, scoring: object) -> _Score:
     """Return the scorer; raise if a named one cannot score the declared labels at all."""
-    score: _Score = check_scoring(estimator, scoring)
     private = private_step(estimator)
+    if scoring is None and not is_classifier(private):
+        refuse_several([private])
+        return partial(_own_score, private)
+    score: _Score = check_scoring(estimator, scoring)
     labels = declared_labels(private) if is_classifier(private) else [0.0, 1.0]
     model: BaseEstimator = DummyClassifier() if is_classifier(private) else DummyRegressor()
-    if scoring is None and getattr(type(private).score, "metric", "").startswith("D^2"):
-        remedy = 'For example scoring="neg_mean_poisson_deviance".'
-        raise fail("scoring", "be given: models without privacy have R^2", None, remedy)
     if labels is None or not isinstance(scoring, str):
         return score
     try:
@@ -227,6 +243,13 @@ def _checked_score(estimator: BaseEstimator, scoring: object) -> _Score:
         remedy = "Scores of one label need its name, as in make_scorer(f1_score, pos_label='yes')."
         raise fail("scoring", "be a score of the declared labels, or of numbers", scoring, remedy)
     return score
+
+
+def _own_score(private: BaseEstimator, model: Any, X: Frame, y: object) -> float:
+    """Return the private model's score of the predictions of another one."""
+    scored: Any = copy(private)
+    scored.predict = model.predict
+    return float(scored.score(X, y))
 
 
 def _splits(
@@ -272,6 +295,13 @@ def _references(
     private = private_step(estimator)
     classifier, domain = is_classifier(private), getattr(private, "domain", None)
     free = LogisticRegression(max_iter=1000) if classifier else LinearRegression()
+    trivial = DummyClassifier() if classifier else DummyRegressor()
+    if (own := own_loss(private)) is not None:
+        _, level = own
+        free = PoissonRegressor(alpha=0, max_iter=1000)
+        if level is not None:
+            free = QuantileRegressor(quantile=level, alpha=0)
+            trivial = DummyRegressor(strategy="quantile", quantile=level)
     steps = [step for _, step in estimator.steps[:-1]] if isinstance(estimator, Pipeline) else []
     if domain is None and not steps:
         domain = Domain.unit_box(np.shape(X)[1])
@@ -280,11 +310,11 @@ def _references(
     reference = clone(make_pipeline(*steps, free))
     # Errors of any record are raised here, and not in a later split, after fits were charged.
     reference[:-1].fit_transform(X, y)
-    if not classifier:
+    if classifier:
+        check_labels(y, declared_labels(private))
+    else:
         read_target(y, "target")
-        return DummyRegressor(), reference
-    check_labels(y, declared_labels(private))
-    return DummyClassifier(), reference
+    return trivial, reference
 
 
 def _scores(
@@ -311,7 +341,9 @@ def _score(score: _Score, model: object, X: Frame, y: object) -> float:
     """Return a score, or nan. The errors of scikit-learn's scores name labels."""
     try:
         return float(score(model, X, y))
-    except ValueError:
+    except ValueError as error:
+        if hasattr(error, "shows_no_cell"):  # of a score of this package
+            raise
         return math.nan
     except Exception as error:
         kind = type(error)

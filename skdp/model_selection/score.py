@@ -160,6 +160,7 @@ def _metrics(model: Any, bounds: Any) -> dict[str, _Quotient]:
     losses, metrics = ["log_loss", "brier_score"] if has_chances else [], {}
     if is_regressor(model):
         losses, labels, inner = ["mean_absolute_error"], None, private_step(model)
+        losses += [own[0]] if (own := scores.own_loss(model)) else []
         if bounds is None:
             usual = (-1.0, 1.0) if checks.is_ours(inner) else None
             bounds = getattr(getattr(inner, "domain", None), "target_bounds", usual)
@@ -171,7 +172,7 @@ def _metrics(model: Any, bounds: Any) -> dict[str, _Quotient]:
         score: Any = scores.as_score("r2", None, bounds)
         metrics["r2"] = _Quotient("r2", 2, _r2, score=score, ends=(-math.inf, 1.0))
     for name in losses:
-        score = scores.as_score(f"neg_{name}", labels, bounds)
+        score = scores.as_score(f"neg_{name}", labels, bounds, [model])
         low, high = 0.0 - score.upper, 0.0 - score.lower
         ratio = partial(_mean, (low + high) / 2, (low - high) / 2)
         metrics[name] = _Quotient(name, 1, ratio, score=score, ends=(low, high))
@@ -300,7 +301,9 @@ def private_score(
         "roc_auc" and "calibration_curve" (of two labels, in 18 cells of predicted probabilities),
         "log_loss", with probabilities clipped to [p, 1 - p], p = 0.04 / number of labels, and
         "brier_score". Of regressors "r2" and "mean_absolute_error", with targets and predictions
-        clipped to the bounds. The budget is divided equally among the releases: one for accuracy,
+        clipped to the bounds; of a model of one quantile "mean_pinball_loss", and of one of counts
+        "mean_poisson_deviance", with predictions of at least a hundredth of the upper bound. The
+        budget is divided equally among the releases: one for accuracy,
         balanced accuracy and confusion matrix, one for AUC and calibration curve, one for each
         other metric.
     epsilon : float > 0

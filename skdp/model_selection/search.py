@@ -98,7 +98,9 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
     delta : float in [0, 1), default=0.0
         Delta of the entire search. Candidates with pure-DP noise do not spend their share of it.
     scoring : None, str or RecordScore, default=None
-        None is "accuracy" for classifiers and "neg_mean_squared_error" for regressors.
+        None is "accuracy" for classifiers and "neg_mean_squared_error" for regressors, but
+        "neg_mean_pinball_loss" for models of a quantile, with their level, and
+        "neg_mean_poisson_deviance" for models of counts and costs.
 
         - "accuracy".
         - "balanced_accuracy", the mean recall of all labels, and "roc_auc", the area under the
@@ -107,7 +109,8 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
         - "neg_log_loss", with probabilities clipped to [p, 1 - p]; p is 0.04 divided by the
           number of labels, and "neg_brier_score".
         - "neg_mean_squared_error" and "neg_mean_absolute_error", with targets and predictions
-          clipped to the domain's bounds.
+          clipped to the domain's bounds. So are those of the two other losses; a deviance raises
+          predictions below a hundredth of the upper bound to it.
         - "r2" chooses as "neg_mean_squared_error" does, because all candidates have the same
           held-out targets.
 
@@ -266,12 +269,11 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
             if last is not None:
                 fit = PlannedFit(chosen, last, np.arange(len(y)), 1.0)
                 model = fit_to(task.model(fit), X, y, persons, weights)
-        self.guarantee_ = guarantee
         # The model is often used without the search, so it carries the guarantee of the search.
         private = private_step(model)
         if "ledger" in private.get_params(deep=False):  # for later fits of the model
             private.set_params(ledger=ledger)
-        restate(private, guarantee)
+        self.guarantee_ = restate(private, guarantee)
         self.best_estimator_, self.best_index_ = model, chosen
         self.best_params_ = dict(candidates.settings[chosen])
         self.cv_results_ = candidates.cv_results(chosen)

@@ -118,15 +118,26 @@ def test_folds_are_cut_by_persons():
     assert sorted(map(len, one)) == [4, 4, 4]
 
 
-def test_counts_and_quantiles_need_a_score():
-    """Their own is not that of the references."""
-    people = np.random.default_rng(0).uniform(-1, 1, (60, 2))
-    y, domain = np.arange(60) % 5, Domain.unit_box(2, target=(0, 5))
-    for kind in (skdp.DPPoissonRegressor, skdp.DPQuantileRegressor):
-        with pytest.raises(ValueError, match="scoring must be given"):
-            epsilon_curve(kind(domain=domain), people, y, EPSILONS, **FEW)
-    model, given = kind(domain=domain), {"scoring": "neg_mean_absolute_error"}
-    assert np.isfinite(epsilon_curve(model, people, y, [1.0], **given, **FEW).scores).all()
+@pytest.mark.parametrize("kind", ["Poisson", "Gamma", "Quantile"])
+def test_all_models_of_a_curve_have_the_score_of_the_private_one(kind):
+    """The trivial model has a D^2 of about 0, and the one without privacy is not below it."""
+    rng = np.random.default_rng(0)
+    people, domain = rng.uniform(-1, 1, (2000, 2)), Domain.unit_box(2, target=(0, 30))
+    y = rng.poisson(np.exp(1 + people[:, 0])).clip(kind == "Gamma", 30)
+    model = getattr(skdp, f"DP{kind}Regressor")(domain=domain)
+    curve = epsilon_curve(model, people, y, [100.0], **FEW)
+    assert curve.score_name.startswith("D^2")
+    assert np.isfinite(curve.scores).all()
+    np.testing.assert_allclose(curve.trivial, 0, atol=0.05)
+    np.testing.assert_allclose(curve.scores[0], curve.without_privacy, atol=0.1)
+    assert (curve.without_privacy > 0.1).all()
+    if kind == "Quantile":
+        with pytest.raises(ValueError, match="quantile must be one number"):
+            model.set_params(quantile=[0.1, 0.9])
+            epsilon_curve(model, people, y, [100.0], **FEW)
+    if kind == "Gamma":
+        with pytest.raises(ValueError, match="y must be numbers above 0"):
+            epsilon_curve(model, people, y - 1, [100.0], **FEW)
 
 
 @pytest.mark.filterwarnings("error")

@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+import skdp
 from examples.benchmarks.intervals import private_score as benchmark
 from skdp import Domain, DPLinearRegression, DPLogisticRegression, Ledger
 from skdp.mechanisms import KNorm
@@ -85,6 +86,23 @@ def test_without_noise_values_and_errors_are_the_usual_ones(neighbors):
     error, kurtosis = (y - found) ** 2, score_module.KURTOSIS
     variance = np.square(error).mean() + (kurtosis - 2) * error.mean() ** 2
     assert score["r2"].sampling == pytest.approx(variance**0.5 / y.var() / 20, rel=1e-3)
+
+
+def test_counts_and_quantiles_have_the_mean_of_their_own_loss():
+    y = RNG.poisson(3 * np.exp(X[:, 0])).clip(0, 30)
+    domain = Domain.unit_box(3, target=(0, 30))
+    for kind, name, measure in (
+        (skdp.DPPoissonRegressor, "mean_poisson_deviance", sk.mean_poisson_deviance),
+        (skdp.DPGammaRegressor, "mean_poisson_deviance", sk.mean_poisson_deviance),
+        (skdp.DPQuantileRegressor, "mean_pinball_loss", sk.mean_pinball_loss),
+    ):
+        model = kind(domain=domain, epsilon=9.0).fit(X, y)
+        found = private_score(model, X, y, metric=name, epsilon=SURE)
+        least = 0.3 if "poisson" in name else 0.0
+        exact = measure(y, model.predict(X).clip(least))
+        assert found.value == pytest.approx(exact, abs=1e-4)
+        with pytest.raises(ValueError, match="metric must be one of"):
+            private_score(model, X, y, metric="log_loss", epsilon=1.0)
 
 
 def test_several_labels_other_models_pipelines_and_searches():

@@ -7,10 +7,17 @@ import numpy as np
 import pytest
 from inner_package import UNITS, as_score, is_built_in
 from sklearn.base import BaseEstimator
-from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
+from sklearn.metrics import (
+    balanced_accuracy_score,
+    log_loss,
+    mean_pinball_loss,
+    mean_poisson_deviance,
+    roc_auc_score,
+)
 from sklearn.pipeline import Pipeline
 from test_private_selection import law_of_choice
 
+import skdp
 from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression, Ledger
 from skdp.model_selection import PrivateSearchCV
 
@@ -45,6 +52,16 @@ class OnlyProbabilities(Column):
 
     def predict_proba(self, X):
         return Column(self.which).predict_proba(X)
+
+
+class Fixed(BaseEstimator):
+    """A regressor with given predictions."""
+
+    def __init__(self, found):
+        self.found = found
+
+    def predict(self, X):
+        return self.found
 
 
 def total(name, records, which=0, labels=LABELS):
@@ -282,6 +299,43 @@ def test_log_loss_is_that_of_scikit_learn(labels):
 def test_r2_is_the_order_by_squared_error():
     by_r2, by_error = (as_score(name, None, (-2.0, 2.0)) for name in ("r2", None))
     assert by_r2 == by_error
+
+
+@pytest.mark.parametrize("level", [0.1, 0.9])
+def test_models_of_quantiles_are_scored_by_their_pinball_loss(level):
+    """Against scikit-learn; the range is reached, and is no greater."""
+    model, rng = skdp.DPQuantileRegressor(quantile=level), np.random.default_rng(0)
+    score = as_score(None, None, (0.0, 4.0), [model])
+    y, found = rng.uniform(-1, 5, (2, 500))
+    own = score.function(Fixed(found), None, y)
+    assert -own.mean() == pytest.approx(
+        mean_pinball_loss(y.clip(0, 4), found.clip(0, 4), alpha=level)
+    )
+    ends = score.function(Fixed([0.0, 4.0]), None, [4.0, 0.0])
+    assert own.min() >= score.lower == ends.min() == pytest.approx(-3.6)
+    assert (own.max(), is_built_in(score.function)) == (score.upper, True)
+
+
+@pytest.mark.parametrize("kind", [skdp.DPPoissonRegressor, skdp.DPGammaRegressor])
+def test_models_of_counts_are_scored_by_the_poisson_deviance(kind):
+    """Also with means of 0, targets above the bound and targets near 0."""
+    score = as_score(None, None, (0.0, 50.0), [kind()])
+    y, found = np.random.default_rng(0).uniform(0, 50, (2, 500))
+    own = score.function(Fixed(found), None, y)
+    assert -own.mean() == pytest.approx(mean_poisson_deviance(y, found.clip(0.5, 50)))
+    extremes = np.array([0, 5e-324, 1e-9, 50, 1e300, np.inf])
+    grid = np.array([*itertools.product(extremes, extremes)]).T
+    ends = score.function(Fixed(grid[0]), None, grid[1])
+    assert (ends.min(), ends.max()) == pytest.approx((score.lower, score.upper))
+    assert np.isnan(score.function(Fixed([np.nan]), None, [1.0]))
+    assert is_built_in(score.function)
+
+
+def test_a_search_over_quantiles_needs_a_score():
+    models = [skdp.DPQuantileRegressor(quantile=level) for level in (0.1, 0.5)]
+    with pytest.raises(ValueError, match="scoring must be given where candidates have different"):
+        as_score(None, None, None, models)
+    assert as_score("r2", None, None, models).lower == -4.0
 
 
 # The private choice

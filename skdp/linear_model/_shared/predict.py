@@ -145,14 +145,22 @@ float
 """
 
 
-def score_by(metric: Callable[..., float], name: str) -> Any:
-    """Return a method that scores the predictions for tables of all kinds."""
+def score_by(
+    metric: Callable[..., float],
+    name: str,
+    targets: str = "a target of the kind that the model predicts",
+    remedy: str = "",
+) -> Any:
+    """Return a method that scores the predictions for tables of all kinds.
+
+    Errors say that y must be ``targets``.
+    """
 
     def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         found, y = _gathered(self.predict(X)), _gathered(y)
-        rule = "be a target of the kind that the model predicts, one for each row of X"
+        rule = f"be {targets}, one for each row of X"
         # scikit-learn's errors quote labels and entries that are no numbers.
-        return converted(lambda: metric(y, found, sample_weight=sample_weight), "y", rule)
+        return converted(lambda: metric(y, found, sample_weight=sample_weight), "y", rule, remedy)
 
     score.__doc__ = SCORE.format(name=name)
     score.metric = name  # type: ignore[attr-defined]

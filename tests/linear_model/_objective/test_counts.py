@@ -96,6 +96,9 @@ def test_predictions_are_means_below_a_cap(kind):
     y = np.maximum(y, 0.5)
     expected = d2_tweedie_score(y, found, sample_weight=weight, power=power)
     assert model.score(X, y, weight) == expected
+    least = {1: "numbers from 0 on, one for", 2: "numbers above 0, one for"}[power]
+    with pytest.raises(ValueError, match=f"y must be {least}"):
+        model.score(X, y - y.min() - (power == 1))
 
 
 def test_refusals_come_before_a_charge():

@@ -273,6 +273,8 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
     # Weights are routed like ``groups``. They are not in the signature of ``fit``: scikit-learn's
     # AdaBoostClassifier and others would then pass weights that depend on all records.
     __metadata_request__fit: ClassVar = {"sample_weight": None}
+    # Whether the linear predictor is the logarithm of the mean.
+    _is_log: ClassVar[bool] = False
 
     def fit(
         self,
@@ -446,7 +448,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             warn_if_hidden(plan, public, *inputs)
             slopes = self._encoded_coef[0] * row_unit(design.domain)
             constant, (label,) = float(self._encoded_intercept[0]), records.models
-            scores = Scores(design.domain, slopes, constant, label)
+            scores = Scores(design.domain, slopes, constant, label, own._is_log)
             facts = scores, task.n_assumed, task.are_persons
             stage = InferenceRelease(plan, records.rows, design.intercept, *facts)
             first = stage.first()

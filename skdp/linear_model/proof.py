@@ -281,7 +281,7 @@ def _check_inference(model: Any) -> None:
         needed |= {"limits"} if tables.counted_ends(domain, is_regression) else set()
         counts = [sums[name] for name in ("sizes", "other sizes") if name in sums]
         dims = [own.noise.dim for own in counts if isinstance(own, NoisySum)]
-        if len(dims) == len(counts) and sum(dims) != tables.CELLS * (
+        if len(dims) == len(counts) and sum(dims) < tables.CELLS * (
             domain.n_numbers + is_regression
         ):
             needed |= {"sizes of all numbers"}

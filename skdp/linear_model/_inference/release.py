@@ -258,15 +258,17 @@ def counts_of_sizes(
 ) -> NDArray[np.int64]:
     """Return the numbers of deviations of columns by size, in units of 2^-40.
 
-    The last of (x, y) stands for the residuals. Cell j has deviations of half sizes from
-    2^(-(j + 1) / 2) to 2^(-j / 2); the ends have all others.
+    The columns are those of (x, residual, mean); the mean is that of counts. Cell j has deviations
+    of half sizes from 2^(-(j + 1) / 2) to 2^(-j / 2); the ends have all others.
     """
     m, chosen = len(columns), np.array(columns)
     found = np.zeros(m * CELLS, dtype=np.int64)
     for rows in whole_rows(scores.domain, block, None):
+        values = rows[:, 1:]
         if scores.label is None:
-            rows[:, -1] = scores.residuals(rows)[0]
-        values = rows[:, 1 + chosen] - centre[chosen]
+            values[:, -1], share = scores.residuals(rows)
+            values = np.column_stack([values, scores.slope * share])
+        values = values[:, chosen] - centre[chosen]
         share, exponent = np.frexp(np.abs(values) / 2)
         cell = np.where(share == 0, CELLS, -2 * exponent + (share < math.sqrt(0.5)))
         cell = cell.clip(0, CELLS - 1) + CELLS * np.arange(m)
@@ -312,8 +314,8 @@ RATIO_NOISE, LEAST_LONGEST = 0.2, 8.0
 COMMON, UNEQUAL, LEAST_RATIO, HIDDEN = 1.0, 0.5, 0.2, 1.5
 # The kurtosis of a normal variable times the square of 1/2, for p''' / p' = 1; labels have 1/2 at most.
 CUBIC = 3 / 4
-# The mean of counts above which weights fall below 1, in standard deviations of residuals.
-TOP = 4.0
+# The mean of counts above which weights fall below 1, in root mean squares of the means.
+TOP = 2.0
 NOISE, LEAST_PRODUCT, MOST_PRODUCT, MOST_RESIDUAL = 0.65, 6.0, 20.0, 8.0
 
 
@@ -579,7 +581,7 @@ class InferenceRelease:
             spreads = dict(zip(map(int, columns), zip(variance, noise, strict=True), strict=True))
             # Too great a scale loses little. The centre may be far from the mean.
             spread = np.sqrt(np.clip(seen.square - mean**2, noise, 1.0) + noise + off**2)
-        centre, scale = np.zeros(q + 1), np.full(q + 1, 2.0)
+        centre, scale = np.zeros(q + 2), np.full(q + 2, 2.0)
         centre[columns], scale[columns] = mean, spread
         for own in self.plan.sizes:
             counts = exact_sum(self.rows, partial(counts_of_sizes, scores, own.columns, centre))
@@ -590,8 +592,7 @@ class InferenceRelease:
                 n = max(1.0, float(found[-1].sum()))
         if scores.label is None:
             most = min(self._product(n or 1.0), MOST_RESIDUAL)
-            bound = min(most * float(scale[-1]), 2.0)
-            top = min(TOP * float(scale[-1]), 2.0)
+            bound, top = np.minimum(np.array([most, TOP]) * scale[q:], 2.0).tolist()
             scores = replace(scores, bound=bound, usual=1 / most**2, top=top)
         scaler = Scaler.of(q, columns, mean, scale[columns])
         return n, scaler, scores, spreads

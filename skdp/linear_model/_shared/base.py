@@ -439,7 +439,8 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
                 raise fail("classes", "be the two labels of the fit", len(records.models))
             task = own._task(design, records.n, 1, records.unit, records.are_weighted)
             targets = positions_of(design.domain, effects, design.intercept)
-            inputs = task, records.models == (None,), targets, estimand == "ols"
+            n_scores = (records.models == (None,)) * (1 + own._is_log)
+            inputs = task, n_scores, targets, estimand == "ols"
             plan = plan_inference(*inputs)
             public = own._public(records, PUBLIC_MODEL, *label_facts(self))
             void = dict.fromkeys((*public.void_because, *self.guarantee_.void_because))

@@ -312,8 +312,8 @@ RATIO_NOISE, LEAST_LONGEST = 0.2, 8.0
 # deviation of their mean from 1, that of each from their mean as a share of it, and the least
 # share. A mean below HIDDEN deviations of its noise is raised to them.
 COMMON, UNEQUAL, LEAST_RATIO, HIDDEN = 1.0, 0.5, 0.2, 1.5
-# The kurtosis of a normal variable times the square of 1/2, for p''' / p' = 1; labels have 1/2 at most.
-CUBIC = 3 / 4
+# The kurtosis of a normal variable times the square of (1 - 6 p (1 - p)) / 2 at p = 1/2.
+CUBIC = 3 / 16
 # The mean of counts above which weights fall below 1, in root mean squares of the means.
 TOP = 2.0
 NOISE, LEAST_PRODUCT, MOST_PRODUCT, MOST_RESIDUAL = 0.65, 6.0, 20.0, 8.0
@@ -528,9 +528,8 @@ class InferenceRelease:
         spread = share * law.spread + share * (2 - share) * leverage * apart
         sampling = usual / unit**2 * gram * np.outer(root, root)
         if scores.is_curved:
-            bent = 1.0 if label is None else 1 - min(mass / n, 1.0)
-            cubic = CUBIC * (1.0 if label is None else 0.25)
-            sampling = sampling + gram * bending(rough, step, rest + noise, mass, bent, cubic)
+            facts = mass, n, scores.is_log
+            sampling = sampling + gram * bending(rough, step, rest + noise, *facts)
         found = NoisyEstimate(
             step[at],
             numerator - law.mean,
@@ -623,15 +622,19 @@ def bending(
     step: FloatArray,
     rest: FloatArray,
     mass: float,
-    bent: float,
-    cubic: float,
+    n: float,
+    is_log: bool = False,
 ) -> float:
     """Return a bound on the square of the error of linear equations of labels, over w'Hw.
+
+    Or of counts, if the predictor is the logarithm of the mean.
 
     The curvatures are those at the fitted model, ``step`` away, and the scores are linear up to
     the error of the coefficients, whose draws are the solutions of ``rest``.
     """
-    # Mean squares of the step and of the error, in the predictor.
+    # Mean squares of 1 - 2 p = p'' / p', of the log-odds of the step, and of the error. Means of
+    # counts, below `top`, have 1 in place of 1 - 2 p, and of (1 - 6 p (1 - p)) <= 1/2 for p = 1/2.
+    bent, cubic = (1.0, 4 * CUBIC) if is_log else (1 - min(mass / n, 1.0), CUBIC)
     matrix = rough.floored(0.0)
     moved = float(step @ matrix @ step) / mass
     errors = np.linalg.solve(rough.raised, rest.T)

@@ -371,7 +371,7 @@ def _expected(release: NoisySum, design: Design, public: Public) -> Sequence[obj
         case "limits":
             return [Change(LpBall(k, p=math.inf), 1.0, relation) for k in (1, 2)]
         case "sizes" | "other sizes":
-            most = domain.n_numbers + (domain.target_bounds is not None)
+            most = domain.n_numbers + 2 * (domain.target_bounds is not None)
             return [tables.size_counts(m, relation) for m in range(1, most + 1)]
     return _of_tables(release, domain, relation)
 

@@ -53,6 +53,7 @@ MODELS = [
     (DPLinearRegression, {"mechanism": "matrix", "infer": {}}),
     (DPHuberRegressor, {"infer": {"epsilon": 1.0, "effects": ["sex"]}}),
     (DPLogisticRegression, {"infer": {"epsilon": 1.0, "effects": ["city"]}}),
+    (skdp.DPPoissonRegressor, {"infer": {"epsilon": 1.0}}),
 ]
 # The share of noise, and of epsilon, that is refused.
 TOO_LITTLE = 0.95
@@ -64,6 +65,7 @@ def fitted(estimator, parameters, n=3000):
     infer = given.pop("infer", None)
     labels, persons = given.pop("labels", 2), given.pop("persons", False)
     target = [*range(labels)] if estimator in CLASSIFIERS else (-5.0, 20.0)
+    target = (0, 20) if estimator is skdp.DPPoissonRegressor else target
     domain = Domain(COLUMNS, target=target)
     if given.pop("ball", False):
         domain = Domain.l2_ball(3, radius=2.0, target=target)

@@ -4,7 +4,8 @@ The model predicts eta = a + c'x from encoded columns. The score of a row is psi
 values in [-1, 1], and its curvature is h(y, eta) = -d psi / d eta. For labels psi = y - p and
 h = p (1 - p), with the probability p = 1 / (1 + exp(-eta)). For numbers psi is the residual divided
 by a public bound and clipped to [-1, 1], and h is the indicator that it is not clipped, divided by
-the bound.
+the bound. For counts the residual is that from the mean exp(eta), times the weight top / mean where
+the mean is above a public number; h is the mean up to this number in place of 1.
 
 A row z = (1, scaled columns) has coordinates u, which are linear in z, and the weight
 w = min(1, 1 / |u|^2). Then w psi u and sqrt(w h) u are bounded, and the weight depends on the
@@ -403,8 +404,9 @@ class InferenceRelease:
         """Return the estimate of the coefficients; it is not shrunk."""
         n, scaler, scores, spreads = self._scaled(first, rng)
         limits, clipped = self.plan.limits, 1 / math.sqrt(scores.usual)
-        what = _OF_COUNTS if scores.is_curved else _OF_NUMBERS
-        what = _OF_LABELS if scores.label is not None else what.format(clipped)
+        what = _OF_COUNTS if scores.is_log else _OF_NUMBERS
+        top = scores.top * scores.target_unit
+        what = _OF_LABELS if scores.label is not None else what.format(clipped, top)
         notes = [*_NOTES, what, _WEIGHTS.format(self.plan.reach)]
         if limits is not None and n is not None:
             notes.append(limits.release(self._releases["limits"], self.rows, n, rng))
@@ -694,8 +696,8 @@ _OF_NUMBERS = (
 )
 _OF_COUNTS = (
     "The coefficients are those of the logarithm of the mean, for records clipped to the bounds of"
-    " the domain and residuals clipped at {:.2g} standard deviations. Skewed residuals that are"
-    " clipped make the intercept too small."
+    " the domain, and residuals clipped at {:.2g} standard deviations. Skewed residuals that are"
+    " clipped make the intercept too small. Records with means above {:.3g} have smaller weights."
 )
 _LIGHT = (
     "Rows with smaller weights have more than a tenth of the variance of {}: the coefficients can"

@@ -390,7 +390,9 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             accounted for, and have no estimate. If None, all coefficients have one.
         estimand : {"ols", "weighted"}, default="ols"
             The coefficients that are estimated. "ols" has those of least squares, or of the
-            likelihood of labels: with enough records no row has a smaller weight than others.
+            likelihood of labels: with enough records no row has a smaller weight than others. For
+            counts they are those of the logarithm of the mean, and records with means far above
+            the usual ones have smaller weights.
             "weighted" gives rows far from the centre smaller weights. This needs less noise, and
             estimates other coefficients where the relation is not linear.
         ledger : Ledger, default=None

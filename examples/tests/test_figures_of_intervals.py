@@ -71,18 +71,18 @@ def test_least_squares_holds_the_truth_of_a_kind(kind):
     """Of 15,000 records, before any is clipped: no slope is 5 errors away."""
     cell = Cell(kind, 15_000, 5, 1.0)
     X, y, ids = cell.draw(np.random.default_rng(0))
-    slopes, errors = inference.least_squares(X, y, ids, cell.is_label)
+    slopes, errors = inference.least_squares(X, y, ids, cell.link)
     assert np.abs((slopes - cell.truth()) / errors).max() < 5
 
 
-@pytest.mark.parametrize("kind", ["unequal errors", "labels"])
+@pytest.mark.parametrize("kind", ["unequal errors", "labels", "counts, mean 3"])
 def test_errors_of_persons_are_clustered(kind):
     """Three equal rows of each person tell as much as one."""
     cell = Cell(kind, 500, 3, 1.0)
     X, y, _ = cell.draw(np.random.default_rng(0))
-    once = inference.least_squares(X, y, None, cell.is_label)
+    once = inference.least_squares(X, y, None, cell.link)
     thrice = np.repeat(X, 3, axis=0), np.repeat(y, 3), np.repeat(np.arange(500), 3)
-    assert inference.least_squares(*thrice, cell.is_label) == pytest.approx(np.array(once))
+    assert inference.least_squares(*thrice, cell.link) == pytest.approx(np.array(once))
 
 
 def test_a_repetition_has_three_tables():

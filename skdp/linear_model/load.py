@@ -371,7 +371,7 @@ def _inference(content: object) -> Inference:
         ("n_records", (sums.n_records or 1) >= 1, "be an integer >= 1"),
         ("names", len({*sums.names}) == count, "be different"),
         ("names", all({*name.split(" | ")} <= every for name in sums.names), "be coefficients"),
-        ("slope", 0 < sums.slope <= 1, "be in (0, 1]"),
+        ("slope", 0 < sums.slope < float("inf"), "be a finite number above 0"),
         ("rows", sums.rows.any(axis=1).all(), "have no constants"),
     ):
         if not holds:

@@ -83,6 +83,7 @@ class DPPoissonRegressor(ObjectiveRegressor):
         "count", count_moments, signal=0.05, level_signal=0.05, intercept=1.0, usual_q=(0.965, 0.65)
     )
     _scale: ClassVar[str] = "log of the mean"
+    _is_log: ClassVar[bool] = True
 
     threshold: Any = "auto"
     threshold_: float = field(init=False)
@@ -111,10 +112,6 @@ class DPPoissonRegressor(ObjectiveRegressor):
             remedy = "Write target=(0, upper). DPHuberRegressor has targets below 0."
             raise fail("the domain's target", "start at 0", domain.target_bounds, remedy)
         return domain
-
-    def _check_inference(self, groups: Any) -> None:
-        remedy = "Its table is that of least squares or of labels. For plan() pass inference=0."
-        raise fail("infer", "be called for another estimator", type(self).__name__, remedy)
 
     def _store(
         self, plan: Any, solution: Solution, attributes: dict[str, Any], design: Design

@@ -285,7 +285,7 @@ def _check_inference(model: Any) -> None:
         needed |= {"limits"} if tables.counted_ends(domain, is_regression) else set()
         counts = [sums[name] for name in ("sizes", "other sizes") if name in sums]
         dims = [own.noise.dim for own in counts if isinstance(own, NoisySum)]
-        if len(dims) == len(counts) and sum(dims) != tables.CELLS * (
+        if len(dims) == len(counts) and sum(dims) < tables.CELLS * (
             domain.n_numbers + is_regression
         ):
             needed |= {"sizes of all numbers"}
@@ -376,7 +376,7 @@ def _expected(release: NoisySum, design: Design, public: Public) -> Sequence[obj
         case "limits":
             return [Change(LpBall(k, p=math.inf), 1.0, relation) for k in (1, 2)]
         case "sizes" | "other sizes":
-            most = domain.n_numbers + (domain.target_bounds is not None)
+            most = domain.n_numbers + 2 * (domain.target_bounds is not None)
             return [tables.size_counts(m, relation) for m in range(1, most + 1)]
     return _of_tables(release, domain, relation)
 

@@ -54,6 +54,7 @@ MODELS = [
     (DPLinearRegression, {"mechanism": "matrix", "infer": {}}),
     (DPHuberRegressor, {"infer": {"epsilon": 1.0, "effects": ["sex"]}}),
     (DPLogisticRegression, {"infer": {"epsilon": 1.0, "effects": ["city"]}}),
+    (skdp.DPPoissonRegressor, {"infer": {"epsilon": 1.0}}),
 ]
 # The share of noise, and of epsilon, that is refused.
 TOO_LITTLE = 0.95

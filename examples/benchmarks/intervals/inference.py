@@ -39,6 +39,7 @@ from skdp import (
     DPHuberRegressor,
     DPLinearRegression,
     DPLogisticRegression,
+    DPPoissonRegressor,
 )
 from skdp.linear_model import Inference
 
@@ -46,6 +47,7 @@ ESTIMATORS: dict[str, Any] = {
     "linear": DPLinearRegression,
     "huber": DPHuberRegressor,
     "logistic": DPLogisticRegression,
+    "poisson": DPPoissonRegressor,
     "descent regressor": DPCoordinateDescentRegressor,
     "descent classifier": DPCoordinateDescentClassifier,
 }
@@ -60,6 +62,9 @@ ROWS, COMMON = 4, 0.5
 CLIPPED, LOWER, UPPER, TARGET = 1.96, -8.0, 12.0, 30.0
 # The part of a target that no line fits: BENT (x^2 - 1) of an x of variance 1.
 BENT = 0.3
+# The bound of counts over their mean at columns of 0, and the variance of the factor of a Poisson
+# mean that makes them overdispersed.
+COUNTED, SPREAD = 30.0, 1.0
 
 
 class Kind(NamedTuple):
@@ -91,11 +96,15 @@ KINDS = {
     "added or removed": Kind(neighbors="add_remove"),
     "persons": Kind(unit="person"),
     "delta 1e-6": Kind(delta=1e-6),
+    "counts, mean .3": Kind("counts 0.3", estimator="poisson"),
+    "counts, mean 3": Kind("counts 3", estimator="poisson"),
+    "counts, mean 10": Kind("counts 10", estimator="poisson"),
+    "overdispersed counts, mean 3": Kind("overdispersed counts 3", estimator="poisson"),
     "clipped target": Kind("clipped target", 0.0, "huber"),
     "clipped columns": Kind("clipped columns", 0.0, "huber"),
     "clipped columns of labels": Kind("clipped columns", 0.0, "logistic"),
 }
-PLAIN = [name for name in KINDS if "clipped" not in name]
+PLAIN = [name for name in KINDS if "clipped" not in name and "counts" not in name]
 # Records, columns and epsilon on the page.
 PAGE = [(20_000, 5, 1.0), (20_000, 5, 4.0), (2000, 5, 4.0), (20_000, 25, 4.0), (20_000, 5, 0.5)]
 PAGE += [(2000, 5, 1.0), (200_000, 5, 0.5)]
@@ -125,6 +134,16 @@ class Cell(NamedTuple):
         return self.facts.estimator in ("logistic", "descent classifier")
 
     @property
+    def mean(self) -> float:
+        """The mean of counts at columns of 0; 0 if the target is not a count."""
+        return float(self.facts.design.split()[-1]) if "counts" in self.facts.design else 0.0
+
+    @property
+    def link(self) -> str:
+        """What the linear predictor is: the log-odds, the logarithm of the mean, or the mean."""
+        return "log-odds" if self.is_label else "log" if self.mean else "mean"
+
+    @property
     def tables(self) -> dict[str, list[int]]:
         """The columns whose effects are in each table."""
         three = sorted({0, min(1, self.p - 1), self.p - 1})
@@ -140,11 +159,17 @@ class Cell(NamedTuple):
         # The clipped target's variance is 1 + |slopes|^2.
         size = CLIPPED * np.sqrt(1 + np.sum(self.slopes() ** 2))
         target = size if design == "clipped target" else TARGET
+        if self.mean:
+            return Domain(columns, target=(0, COUNTED * self.mean))
         return Domain(columns, target=[0, 1] if self.is_label else (-target, target))
 
     def slopes(self) -> FloatArray:
-        """Return slopes with a sum of squares of about 1; the last one of several is 0."""
+        """Return slopes with a sum of squares of about 1; the last one of several is 0.
+
+        Those of counts are half of them.
+        """
         signs = np.where(np.arange(self.p) % 2, -1.0, 1.0) / np.sqrt(self.p)
+        signs /= 2 if self.mean else 1
         signs[self.p - 1 if self.p > 1 else self.p :] = 0
         return signs
 
@@ -193,6 +218,10 @@ class Cell(NamedTuple):
         z = X @ self.slopes()
         if self.is_label:
             return (rng.uniform(size=len(z)) < expit(z)).astype(float)
+        if self.mean:
+            spread = "overdispersed" in self.kind
+            factor = rng.gamma(1 / SPREAD, SPREAD, len(z)) if spread else 1.0
+            return rng.poisson(self.mean * np.exp(z) * factor).astype(float)
         if self.facts.design == "unequal errors":
             errors = errors * np.sqrt(0.4 + 0.6 * X[:, 0] ** 2)
         if "bent" in self.facts.design:
@@ -201,25 +230,34 @@ class Cell(NamedTuple):
 
 
 def least_squares(
-    X: FloatArray, y: FloatArray, ids: FloatArray | None = None, is_label: bool = False
+    X: FloatArray, y: FloatArray, ids: FloatArray | None = None, link: str = "mean"
 ) -> tuple[FloatArray, FloatArray]:
-    """Return slopes and robust standard errors (HC1), or those of the logistic likelihood.
+    """Return slopes and robust standard errors (HC1).
 
-    With ``ids`` errors are clustered by person, and a person counts once.
+    They are those of least squares, or of the logistic or the Poisson likelihood. With ``ids``
+    errors are clustered by person, and a person counts once.
     """
     Z, theta = np.column_stack([np.ones(len(X)), X]), np.zeros(X.shape[1] + 1)
+    theta[0] = np.log(y.mean()) if link == "log" else 0.0
     weight = np.ones(len(X)) if ids is None else 1 / np.bincount(ids)[ids]
-    for _ in range(12 if is_label else 1):
-        p = expit(Z @ theta) if is_label else Z @ theta
-        curvature = weight * (p * (1 - p) if is_label else 1)
-        inverse = np.linalg.inv((Z.T * curvature) @ Z)
-        theta = theta + inverse @ (Z.T @ (weight * (y - p)))
-    scores = Z * (weight * (y - (expit(Z @ theta) if is_label else Z @ theta)))[:, None]
+    for _ in range(1 if link == "mean" else 12):
+        mean, slope = mean_of(Z @ theta, link)
+        inverse = np.linalg.inv((Z.T * (weight * slope)) @ Z)
+        theta = theta + inverse @ (Z.T @ (weight * (y - mean)))
+    scores = Z * (weight * (y - mean_of(Z @ theta, link)[0]))[:, None]
     if ids is not None:
         scores = np.column_stack([np.bincount(ids, own) for own in scores.T])
     factor = len(scores) / (len(scores) - len(theta))
     covariance = factor * inverse @ (scores.T @ scores) @ inverse
     return theta[1:], np.sqrt(np.diag(covariance))[1:]
+
+
+def mean_of(eta: FloatArray, link: str) -> tuple[FloatArray, FloatArray]:
+    """Return means and their slopes for linear predictors."""
+    if link == "log-odds":
+        p = expit(eta)
+        return p, p * (1 - p)
+    return (np.exp(eta), np.exp(eta)) if link == "log" else (eta, np.ones(len(eta)))
 
 
 def inferred(
@@ -257,7 +295,7 @@ def repetition(cell: Cell, seed: int, r: int) -> dict[str, FloatArray]:
     )
     effects = [[f"x{j}" for j in at] for at in cell.tables.values()][:2]
     tables = inferred(model, SHARE, int(rng.integers(2**31)), X, y, ids, [*effects, None])
-    found, errors = np.full((5, 3, cell.p), np.nan), least_squares(X, y, ids, cell.is_label)[1]
+    found, errors = np.full((5, 3, cell.p), np.nan), least_squares(X, y, ids, cell.link)[1]
     truth = cell.truth()
     for k, (table, at) in enumerate(zip(tables, cell.tables.values(), strict=True)):
         (low, high), own = table.conf_int(level=LEVEL)[-len(at) :].T, truth[at]

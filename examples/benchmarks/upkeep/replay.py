@@ -83,7 +83,7 @@ def case(number: int, folder: str, kinds: tuple[str, ...] = KINDS) -> Case:
     if kind in ("infer", "PrivateSearchCV"):
         fits_classes = bool(rng.random() < 0.5)
     declared = random_columns(rng, fits_classes)
-    if kind in COUNTS:
+    if kind in COUNTS or (kind == "infer" and not fits_classes and number % 3 == 0):
         declared = replace(declared, target=(0, float(np.ptp(declared.target))))
     if kind == "infer" and fits_classes:  # of two labels
         declared = replace(declared, target=declared.target[:2])
@@ -272,7 +272,8 @@ def _fitted(
     rng: np.random.Generator, declared: Declared, facts: dict[str, Any], named: dict[str, str]
 ) -> Any:
     """Return a public model: its records are others, and ``infer`` may be called."""
-    kinds = CLASSIFIERS if isinstance(declared.target, list) else REGRESSORS
+    kinds = COUNTS if declared.target[0] == 0 else REGRESSORS
+    kinds = CLASSIFIERS if isinstance(declared.target, list) else kinds
     kind = kinds[rng.integers(len(kinds))]
     table = records(rng, declared, int(rng.choice([1, 20, 500])), False).astype(declared.types())
     own = {PERSON: np.arange(len(table)) // 2, WEIGHT: 1.0}

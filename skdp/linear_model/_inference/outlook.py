@@ -117,7 +117,8 @@ def plan(
     correlation : float in [0, 1), default=0.3
         Of each two columns. Levels are intervals of a number with this correlation.
     residual : float > 0, default=None
-        The standard deviation of a target's residuals; by default an eighth of its width.
+        The standard deviation of a target's residuals, and the mean of counts; by default an eighth
+        of its width.
     repeats : int >= 1, default=20
         Number of artificial tables.
     random_state : None or int, default=0
@@ -163,7 +164,7 @@ def plan(
     results = []
     for seed in np.random.SeedSequence(random_state).spawn(repeats):
         rng = np.random.default_rng(seed)
-        X, y = population(domain, n, shares, correlation, spread, rng)
+        X, y = population(domain, n, shares, correlation, spread, rng, self._is_log)
         seeds = rng.integers(2**31, size=2).tolist()
         model = clone(self).set_params(**facts, random_state=seeds[0]).fit(X, y)
         calls = [(model.releases_, model.public_)]
@@ -191,7 +192,13 @@ def plan(
 
 
 def population(
-    domain: Domain, n: int, shares: Shares, correlation: float, spread: float, rng: Generator
+    domain: Domain,
+    n: int,
+    shares: Shares,
+    correlation: float,
+    spread: float,
+    rng: Generator,
+    is_log: bool = False,
 ) -> tuple[Any, Array]:
     """Return an artificial table, whose columns follow correlated normal numbers, and its target.
 
@@ -223,6 +230,8 @@ def population(
     eta /= eta.std() or 1.0
     if domain.target_bounds is not None:
         share = 0.5 + eta / 10 + spread * rng.normal(size=n)
+        if is_log:  # costs: their mean is the spread, and standard deviations are as large
+            share = np.exp(eta / 2 - 1 / 8) * rng.exponential(spread, n)
         return X, np.interp(share, [0, 1], domain.target_bounds)
     latent, labels = eta + rng.logistic(size=n), np.array(list(domain.target_labels or ()))
     ends = [0.75] if len(labels) == 2 else np.arange(1, len(labels)) / len(labels)

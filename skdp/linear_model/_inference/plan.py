@@ -122,7 +122,7 @@ VectorNoise = KNormNoise | GaussianNoise
 
 
 class Sizes(NamedTuple):
-    """The release of the numbers of deviations by size of some of (x, residual)."""
+    """The release of the numbers of deviations by size of some of (x, residual, mean)."""
 
     name: str
     columns: tuple[int, ...]
@@ -190,19 +190,20 @@ MOST_GAIN, NEAR = 2.0, 0.01
 
 
 def plan_inference(
-    task: Task, with_residuals: bool, targets: tuple[int, ...], is_ols: bool
+    task: Task, n_scores: int, targets: tuple[int, ...], is_ols: bool
 ) -> InferencePlan:
     """Return the plan with the least noise.
 
-    ``task`` has the budget of the stage.
+    ``task`` has the budget of the stage. ``n_scores`` is 0 for labels; for numbers the sizes of
+    residuals are counted, 1, and for counts those of the means, too, 2.
     """
     layouts = curvature_layout(task.design.domain), whole_layout(task.design.domain)
     weights, reach = factors(layouts[0], task, is_ols)
 
     def planned(epsilon: float, noises_of: Callable[..., Noises]) -> InferencePlan:
         scales = _scales(task, SCALES * epsilon)
-        limits = Limits.plan(task, with_residuals, LIMITS * epsilon)
-        sizes = _sizes(task, with_residuals, targets, SIZES * epsilon)
+        limits = Limits.plan(task, n_scores > 0, LIMITS * epsilon)
+        sizes = _sizes(task, n_scores, targets, SIZES * epsilon)
         spent = SCALES * (scales is not None) + LIMITS * (limits is not None)
         spent += SIZES * bool(sizes)
         noises = noises_of(task, layouts, len(targets), epsilon * (1 - spent) * (1 - 1e-15))
@@ -262,12 +263,13 @@ def _scales(task: Task, epsilon: float) -> ScalingStage | None:
 
 
 def _sizes(
-    task: Task, with_residuals: bool, targets: Sequence[int], epsilon: float
+    task: Task, n_scores: int, targets: Sequence[int], epsilon: float
 ) -> tuple[Sizes, ...]:
     """Return releases of the sizes of what few estimates need, and of other numbers."""
     numbers = [*map(int, task.design.domain.number_index)]
     near = [j for j in numbers if j + 1 in targets]
-    near += [task.design.domain.n_encoded] * with_residuals
+    q = task.design.domain.n_encoded
+    near += [q, q + 1][:n_scores]
     parts = {"sizes": near, "other sizes": [j for j in numbers if j not in near]}
     shared = epsilon / max(sum(map(bool, parts.values())), 1)
     return tuple(

@@ -4,7 +4,8 @@ The model predicts eta = a + c'x from encoded columns. The score of a row is psi
 values in [-1, 1], and its curvature is h(y, eta) = -d psi / d eta. For labels psi = y - p and
 h = p (1 - p), with the probability p = 1 / (1 + exp(-eta)). For numbers psi is the residual divided
 by a public bound and clipped to [-1, 1], and h is the indicator that it is not clipped, divided by
-the bound.
+the bound. For counts the residual is that from the mean exp(eta), times the weight top / mean where
+the mean is above a public number; h is the mean up to this number in place of 1.
 
 A row z = (1, scaled columns) has coordinates u, which are linear in z, and the weight
 w = min(1, 1 / |u|^2). Then w psi u and sqrt(w h) u are bounded, and the weight depends on the
@@ -104,13 +105,31 @@ class Scores:
     slopes: FloatArray  # of the encoded columns; those of a ball are divided by their unit
     constant: float
     label: int | None  # the position of the one that the model predicts; None for a regression
-    bound: float = 1.0  # of residuals, in units of the encoded target; not used for labels
+    is_log: bool = False  # whether eta is the logarithm of the mean, in the user's units
+    bound: float = 1.0  # of residuals, in units of the encoded target; 1 for labels
     usual: float = 1.0  # about the mean square of the scores of a regression
+    top: float = 2.0  # of counts, the mean above which records have smaller weights
+
+    @property
+    def is_curved(self) -> bool:
+        """Whether curvatures depend on the model: those of labels and of counts."""
+        return self.label is not None or self.is_log
+
+    @property
+    def slope(self) -> float:
+        """The greatest slope of the mean, in units of the encoded target."""
+        return 0.25 if self.label is not None else self.top if self.is_log else 1.0
+
+    @property
+    def target_unit(self) -> float:
+        """The unit of the encoded target, in the user's units."""
+        low, high = self.domain.target_bounds or (0.0, 2.0)
+        return high / 2 - low / 2
 
     @property
     def unit(self) -> float:
         """The greatest curvature, for which `of` returns 1."""
-        return 1 / self.bound if self.label is None else 0.25
+        return self.slope / self.bound
 
     @cached_property
     def _slopes(self) -> FloatArray:
@@ -120,20 +139,27 @@ class Scores:
     def _constant(self) -> float:
         return float(finite(self.constant))
 
-    def residuals(self, rows: FloatArray) -> FloatArray:
-        """Return y - eta of rows (1, x, y) of a regression, (n,)."""
-        return rows[:, -1] - (rows[:, 1:-1] @ self._slopes + self._constant)
+    def residuals(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the weighted residuals of rows (1, x, y), and slopes of means over `slope`."""
+        y, eta = rows[:, -1], rows[:, 1:-1] @ self._slopes + self._constant
+        if self.label is not None:
+            p = expit(eta)
+            return (y == self.label) - p, 4 * p * (1 - p)
+        if not self.is_log:
+            return y - eta, np.ones(len(y))
+        # The weight of a record is 1 up to the mean `top`, and top / mean above.
+        u = eta - math.log(self.top * self.target_unit)
+        share = np.exp(np.minimum(u, 0.0))
+        return (y + 1) * np.exp(-np.maximum(u, 0.0)) - self.top * share, share
 
     def of(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the scores of rows (1, x, y) and their curvatures over `unit`, (n,) each.
 
         The columns are on the grid.
         """
-        if self.label is None:
-            share = self.residuals(rows) / self.bound
-            return share.clip(-1.0, 1.0), (np.abs(share) <= 1.0).astype(float)
-        p = expit(rows[:, 1:-1] @ self._slopes + self._constant)
-        return (rows[:, -1] == self.label) - p, 4 * p * (1 - p)
+        residual, slope = self.residuals(rows)
+        share = residual / self.bound
+        return share.clip(-1.0, 1.0), slope * (np.abs(share) <= 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,15 +259,17 @@ def counts_of_sizes(
 ) -> NDArray[np.int64]:
     """Return the numbers of deviations of columns by size, in units of 2^-40.
 
-    The last of (x, y) stands for the residuals. Cell j has deviations of half sizes from
-    2^(-(j + 1) / 2) to 2^(-j / 2); the ends have all others.
+    The columns are those of (x, residual, mean); the mean is that of counts. Cell j has deviations
+    of half sizes from 2^(-(j + 1) / 2) to 2^(-j / 2); the ends have all others.
     """
     m, chosen = len(columns), np.array(columns)
     found = np.zeros(m * CELLS, dtype=np.int64)
     for rows in whole_rows(scores.domain, block, None):
+        values = rows[:, 1:]
         if scores.label is None:
-            rows[:, -1] = scores.residuals(rows)
-        values = rows[:, 1 + chosen] - centre[chosen]
+            values[:, -1], share = scores.residuals(rows)
+            values = np.column_stack([values, scores.slope * share])
+        values = values[:, chosen] - centre[chosen]
         share, exponent = np.frexp(np.abs(values) / 2)
         cell = np.where(share == 0, CELLS, -2 * exponent + (share < math.sqrt(0.5)))
         cell = cell.clip(0, CELLS - 1) + CELLS * np.arange(m)
@@ -287,6 +315,8 @@ RATIO_NOISE, LEAST_LONGEST = 0.2, 8.0
 COMMON, UNEQUAL, LEAST_RATIO, HIDDEN = 1.0, 0.5, 0.2, 1.5
 # The kurtosis of a normal variable times the square of (1 - 6 p (1 - p)) / 2 at p = 1/2.
 CUBIC = 3 / 16
+# The mean of counts above which weights fall below 1, in root mean squares of the means.
+TOP = 2.0
 NOISE, LEAST_PRODUCT, MOST_PRODUCT, MOST_RESIDUAL = 0.65, 6.0, 20.0, 8.0
 
 
@@ -374,7 +404,9 @@ class InferenceRelease:
         """Return the estimate of the coefficients; it is not shrunk."""
         n, scaler, scores, spreads = self._scaled(first, rng)
         limits, clipped = self.plan.limits, 1 / math.sqrt(scores.usual)
-        what = _OF_LABELS if scores.label is not None else _OF_NUMBERS.format(clipped)
+        what = _OF_COUNTS if scores.is_log else _OF_NUMBERS
+        top = scores.top * scores.target_unit
+        what = _OF_LABELS if scores.label is not None else what.format(clipped, top)
         notes = [*_NOTES, what, _WEIGHTS.format(self.plan.reach)]
         if limits is not None and n is not None:
             notes.append(limits.release(self._releases["limits"], self.rows, n, rng))
@@ -391,11 +423,12 @@ class InferenceRelease:
         step[0, 1:] = -scaler.centre[:-1] / scaler.scale[:-1]
         skipped = int(not self.intercept)
         domain = self.rows.domain
-        rows, constants = user_units(domain, self.intercept, scores.label is None)
+        rows, constants = user_units(domain, self.intercept, not scores.is_curved)
         model = np.append(scores.constant, scores.slopes)[skipped:]
         units = rows @ step[skipped:, skipped:]
         whole = Inference.of(found, self._at, units, constants + rows @ model, domain, notes)
-        slope = 1.0 if scores.label is None else 0.25 * mass / n
+        slope = scores.slope * mass / n if scores.is_curved else 1.0
+        slope *= scores.target_unit if scores.is_log else 1.0
         return replace(whole, equations=equations, r_squared=r_squared, slope=slope)
 
     @cached_property
@@ -437,7 +470,8 @@ class InferenceRelease:
 
         Coefficients are those of z.
         """
-        plan, at, unit, label = self.plan, self._at, places.scores.unit, places.scores.label
+        plan, at, scores, unit = self.plan, self._at, places.scores, places.scores.unit
+        label, curvature = scores.label, mass / n if scores.is_curved else 1.0
         kept, layout = slice(int(not self.intercept), None), self.layout
         exact, statistic = exact_both(self.rows, places.cross, layout, places.square)
         crossed = release_exact(self._releases["scores"], exact, rng)
@@ -459,9 +493,10 @@ class InferenceRelease:
         blocks = self.plan.coordinates.layout.block_columns
         is_level = np.isin(np.array(plan.targets), np.concatenate([[-1], *blocks]))
         rare = np.where(is_level, np.minimum(1.0, max(4.0, math.sqrt(2 * m)) * size / 1.1), 1.0)
-        usual = places.scores.usual if label is None else unit  # squares of scores over curvatures
+        # Squares of scores over curvatures.
+        usual = scores.usual / curvature if label is None else unit
         ratios, deviation = self._ratios(places, w.T @ back, usual * np.diag(gram), n, rng)
-        square = usual if label is None else usual * mass / n
+        square = usual * curvature
         root = np.sqrt(ratios)
         most = root * self._product(n) * math.sqrt(m * square)
         if label is not None:
@@ -481,10 +516,10 @@ class InferenceRelease:
         direct = variances(plan.numerators) * scale**2
         # A coordinate of K-norm noise on the ball in m dimensions has the excess 6 / (m + 1).
         heavy = 6 / (m + 1) if isinstance(plan.numerators, KNormNoise) else 0.0
-        # Two estimates of the denominators, weighted by their variances. Curvatures of labels at
-        # the new model are others than those of the matrix, by about one factor.
+        # Two estimates of the denominators, weighted by their variances. Curvatures of labels and
+        # counts at the new model are others than those of the matrix, by about one factor.
         matrix, leverage = np.vecdot(w.T, rough.matrix[:, at].T), np.zeros(m)
-        if label is not None:
+        if scores.is_curved:
             total = max(float(matrix @ matrix), 1e-300)
             leverage = matrix**2 / total
             matrix *= max(float(matrix @ denominator) / total, 0.0)
@@ -494,8 +529,9 @@ class InferenceRelease:
         # The factor contains a part of the first estimate.
         spread = share * law.spread + share * (2 - share) * leverage * apart
         sampling = usual / unit**2 * gram * np.outer(root, root)
-        if label is not None:
-            sampling = sampling + gram * bending(rough, step, rest + noise, mass, n)
+        if scores.is_curved:
+            facts = mass, n, scores.is_log
+            sampling = sampling + gram * bending(rough, step, rest + noise, *facts)
         found = NoisyEstimate(
             step[at],
             numerator - law.mean,
@@ -507,8 +543,8 @@ class InferenceRelease:
             (law.fourth + heavy * direct**2) / np.diag(law.privacy + np.diag(direct)) ** 2,
             2 / max(deviation, 1e-9) ** 2,
         )
-        # A smaller model of labels has other curvatures, which no sum of these tells.
-        if m < len(step) or label is not None:
+        # A smaller model of labels or counts has other curvatures, which no sum of these tells.
+        if m < len(step) or scores.is_curved:
             return found, rough, None, None
         r_squared = None
         if self.intercept:
@@ -546,7 +582,7 @@ class InferenceRelease:
             spreads = dict(zip(map(int, columns), zip(variance, noise, strict=True), strict=True))
             # Too great a scale loses little. The centre may be far from the mean.
             spread = np.sqrt(np.clip(seen.square - mean**2, noise, 1.0) + noise + off**2)
-        centre, scale = np.zeros(q + 1), np.full(q + 1, 2.0)
+        centre, scale = np.zeros(q + 2), np.full(q + 2, 2.0)
         centre[columns], scale[columns] = mean, spread
         for own in self.plan.sizes:
             counts = exact_sum(self.rows, partial(counts_of_sizes, scores, own.columns, centre))
@@ -557,8 +593,8 @@ class InferenceRelease:
                 n = max(1.0, float(found[-1].sum()))
         if scores.label is None:
             most = min(self._product(n or 1.0), MOST_RESIDUAL)
-            bound = min(most * float(scale[-1]), 2.0)
-            scores = replace(scores, bound=bound, usual=1 / most**2)
+            bound, top = np.minimum(np.array([most, TOP]) * scale[q:], 2.0).tolist()
+            scores = replace(scores, bound=bound, usual=1 / most**2, top=top)
         scaler = Scaler.of(q, columns, mean, scale[columns])
         return n, scaler, scores, spreads
 
@@ -584,23 +620,32 @@ def deviations(noise: MatrixNoise) -> FloatArray:
 
 
 def bending(
-    rough: NoisyCurvatures, step: FloatArray, rest: FloatArray, mass: float, n: float
+    rough: NoisyCurvatures,
+    step: FloatArray,
+    rest: FloatArray,
+    mass: float,
+    n: float,
+    is_log: bool = False,
 ) -> float:
     """Return a bound on the square of the error of linear equations of labels, over w'Hw.
+
+    Or of counts, if the predictor is the logarithm of the mean.
 
     The curvatures are those at the fitted model, ``step`` away, and the scores are linear up to
     the error of the coefficients, whose draws are the solutions of ``rest``.
     """
-    # Mean squares of 1 - 2 p = p'' / p', of the log-odds of the step, and of the error.
-    bent, matrix = 1 - min(mass / n, 1.0), rough.floored(0.0)
+    # Mean squares of 1 - 2 p = p'' / p', of the log-odds of the step, and of the error. Means of
+    # counts, below `top`, have 1 in place of 1 - 2 p, and of (1 - 6 p (1 - p)) <= 1/2 for p = 1/2.
+    bent, cubic = (1.0, 4 * CUBIC) if is_log else (1 - min(mass / n, 1.0), CUBIC)
+    matrix = rough.floored(0.0)
     moved = float(step @ matrix @ step) / mass
     errors = np.linalg.solve(rough.raised, rest.T)
     square = float(np.einsum("kd,kd->d", errors, matrix @ errors).mean()) / mass
     # The error of a step of Newton's method is along the step, so a direction may have all of their
     # product. That of the noise has any direction, and one of k has a k-th part of the product.
-    own = moved * (bent * moved + CUBIC * moved**2) / 4
+    own = moved * (bent * moved + cubic * moved**2) / 4
     path = moved + (square + own) / 4
-    return mass * (square / len(step) + own) * (bent * path + CUBIC * path**2)
+    return mass * (square / len(step) + own) * (bent * path + cubic * path**2)
 
 
 def light(
@@ -648,6 +693,11 @@ _OF_NUMBERS = (
     "The coefficients are those of least squares, for records clipped to the bounds of the domain"
     " and residuals clipped at {:.2g} standard deviations. If errors are skewed, the intercept is"
     " not that of the mean."
+)
+_OF_COUNTS = (
+    "The coefficients are those of the logarithm of the mean, for records clipped to the bounds of"
+    " the domain, and residuals clipped at {:.2g} standard deviations. Skewed residuals that are"
+    " clipped make the intercept too small. Records with means above {:.3g} have smaller weights."
 )
 _LIGHT = (
     "Rows with smaller weights have more than a tenth of the variance of {}: the coefficients can"

@@ -87,10 +87,10 @@ class Inference:
         The released sums of a whole table, from which :meth:`without` and :meth:`merge` compute.
     r_squared : float or None
         The share of the variance that the model explains, estimated from the same sums; None for
-        labels, for some ``effects``, without an intercept, and where units overflow.
+        labels and counts, for some ``effects``, without an intercept, and where units overflow.
     slope : float
         The mean change of predictions for a unit of the linear predictor: 1 for a regression, the
-        mean of p (1 - p) at the model for labels.
+        mean of p (1 - p) at the model for labels, and that of means up to a bound for counts.
     guarantee : Guarantee or None
         The guarantee of the releases.
     fit : Guarantee or None
@@ -285,7 +285,7 @@ class Inference:
 
         It follows from the released sums of a regression. Where the noise hides a coefficient,
         those of correlated columns can have shorter intervals without it. A smaller model of labels
-        has other curvatures: call ``infer`` of a model without the column.
+        or counts has other curvatures: call ``infer`` of a model without the column.
 
         Parameters
         ----------

@@ -273,6 +273,8 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
     # Weights are routed like ``groups``. They are not in the signature of ``fit``: scikit-learn's
     # AdaBoostClassifier and others would then pass weights that depend on all records.
     __metadata_request__fit: ClassVar = {"sample_weight": None}
+    # Whether the linear predictor is the logarithm of the mean.
+    _is_log: ClassVar[bool] = False
 
     def fit(
         self,
@@ -388,7 +390,9 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             accounted for, and have no estimate. If None, all coefficients have one.
         estimand : {"ols", "weighted"}, default="ols"
             The coefficients that are estimated. "ols" has those of least squares, or of the
-            likelihood of labels: with enough records no row has a smaller weight than others.
+            likelihood of labels: with enough records no row has a smaller weight than others. For
+            counts they are those of the logarithm of the mean, and records with means far above
+            the usual ones have smaller weights.
             "weighted" gives rows far from the centre smaller weights. This needs less noise, and
             estimates other coefficients where the relation is not linear.
         ledger : Ledger, default=None
@@ -437,7 +441,8 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
                 raise fail("classes", "be the two labels of the fit", len(records.models))
             task = own._task(design, records.n, 1, records.unit, records.are_weighted)
             targets = positions_of(design.domain, effects, design.intercept)
-            inputs = task, records.models == (None,), targets, estimand == "ols"
+            n_scores = (records.models == (None,)) * (1 + own._is_log)
+            inputs = task, n_scores, targets, estimand == "ols"
             plan = plan_inference(*inputs)
             public = own._public(records, PUBLIC_MODEL, *label_facts(self))
             void = dict.fromkeys((*public.void_because, *self.guarantee_.void_because))
@@ -446,7 +451,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             warn_if_hidden(plan, public, *inputs)
             slopes = self._encoded_coef[0] * row_unit(design.domain)
             constant, (label,) = float(self._encoded_intercept[0]), records.models
-            scores = Scores(design.domain, slopes, constant, label)
+            scores = Scores(design.domain, slopes, constant, label, own._is_log)
             facts = scores, task.n_assumed, task.are_persons
             stage = InferenceRelease(plan, records.rows, design.intercept, *facts)
             first = stage.first()

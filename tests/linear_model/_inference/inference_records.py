@@ -41,8 +41,12 @@ MATRICES = "coordinates", "curvatures"
 UNIT = Fraction(1, 2**40)
 
 
-def domain_of(name: str, regression: bool) -> Domain:
-    target = (-2.0, 5.0) if regression else ["no", "yes"]
+TARGETS = {"labels": ["no", "yes"], "numbers": (-2.0, 5.0), "counts": (0.0, 40.0)}
+
+
+def domain_of(name: str, kind: str) -> Domain:
+    """Return a domain of columns, with a target of a kind."""
+    target: Any = TARGETS[kind]
     if name == "ball":
         return Domain.l2_ball(3, 2.5, target=target)
     return Domain(COLUMNS[name], target=target)
@@ -87,15 +91,16 @@ class Releases:
         targets: tuple[int, ...] | None = None,
         n: int = 50,
     ) -> Releases:
-        regression, q = domain.target_labels is None, domain.n_encoded
+        kind = next(own for own in TARGETS if TARGETS[own] in (domain.target, domain.target_labels))
+        q = domain.n_encoded
         public = n if neighbors == "replace_one" else None
         design = Design(domain, intercept)
         facts = {"n_public": n, "are_persons": are_persons}
         task = Task(design, public, epsilon, delta, neighbors, **facts)
         targets = targets or tuple(range(int(not intercept), q + 1))
-        plan = plan_inference(task, regression, targets, True)
-        label = None if regression else 1
-        scores = Scores(domain, rng.normal(size=q), float(rng.normal()), label, 0.5)
+        plan = plan_inference(task, [*TARGETS].index(kind), targets, True)
+        label, model = 1 if kind == "labels" else None, (rng.normal(size=q), float(rng.normal()))
+        scores = Scores(domain, *model, label, kind == "counts", 1.0 if label else 0.5)
         numbers, m = domain.number_index, len(targets)
         scale = rng.uniform(0.2, 1, len(numbers))
         scaler = Scaler.of(q, numbers, rng.uniform(-0.5, 0.5, len(numbers)) * intercept, scale)
@@ -132,7 +137,7 @@ class Releases:
         if plan.limits is not None:
             found["limits"] = exact_sum(rows, partial(at_bounds, plan.limits.ends))
         for own in plan.sizes:
-            centre = self.places.scaler.centre
+            centre = np.append(self.places.scaler.centre, 0.0)
             counts = partial(counts_of_sizes, scores, own.columns, centre)
             found[own.name] = exact_sum(rows, counts)
         found["coordinates"] = exact_gram(rows, self.first.square)[:-1, :-1]

@@ -11,7 +11,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from inference_records import NAMES, Releases, domain_of, records, share_of
+from inference_records import NAMES, TARGETS, Releases, domain_of, records, share_of
 from inner_inference import CELLS, MOST_POWER, bounded, few_bits, longest_row
 from spent import mu, part
 
@@ -21,14 +21,14 @@ from skdp.rows import memory
 from skdp.trusted import NotPrivate, Public, certify
 
 RELATIONS = ["replace_one", "add_remove"]
-KINDS = pytest.mark.parametrize("regression", [False, True], ids=["labels", "numbers"])
+KINDS = pytest.mark.parametrize("kind", TARGETS)
 # Of one coefficient of two numbers: the sizes of the other number are a release of their own.
 FEW = {"numbers": (1,), "curve": (2, 3), "one number": (1,)}
 
 
 def worst(neighbors, delta=0.0, cap=0, targets=None):
     """The worst changes for three numbers and a target, with their releases."""
-    domain, rng = domain_of("numbers", True), np.random.default_rng(0)
+    domain, rng = domain_of("numbers", "numbers"), np.random.default_rng(0)
     facts = {"neighbors": neighbors, "delta": delta, "are_persons": cap > 0, "targets": targets}
     stage = Releases.of(domain, rng, **facts)
     m, factor = len(stage.plan.targets), stage.plan.factor
@@ -108,9 +108,9 @@ def test_likelihood_ratios_are_within_epsilon_and_not_with_less_noise(neighbors,
 @KINDS
 @pytest.mark.parametrize("delta", [0.0, 1e-3])
 @pytest.mark.parametrize("name", NAMES)
-def test_no_change_exceeds_that_of_the_noise(name, delta, regression):
+def test_no_change_exceeds_that_of_the_noise(name, delta, kind):
     """Pairs of random records, many of them far out, under both relations; rows and persons."""
-    rng, domain = np.random.default_rng(2), domain_of(name, regression)
+    rng, domain = np.random.default_rng(2), domain_of(name, kind)
     for neighbors, cap in product(RELATIONS, (0, 3)):
         facts = {"neighbors": neighbors, "delta": delta, "are_persons": cap > 0}
         stage = Releases.of(domain, rng, **facts, targets=FEW.get(name))
@@ -127,13 +127,13 @@ def test_no_change_exceeds_that_of_the_noise(name, delta, regression):
 
 @KINDS
 @pytest.mark.parametrize("name", NAMES)
-def test_contributions_depend_on_the_record_alone_bit_by_bit(name, regression, monkeypatch):
+def test_contributions_depend_on_the_record_alone_bit_by_bit(name, kind, monkeypatch):
     """Sums of single records, of parts, in another order and in other blocks are equal.
 
     Eighty records stand alone; with the others in one part they add up to the whole.
     """
     rng, n, single = np.random.default_rng(3), 300, 80
-    domain = domain_of(name, regression)
+    domain = domain_of(name, kind)
     stage = Releases.of(domain, rng)
     X, y = records(domain, n, rng)
     take = (lambda rows: X[rows]) if domain.is_ball else (lambda rows: X.iloc[rows])
@@ -157,7 +157,7 @@ def test_contributions_depend_on_the_record_alone_bit_by_bit(name, regression, m
 @pytest.mark.parametrize("name", NAMES)
 def test_contributions_depend_on_the_person_alone_bit_by_bit(name, cap):
     rng, n = np.random.default_rng(4), 120
-    domain = domain_of(name, True)
+    domain = domain_of(name, "numbers")
     stage = Releases.of(domain, rng, are_persons=True)
     X, y = records(domain, n, rng)
     ids = rng.integers(0, 40, n)
@@ -175,7 +175,7 @@ def test_contributions_depend_on_the_person_alone_bit_by_bit(name, cap):
 
 def test_squares_of_a_person_are_those_of_the_sum_of_its_rows():
     """Two rows with opposite influences cancel; as records they add up."""
-    domain = domain_of("one number", True)
+    domain = domain_of("one number", "numbers")
     stage = Releases.of(domain, np.random.default_rng(0), are_persons=True)
     stage = stage.at(1.0, slopes=np.zeros(1), constant=0.0, bound=1e-3)
     X, y = np.array([[0.5], [0.5]]), np.array([1.0, -1.0])
@@ -205,7 +205,7 @@ def test_products_with_few_bits_are_exact(terms, size):
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e308])
 def test_numbers_that_overflow_leave_sums_bounded(bad):
     """Directions or a model that are not finite: every record stays within the bound."""
-    rng, domain = np.random.default_rng(7), domain_of("mixed", True)
+    rng, domain = np.random.default_rng(7), domain_of("mixed", "numbers")
     stage = Releases.of(domain, rng, neighbors="add_remove")
     slopes, matrix = stage.places.scores.slopes.copy(), stage.products.matrix.copy()
     slopes[1], matrix[0, 1], matrix[1, :] = bad, bad, bad
@@ -231,10 +231,10 @@ BUDGETS = [(1.0, 0.0), (0.1, 1e-3), (30.0, 1e-6)]
 PLANS = [("mixed", None), ("mixed", (1,)), ("levels", None), ("ball", None)]
 
 
-def planned(name, neighbors, budget, targets):
+def planned(name, neighbors, budget, targets, kind="numbers"):
     """The public facts and the releases of a plan, and whether its noise is Gaussian."""
     stage = Releases.of(
-        domain_of(name, True), np.random.default_rng(0), neighbors=neighbors, targets=targets,
+        domain_of(name, kind), np.random.default_rng(0), neighbors=neighbors, targets=targets,
         epsilon=budget[0], delta=budget[1], n=5000,
     )  # fmt: skip
     is_gaussian = isinstance(stage.plan.scores, GaussianNoise)
@@ -265,10 +265,11 @@ def test_the_epsilons_of_all_parts_add_up_to_the_budget(name, targets, neighbors
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize("budget", BUDGETS[:2])
-def test_less_noise_in_one_release_is_refused(budget, neighbors):
+@pytest.mark.parametrize("kind", ["numbers", "counts"])
+def test_less_noise_in_one_release_is_refused(kind, budget, neighbors):
     """5 % less; half of it if all parts are composed, with which the plan leaves up to 1 %."""
     fields = {"KNormNoise": "scale", "GaussianNoise": "factor", "MatrixGaussianNoise": "deviation"}
-    public, releases, is_gaussian = planned("mixed", neighbors, budget, None)
+    public, releases, is_gaussian = planned("mixed", neighbors, budget, None, kind)
     assert len(releases) == 9
     for at, own in enumerate(releases):
         size, field = 0.5 if is_gaussian else 0.95, fields.get(type(own.noise).__name__)
@@ -282,7 +283,7 @@ def test_less_noise_in_one_release_is_refused(budget, neighbors):
 
 def test_sizes_are_counted_in_cells_of_half_an_octave():
     """With centre 0 and the model 0: |x| / 2 from 2^(-(j + 1) / 2) to 2^(-j / 2) is in cell j."""
-    stage = Releases.of(domain_of("one number", True), np.random.default_rng(0))
+    stage = Releases.of(domain_of("one number", "numbers"), np.random.default_rng(0))
     stage = stage.at(slopes=np.zeros(1), constant=0.0)
     for x, y, cells in [(1.0, 0.0, (1, CELLS - 1)), (-0.72, 0.7, (2, 3)), (0.25, -1e-6, (5, 31))]:
         counts = stage.statistics(stage.rows(np.array([[x]]), np.array([y])))["sizes"]

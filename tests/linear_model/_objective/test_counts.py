@@ -111,9 +111,6 @@ def test_refusals_come_before_a_charge():
     ):
         with pytest.raises(ValueError, match=match):
             DPPoissonRegressor(ledger=ledger, **given).fit(X, y)
-    model = DPPoissonRegressor(domain=DOMAIN).fit(X, y)
-    with pytest.raises(ValueError, match="infer must be called for another estimator"):
-        model.infer(X, y, epsilon=1.0, ledger=ledger)
     with pytest.raises(ValueError, match='be for target = "number"'):
         DPHuberRegressor(loss=CappedPoisson(), ledger=ledger).fit(X[["age"]], y)
     assert ledger.spent.epsilon == 0

@@ -225,7 +225,8 @@ def _sums(domain: Domain, block: Block) -> tuple[NDArray[np.int64], ...]:
     one = 2**GRAM_BITS
     sums, squares = np.zeros((2, domain.n_encoded + 1), dtype=np.int64)
     places = [*domain.number_index.tolist(), domain.n_encoded]
-    parts = sums_of(block.numbers / row_unit(domain)), sums_of(block.target[:, None].copy())
+    numbers = np.divide(block.numbers, row_unit(domain), dtype=np.float64)
+    parts = sums_of(numbers), sums_of(block.target[:, None].astype(np.float64))
     sums[places], squares[places] = np.hstack(parts)
     facts = domain.blocks, domain.block_tables, domain.block_positions
     own = [fact for fact in zip(*facts, strict=True) if fact[0].stop > fact[0].start]

@@ -314,9 +314,9 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
         shares, (X, y, persons, weights) = [share] * n_parts + [held_out], data
         *rows, kept = parts(n, shares, candidates.neighbors, rng, persons)
         labels, bounds = candidates.labels, candidates.target_bounds
-        score = as_score(self.scoring, labels, bounds, candidates.models)
         if not isinstance(self.scoring, RecordScore):
             refuse_several(candidates.models)
+        score = as_score(self.scoring, labels, bounds, candidates.models)
         if weights is not None and not isinstance(score, RecordScore):
             remedy = 'Use "accuracy", "neg_log_loss" or a RecordScore.'
             raise fail("scoring", "be a sum over records with weights", self.scoring, remedy)

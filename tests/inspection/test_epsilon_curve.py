@@ -132,8 +132,8 @@ def test_all_models_of_a_curve_have_the_score_of_the_private_one(kind):
     np.testing.assert_allclose(curve.scores[0], curve.without_privacy, atol=0.1)
     assert (curve.without_privacy > 0.1).all()
     if kind == "Quantile":
+        model.set_params(quantile=[0.1, 0.9])
         with pytest.raises(ValueError, match="quantile must be one number"):
-            model.set_params(quantile=[0.1, 0.9])
             epsilon_curve(model, people, y, [100.0], **FEW)
     if kind == "Gamma":
         with pytest.raises(ValueError, match="y must be numbers above 0"):

@@ -16,6 +16,7 @@ from skdp.linear_model.losses import SmoothedQuantile
 from skdp.linear_model.quantile import MOVES
 from skdp.privacy.guarantee import guarantee_of
 from skdp.testing import replay
+from skdp.trusted import certify
 from skdp.trusted.statement import NotPrivate
 
 DOMAIN = Domain.box([-1, -1], [1, 1], target=(-4, 8))
@@ -132,6 +133,30 @@ def test_the_correction_is_the_candidate_nearest_to_the_level():
     assert np.mean(y <= model.predict(X)) == pytest.approx(0.3, abs=0.01)
     assert (np.diff(MOVES) > 0).all()
     assert abs(MOVES[len(MOVES) // 2]) < 1e-15
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+def test_gaussian_noise_of_several_quantiles_is_that_of_exact_composition(neighbors):
+    """Without other releases; 2 % less noise is refused, and equal parts of delta need more."""
+    levels, given = [0.1, 0.5, 0.9], {"mechanism": "gaussian", "neighbors": neighbors}
+    given |= {"domain": Domain.unit_box(4, target=(-1, 1)), "fit_intercept": False, "n_public": 900}
+    X, y = given["domain"].sample(900, 0, with_target=True)
+
+    def fit(quantile, **budget):
+        model = DPQuantileRegressor(quantile=quantile, scaling_share=0, **given, **budget)
+        return model.fit(X, y)
+
+    model = fit(levels, epsilon=1.5, delta=1e-6)
+    certify(model.releases_, model.public_)
+    less = [
+        replace(own, noise=replace(own.noise, factor=0.98 * own.noise.factor))
+        for own in model.releases_
+    ]
+    if neighbors == "add_remove":
+        with pytest.raises(NotPrivate, match="is stated"):
+            certify(less, model.public_)
+    alone = fit(0.1, epsilon=0.5, delta=1e-6 / 3).noise_.factor
+    assert (alone > 1.4 * model.noise_[0].factor).all()
 
 
 def test_the_score_is_the_mean_d2_of_the_levels():

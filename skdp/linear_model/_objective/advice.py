@@ -28,9 +28,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from skdp.geometry import NormBall, SumBall
@@ -57,6 +58,7 @@ from skdp.linear_model.losses import (
     CappedPoisson,
     Softmax,
     greatest_curvature,
+    is_one_sided,
     size_of_slopes,
 )
 from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
@@ -122,14 +124,32 @@ class Population(NamedTuple):
     stiffness: FloatArray
 
 
+@dataclass(frozen=True)
+class Together:
+    """Bounds that hold for each of several losses, in units of its slope bound."""
+
+    losses: tuple[AnyLoss, ...]
+    slope_bound: ClassVar[float] = 1.0
+
+    @property
+    def one_sided(self) -> bool:
+        return all(map(is_one_sided, self.losses))
+
+    def curvature_bound(self, low: ArrayLike, high: ArrayLike) -> FloatArray:
+        ends = np.array([low, high], dtype=float)
+        each = [loss.curvature_bound(*(loss.slope_bound * ends)) for loss in self.losses]
+        return np.asarray(np.max(each, axis=0))
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelTask(Task):
     """The task of one model.
 
     ``size`` is the number of records or a public guess of it. ``epsilon`` is the share of one
     model without ``hidden``, the part that hides the inexactness of the solver. ``delta`` is
-    shared by all models. ``scaled`` says whether clipping bounds are estimated first.
-    ``n_classes`` is the number of classes of a joint model, or 1.
+    shared by all models, whose losses are ``together`` if they differ. ``scaled`` says whether
+    clipping bounds are estimated first. ``n_classes`` is the number of classes of a joint model,
+    or 1.
     """
 
     size: float
@@ -137,6 +157,7 @@ class ModelTask(Task):
     hidden: float = 0.0
     scaled: bool = False
     n_classes: int = 1
+    together: tuple[AnyLoss, ...] = ()
 
     @property
     def weight(self) -> float:
@@ -146,6 +167,10 @@ class ModelTask(Task):
     def of_record(self, loss: AnyLoss) -> Bounded:
         """Return the bounds of the loss of one record, a row or a person."""
         return record_of(loss, self.design.dim, self.are_persons)
+
+    def of_any(self, loss: AnyLoss) -> Bounded:
+        """Return bounds for the records of all models that share delta."""
+        return self.of_record(cast(AnyLoss, Together(self.together)) if self.together else loss)
 
     @cached_property
     def population(self) -> Population:
@@ -305,7 +330,7 @@ class GaussianFamily:
     ) -> tuple[FloatArray, FloatArray]:
         """Return c / mu, and the leverages; mu is approximate for more than one q."""
         # The curvature of several models is treated as that of one model: an approximation.
-        record, epsilon = task.of_record(loss), task.epsilon * task.n_models
+        record, epsilon = task.of_any(loss), task.epsilon * task.n_models
         leverages, budget = leverages_apart(record, grid, epsilon), (epsilon, task.delta)
         if len(leverages) > 1:
             shift = rough_shifts(record, leverages, *budget, task.neighbors)
@@ -317,15 +342,16 @@ class GaussianFamily:
 
     def leverage(self, task: ModelTask, choice: Candidate) -> float:
         """Return the leverage that leaves the share q of epsilon to the noise."""
-        return leverage_apart(task.of_record(choice.loss), choice.q, task.epsilon)
+        return leverage_apart(task.of_any(choice.loss), choice.q, task.epsilon)
 
     def noise(self, task: ModelTask, choice: Candidate, leverage: float, reach: float) -> Noise:
-        record, budget = task.of_record(choice.loss), (task.epsilon * task.n_models, task.delta)
+        record, budget = task.of_any(choice.loss), (task.epsilon * task.n_models, task.delta)
         shift = float(greatest_shift(record, leverage, *budget, task.neighbors, task.n_models))
         if shift == 0:
             rule = "be large enough that the curvature spends less than epsilon"
             raise fail("q", rule, choice.q, "Pass a q nearer to 1.")
-        deviation = record.slope_bound * reach * np.sqrt(choice.shape) / shift * ROUND_UP
+        bound = task.of_record(choice.loss).slope_bound
+        deviation = bound * reach * np.sqrt(choice.shape) / shift * ROUND_UP
         deviation = np.tile(per_coordinate(task.design, deviation), task.n_classes)
         return GaussianNoise(len(deviation), deviation)
 

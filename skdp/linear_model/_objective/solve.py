@@ -431,6 +431,7 @@ class ObjectivePlan:
     correction: Correction | None
 
 
+Losses = tuple[Callable[[ModelTask], tuple[Loss, ...]], ...]
 # Loss, share q, ridge, leverage and noise of a `NoisyMinimiser`.
 Calibrated = tuple[AnyLoss, float, FloatArray, float, Noise]
 
@@ -447,7 +448,7 @@ class ObjectivePerturbation:
     """
 
     reference: Reference
-    losses: tuple[Callable[[ModelTask], tuple[Loss, ...]], ...]
+    losses: Losses
     params: Any
     scales_target: bool = False
     correct: Callable[[Task, float, bool], Correction | None] | None = None
@@ -503,10 +504,10 @@ class ObjectivePerturbation:
             raise fail("scaling_share", "leave epsilon to the coefficients", share)
         # The factor keeps the sum of all parts from rounding up.
         count = len(self.losses)
-        rest *= (1 - 1e-15 * (count > 1 or correction is not None)) / count
-        task = replace(task, delta=task.delta / count)
+        rest *= 1 - 1e-15 * (count > 1 or correction is not None)
         parts = [replace(self, losses=(own,)) for own in self.losses]
-        minimisers = tuple(own._plan_objective(task, rest, clipping is not None) for own in parts)
+        facts = task, rest, clipping is not None, self.losses
+        minimisers = tuple(own._plan_objective(*facts) for own in parts)
         releases: list[Release] = [clipping.noisy_sum] if clipping else []
         releases += [*minimisers, *([correction.noisy] if correction else [])]
         noise = minimisers[0].noise if count == 1 else tuple(own.noise for own in minimisers)
@@ -579,20 +580,26 @@ class ObjectivePerturbation:
         undone = scaler.undo(coef, intercept)
         return Solution(*undone, attributes, bounds, domain, is_estimated)
 
-    def _plan_objective(self, task: Task, epsilon: float, is_part: bool) -> NoisyMinimiser:
+    def _plan_objective(
+        self, task: Task, epsilon: float, is_part: bool, losses: Losses
+    ) -> NoisyMinimiser:
+        """Return the minimiser of one of the losses, which share epsilon and delta."""
         n_classes = self._joint_classes(task)
-        n_models = 1 if n_classes > 1 else task.n_models
+        own_models = 1 if n_classes > 1 else task.n_models
+        n_models = own_models * len(losses)
         task = replace(task, n_models=n_models)
         # The models share epsilon; the factor keeps the sum from rounding up.
         epsilon = epsilon / n_models * (1 - 1e-15 * (n_models > 1 or is_part))
-        hidden = output_epsilon(epsilon, n_models)
+        hidden = output_epsilon(epsilon, own_models)
         # Hiding the solver's inexactness spends epsilon and multiplies delta (Theorem 4).
         delta = task.delta * math.exp(-n_models * hidden / 2) * (1 - 1e-12)
         share = {"hidden": hidden, "delta": delta, "scaled": is_part, "n_classes": n_classes}
         model = self._model_task(task, epsilon - hidden, **share)
+        if len(losses) > 1:
+            model = replace(model, together=tuple(own(model)[0] for own in losses))
         calibrate_all = self._apart if self._has_calibration else self._jointly
         loss, q, ridge, leverage, noise = calibrate_all(model)
-        facts = _records_bound(task), task.design, n_models
+        facts = _records_bound(task), task.design, own_models
         return NoisyMinimiser(loss, epsilon, q, ridge, leverage, noise, *facts)
 
     def _joint_classes(self, task: Task) -> int:

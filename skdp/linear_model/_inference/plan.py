@@ -262,9 +262,7 @@ def _scales(task: Task, epsilon: float) -> ScalingStage | None:
     return ScalingStage(sums, noise)
 
 
-def _sizes(
-    task: Task, n_scores: int, targets: Sequence[int], epsilon: float
-) -> tuple[Sizes, ...]:
+def _sizes(task: Task, n_scores: int, targets: Sequence[int], epsilon: float) -> tuple[Sizes, ...]:
     """Return releases of the sizes of what few estimates need, and of other numbers."""
     numbers = [*map(int, task.design.domain.number_index)]
     near = [j for j in numbers if j + 1 in targets]

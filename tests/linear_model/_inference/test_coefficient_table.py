@@ -263,7 +263,7 @@ EDITS = {
     "records": lambda old: [],
     "equations": lambda old: old | {"start": old["numerator"], "back": old["start"]},
     "r_squared": lambda old: "high",
-    "slope": lambda old: 2.0,
+    "slope": lambda old: -2.0,
 }
 
 

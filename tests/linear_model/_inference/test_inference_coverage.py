@@ -11,7 +11,7 @@ import pytest
 from inner_inference import release_module as release
 from scipy.stats import binom
 
-from skdp import Domain, DPLinearRegression, DPLogisticRegression
+from skdp import Domain, DPLinearRegression, DPLogisticRegression, DPPoissonRegressor
 
 FITS, ROWS = 200, 4000
 TRUE = np.array([0.3, 0.8, -0.5, 0.4])
@@ -37,6 +37,8 @@ def drawn(case, rng):
     frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "c": np.array(["u", "v"])[level]})
     if case == "labels":
         frame["y"] = np.where(rng.random(n) < 1 / (1 + np.exp(-eta)), "yes", "no")
+    elif case == "counts":  # of a variance above the mean
+        frame["y"] = rng.poisson(np.exp(eta) * rng.gamma(2, 0.5, n))
     else:
         size = 0.1 + x[:, 0] ** 2 / 3 if case == "unequal" else 0.5
         frame["y"] = eta + size * (
@@ -54,6 +56,8 @@ def estimates(case, epsilon, **given):
     kind, target = DPLinearRegression, (-12.0, 12.0)
     if case == "labels":
         kind, target = DPLogisticRegression, ["no", "yes"]
+    if case == "counts":
+        kind, target = DPPoissonRegressor, (0, 50)
     domain = Domain({"a": (-4, 4), "b": (-4, 4), "c": ["u", "v"]}, target=target)
     for seed in range(FITS):
         frame, groups = drawn(case, rng), "person" if case == "persons" else None
@@ -75,9 +79,9 @@ def counts(found, level=0.95):
 
 @pytest.mark.slow("shares among hundreds of fits")
 @pytest.mark.parametrize("epsilon", [2.0, 20.0])
-@pytest.mark.parametrize("case", ["labels", "t", "unequal", "persons"])
+@pytest.mark.parametrize("case", ["labels", "counts", "t", "unequal", "persons"])
 def test_intervals_hold_the_coefficients_of_the_population(case, epsilon):
-    """For labels, errors of one law with heavy tails, of a variance that depends on x, persons."""
+    """For labels, overdispersed counts, errors with heavy tails, of a variance that depends on x, persons."""
     found = list(estimates(case, epsilon))
     for level in (0.8, 0.95):
         held, bounded = counts(found, level)

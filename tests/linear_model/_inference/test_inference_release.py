@@ -119,6 +119,29 @@ def test_with_large_epsilon_persons_have_errors_of_groups():
     assert robust(Z, rows)[0] < 0.9 * robust(Z, rows, groups=groups)[0]
 
 
+@pytest.mark.parametrize("given", ["groups", "sample_weight"])
+def test_counts_of_persons_and_with_weights_have_robust_errors(given):
+    """Three rows of a person are equal, or weights are 1 and 1/2 with the likelihood of both."""
+    X, Z, _ = table()
+    rng = np.random.default_rng(2)
+    y = rng.poisson(np.exp(Z @ TRUTH / 5) * rng.gamma(3, 1, len(Z))).astype(float)
+    weight, groups = np.where(np.arange(len(Z)) % 2, 1.0, 0.5), None
+    if given == "groups":
+        X, Z, y = X.loc[X.index.repeat(3)], np.repeat(Z, 3, axis=0), np.repeat(y, 3)
+        weight, groups = np.ones(len(Z)), np.arange(len(Z)) // 3
+    best = PoissonRegressor(alpha=0, tol=1e-10, max_iter=1000).fit(Z[:, 1:], y, weight)
+    theta = np.append(best.intercept_, best.coef_)
+    p = np.exp(Z @ theta)
+    errors = robust(Z, Z * (weight * (y - p))[:, None], weight * p, groups)
+    facts = {given: groups if given == "groups" else weight}
+    limit = {} if given == "groups" else {"max_weight": 1.0}
+    domain = Domain(COLUMNS, target=(0, 100))
+    model = DPPoissonRegressor(epsilon=LARGE, domain=domain, random_state=0, **limit)
+    found = model.fit(X, y, **facts).infer(X, y, epsilon=LARGE, random_state=0, **facts)
+    np.testing.assert_allclose((found.coef - theta) / errors, 0, atol=0.1)
+    np.testing.assert_allclose(found.std_error, errors, rtol=0.15)
+
+
 def test_sampling_errors_are_those_without_noise_for_any_epsilon():
     """Influences are bounded where they are long, and not where a score is small."""
     X, Z, _ = table()
@@ -241,25 +264,31 @@ def test_cells_beyond_bounds_are_those_at_bounds(cell):
     assert found[0].notes == found[1].notes
 
 
-def test_the_bound_on_the_error_of_a_step_for_labels():
+@pytest.mark.parametrize("is_log", [False, True])
+def test_the_bound_on_the_error_of_a_step_for_labels_and_counts(is_log):
     """It contains the error of a step from a shrunk model, and vanishes for short steps.
 
-    Targets are probabilities, so that the error of the step is all that is left.
+    Targets are means, so that the error of the step is all that is left.
     """
     n, truth = 20_000, np.array([-2.0, 0.8, -0.5])
     Z = np.column_stack([np.ones(n), np.random.default_rng(0).standard_normal((n, 2))])
-    added = []
+    mean, unit, added = np.exp if is_log else expit, 1 if is_log else 4, []
     for share in (0.98, 0.85):
-        p = expit(Z @ (share * truth))
-        h, score = 4 * p * (1 - p), 4 * Z.T @ (expit(Z @ truth) - p)
+        p = mean(Z @ (share * truth))
+        h, score = unit * p * (1 if is_log else 1 - p), unit * Z.T @ (mean(Z @ truth) - p)
         H, none = (Z.T * h) @ Z, np.zeros((1, 3, 3))
         step = np.linalg.solve(H, score)
         rough = NoisyCurvatures(H, none, np.eye(3), 1e-9)
         # The error of the step is solved from a draw of what is left over.
         left = H @ ((1 - share) * truth - step)
-        bound = np.sqrt(bending(rough, step, left[None], h.sum(), n) * np.diag(np.linalg.inv(H)))
+        facts = left[None], h.sum(), n, is_log
+        bound = np.sqrt(bending(rough, step, *facts) * np.diag(np.linalg.inv(H)))
         added.append(bound)
         assert np.all(np.isfinite(bound))
+        if is_log:  # of the next step, from where the first one leads, with its curvatures
+            p = mean(Z @ (share * truth + step))
+            again = np.linalg.solve((Z.T * p) @ Z, Z.T @ (mean(Z @ truth) - p))
+            assert np.all(np.abs(share * truth + step + again - truth) < bound)
     assert np.all(added[0] < 0.05 * np.sqrt(4 * np.diag(np.linalg.inv(H))))
     assert np.all(added[0] < added[1])
 

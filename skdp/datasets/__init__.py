@@ -451,6 +451,11 @@ load_wine = _loader("wine")
 
 fetch_adult = _fetcher("adult", "adult", 'A missing answer is a level, "?".')
 fetch_airfoil = _fetcher("airfoil", "airfoil_self_noise")
+fetch_bank_marketing = _fetcher(
+    "bank_marketing",
+    "bank_marketing_full",
+    'A later extract with indicators of the economy is fetch("bank_marketing_additional").',
+)
 fetch_bike_sharing = _fetcher("bike_sharing", "bike_sharing_hour")
 fetch_california_housing = _fetcher("california_housing", "california_housing")
 fetch_concrete = _fetcher("concrete", "concrete_strength")
@@ -470,54 +475,9 @@ fetch_pima = _fetcher("pima", "pima_diabetes")
 fetch_protein = _fetcher("protein", "protein_casp")
 fetch_pumpkin_seeds = _fetcher("pumpkin_seeds", "pumpkin_seeds")
 fetch_spambase = _fetcher("spambase", "spambase")
-
-
-def fetch_bank_marketing(version: str = "full", **options: Any) -> Dataset:
-    """Return the data set on subscriptions to a deposit after a call (classification).
-
-    Parameters
-    ----------
-    version : {"full", "additional"}, default="full"
-        "full" has 45211 rows and 16 columns. "additional" has 41188 rows and 20 columns, among
-        them indicators of the economy, and is read from a folder only.
-    **options
-        As in `fetch`.
-
-    Returns
-    -------
-    Dataset
-
-    Examples
-    --------
-    >>> from skdp.datasets import fetch_bank_marketing
-    >>> X, y, domain = fetch_bank_marketing("additional")  # doctest: +SKIP
-    """
-    check_choice("version", version, ("full", "additional"))
-    return fetch(f"bank_marketing_{version}", **options)
-
-
-def fetch_wine_quality(color: str = "red", **options: Any) -> Dataset:
-    """Return the data set on the quality of vinho verde (regression, 11 columns).
-
-    Parameters
-    ----------
-    color : {"red", "white"}, default="red"
-        Red has 1599 rows, white has 4898.
-    **options
-        As in `fetch`.
-
-    Returns
-    -------
-    Dataset
-
-    Examples
-    --------
-    >>> from skdp.datasets import fetch_wine_quality
-    >>> X, y, domain = fetch_wine_quality("white")  # doctest: +SKIP
-    """
-    check_choice("color", color, ("red", "white"))
-    return fetch(f"wine_quality_{color}", **options)
-
+fetch_wine_quality = _fetcher(
+    "wine_quality", "wine_quality_red", 'White wine is fetch("wine_quality_white").'
+)
 
 __all__ = ["DataNotFound", "Dataset", "Reason", "domain_of", "names"]
 __all__ += [own for own in globals() if own.startswith(("fetch", "load_"))]

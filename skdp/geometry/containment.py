@@ -76,6 +76,8 @@ def greatest_gauge_over(ball: NormBall, over: NormBall) -> GaugeBounds:
         matrix = np.asarray(over.matrix)
         inverse = 1 / matrix if matrix.ndim == 1 else np.linalg.inv(matrix)
         ball, over = MappedBall(ball, inverse), over.ball
+    if ball is over or ball == over:
+        return GaugeBounds(1.0, 1.0)
     if (exact := _known(ball, over)) is not None:
         return GaugeBounds(exact * (1 - ROUND), exact * (1 + ROUND))
     try:
@@ -122,8 +124,6 @@ def contains(outer: NormBall, inner: NormBall) -> bool | None:
 
 def _known(ball: NormBall, over: NormBall) -> float | None:
     """Return the greatest gauge if it has a closed form."""
-    if ball is over:
-        return 1.0
     if isinstance(ball, LpBall) and isinstance(over, LpBall):
         # Hoelder's inequality, sharp: |D u|_r <= |D|_s |u|_p with 1/s = (1/r - 1/p)^+.
         share = max(0.0, 1 / ball.p - 1 / over.p)

@@ -1,8 +1,8 @@
-"""Trusted. Any symmetric convex body as a norm ball, from points, half-spaces or constraints."""
+"""Trusted. Any symmetric convex body as a norm ball, from points or half-spaces."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -12,17 +12,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.geometry.conic import (
-    ConeBody,
-    HalfSpaces,
-    check_body,
-    compiled,
-    cone_body,
-    differences_of,
-    even_normals,
-    facet_directions,
-    flat,
-)
+from skdp.geometry.conic import differences_of, even_normals, flat
 from skdp.geometry.polytope import (
     MOST_PAIRS,
     Corners,
@@ -40,7 +30,7 @@ LEAST_ACCEPTANCE = 1e-3
 # Pairs of facets in two and three dimensions, for which the polytope around a round body is about
 # one percent greater.
 ROUND = {2: 30, 3: 128}
-Body: TypeAlias = ConeBody | Corners | Facets | SymmetricPolytope
+Body: TypeAlias = Corners | Facets | SymmetricPolytope
 KNOWN_FOR_POLYTOPES = {
     "log_volume": "That of outer_polytope() is known in few dimensions.",
     "covariance": "Estimate it from draws.",
@@ -56,19 +46,19 @@ class Hull(NormBall):
     Parameters
     ----------
     body : object with dim, decided, gauge and support
-        Made by `from_points`, `from_halfspaces`, `from_constraints` or `difference_of`.
+        Made by `from_points`, `from_halfspaces` or `difference_of`.
 
     Notes
     -----
     *Draws.* In up to about eight dimensions a polytope is triangulated and sampled through its
     simplices. Other bodies are sampled by rejection from a box, if `acceptance` is at least
-    0.001. Both are exact if the gauge is a closed form. If a linear or conic program decides
-    whether a point is inside, or a random walk replaces rejection, ``exact`` is False and
-    K-norm noise cannot be calibrated: use `outer_polytope`.
+    0.001. Both are exact if the gauge is a closed form. If a linear program decides whether a
+    point is inside, or a random walk replaces rejection, ``exact`` is False and K-norm noise
+    cannot be calibrated: use `outer_polytope`.
 
     *Gauges.* If ``decided`` is True they are closed forms, exact up to rounding. The gauge in the
     hull of many points in many dimensions is the value of a linear program, raised to a bound
-    proved by its solution. Other gauges come from a conic solver, raised by one millionth.
+    proved by its solution.
 
     *Supports.* They are never too small by more than rounding, as values of programs are replaced
     by the bounds that dual solutions prove.
@@ -125,63 +115,19 @@ class Hull(NormBall):
         return _polytope(_computed(SymmetricPolytope.of_normals, normals) or Facets(normals))
 
     @classmethod
-    def from_constraints(cls, variable: object, constraints: Sequence[object]) -> Hull:
-        """Return the ball {variable : constraints}, which must be bounded and symmetric.
-
-        Parameters
-        ----------
-        variable : cvxpy.Variable of shape (dim,)
-        constraints : list of cvxpy constraints
-            Linear, second-order or semidefinite after cvxpy's reduction. With other variables
-            the ball is a projection, and ``decided`` and ``exact`` are False.
-
-        Notes
-        -----
-        The symmetry of the set C is checked in some directions only. The ball is the intersection
-        of C and -C: it is symmetric, and contains every set of differences that C contains.
-
-        Examples
-        --------
-        >>> import cvxpy as cp
-        >>> v = cp.Variable(3)
-        >>> ball = Hull.from_constraints(v, [cp.norm(v, 2) <= 2, cp.abs(v[0]) <= 1])
-        >>> float(ball.gauge([2.0, 0.0, 0.0])), float(ball.gauge([0.0, 3.0, 4.0])), ball.exact
-        (2.0, 2.5, True)
-        """
-        body = cone_body(variable, constraints)
-        cells = body.cells or ()
-        normals = [cell.normals for cell in cells if isinstance(cell, HalfSpaces)]
-        if len(normals) != len(cells) or not cells:
-            return cls(body)
-        rows = np.concatenate(normals)
-        return cls.from_halfspaces(np.concatenate([rows, -rows]), np.ones(2 * len(rows)))
-
-    @classmethod
-    def difference_of(cls, statistics: Any) -> Hull:
+    def difference_of(cls, statistics: ArrayLike) -> Hull:
         """Return the hull of {a - b}, a and b one-record statistics.
 
         Parameters
         ----------
-        statistics : array-like of shape (n, dim), or pair (variable, constraints)
-            All possible values of the statistic of one record, or a convex set of them. The
-            differences of a small polytope are a polytope, made greater by the tolerance of a
-            solver; those of other sets are not ``decided``.
+        statistics : array-like of shape (n, dim)
+            All possible values of the statistic of one record.
 
         Examples
         --------
         >>> Hull.difference_of([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]).gauge([1.0, 1.0])
         array(2.)
         """
-        pair = isinstance(statistics, tuple) and len(statistics) == 2
-        if pair and hasattr(statistics[0], "id"):
-            variable, constraints = statistics
-            cone_set = compiled(variable, constraints)
-            check_body(cone_set)
-            body = ConeBody(cone_set.minus(), even=True)
-            normals = facet_directions(variable, constraints, differences=True)
-            if normals is None:
-                return cls(body)
-            return polytope_around(body.support, body.dim, normals)
         return cls.from_points(differences_of(_rows("statistics", statistics)))
 
     @property
@@ -299,7 +245,10 @@ def polytope_around(
 
 
 def _positive(support: FloatArray) -> FloatArray:
-    if not (np.isfinite(support) & (support > 0)).all():
+    if not np.isfinite(support).all():
+        remedy = "Bound the auxiliary variables too, however loosely."
+        raise fail("constraints", "bound every variable in them", None, remedy)
+    if not (support > 0).all():
         raise fail("directions", "be nonzero, and the body not flat along any of them")
     return support
 

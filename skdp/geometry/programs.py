@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import block_diag, csc_array, csr_array
+from scipy.sparse import csc_array, csr_array
 
-from skdp.trusted.arrays import Array, FloatArray
+from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import fail
 
 Expression: TypeAlias = Any  # a variable, constraint or problem of cvxpy, which has no types
@@ -30,15 +30,6 @@ UNIT = 1e-15
 TURN = threading.RLock()
 
 
-class _Steps(threading.local):
-    """Number of programs solved and expressions evaluated in this thread."""
-
-    count = 0
-
-
-STEPS = _Steps()
-
-
 def load_cvxpy() -> Any:
     """Import cvxpy when it is first needed, as this takes a second."""
     import cvxpy
@@ -48,7 +39,6 @@ def load_cvxpy() -> Any:
 
 def solve(problem: Expression, what: str) -> str:
     """Solve a cvxpy problem with the first solver that succeeds; return its status."""
-    STEPS.count += 1
     for name in _installed():
         try:
             problem.solve(solver=name)
@@ -73,7 +63,6 @@ def least_sum(points: FloatArray, v: FloatArray) -> float:
     It is the gauge of v in the hull of (n, d) points and their negatives. Weights of the
     solver's residual are added to its weights.
     """
-    STEPS.count += 1
     columns = np.concatenate([points, -points]).T
     for method in _LINEAR_METHODS:
         result: Any = linprog(np.ones(columns.shape[1]), A_eq=columns, b_eq=v, method=method)
@@ -126,21 +115,6 @@ class ConeSet:
         A, b = csc_array(data["A"]), np.asarray(data["b"], float)
         return cls(np.array(rows), A, b, tuple(cone for cone in cones if cone[1]))
 
-    def minus(self) -> ConeSet:
-        """Return the set of differences {u - v : u, v in the set}."""
-        # Two copies of the rows with separate variables, cone by cone.
-        m, end = len(self.b), 0
-        order: list[Array] = []
-        cones: list[tuple[str, int]] = []
-        for kind, size in self.cones:
-            rows, end = np.arange(end, end + size), end + size
-            order += [rows, rows + m]
-            cones += [(kind, 2 * size)] if kind in ("zero", "nonneg") else [(kind, size)] * 2
-        at = np.concatenate(order)
-        A = csc_array(block_diag([self.A, self.A], format="csr")[at])
-        b = np.concatenate([self.b, self.b])[at]
-        return ConeSet(np.concatenate([self.C, -self.C], axis=1), A, b, tuple(cones))
-
     @property
     def dim(self) -> int:
         return int(self.C.shape[0])
@@ -151,12 +125,6 @@ class ConeSet:
         x, q = cp.Variable(self.A.shape[1]), cp.Parameter(self.A.shape[1])
         constraints = list(self._within(x))
         return cp.Problem(cp.Minimize(-q @ x), constraints), x, q, constraints
-
-    @cached_property
-    def _ray(self) -> tuple[Expression, ...]:
-        cp = load_cvxpy()
-        x, s, v = cp.Variable(self.A.shape[1]), cp.Variable(), cp.Parameter(self.dim)
-        return cp.Problem(cp.Maximize(s), [self.C @ x == s * v, *self._within(x)]), s, v
 
     def _within(self, x: Expression) -> Iterator[Expression]:
         cp = load_cvxpy()
@@ -186,14 +154,6 @@ class ConeSet:
             q.value = w @ self.C
             status = solve(problem, "the support function")
             return status, np.zeros(self.dim) if x.value is None else self.C @ x.value
-
-    def least_factor(self, v: FloatArray) -> float:
-        """Return the least t >= 0 with v in t times the set, to the solver's tolerance."""
-        with TURN:
-            problem, s, ray = self._ray
-            ray.value = v
-            solve(problem, "the gauge")
-            return math.inf if s.value is None or s.value <= 0 else 1 / float(s.value)
 
     def bound(self, w: FloatArray) -> float:
         """Return a certified upper bound of <w, .> over the set; inf if there is none.

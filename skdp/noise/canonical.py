@@ -15,13 +15,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc, roots_legendre
+from scipy.special import roots_legendre
 
-from skdp.noise.law import EvenLaw, Size
+from skdp.noise.law import EvenLaw
 from skdp.privacy.tradeoff import TradeOff, approximate
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_interval, check_positive, fail
-from skdp.trusted.randomness import RandomStateLike, as_generator, exponentials
 
 _LOG_2 = math.log(2)
 # Gauss-Legendre nodes and weights on 24 panels of the angle of (1 - cos) / 2. The nodes on (0, 1)
@@ -224,32 +223,8 @@ class Tulap(CanonicalLaw):
         """The trade-off function of (epsilon, delta)."""
         return approximate(self.epsilon, self.delta)
 
-    def rvs(self, size: Size = None, rng: RandomStateLike = None) -> FloatArray:
-        rng = as_generator(rng)
-        if self.delta > 0:
-            return super().rvs(size, rng)
-        # P(floor(E / epsilon) >= j) = e^-(j epsilon): geometric.
-        up, down = (np.floor(exponentials(size, rng) / self.epsilon) for _ in range(2))
-        return np.asarray(self.scale * (up - down + rng.random(size) - 0.5))[()]
-
     def _unit_variance(self) -> float:
+        # Without delta the geometric variables have variance b / (1 - b)^2 each, b = e^-epsilon.
         if self.delta == 0:
-            # Geometric variables have variance b / (1 - b)^2 each, b = e^-epsilon.
             return 1 / 12 + 0.5 / math.sinh(self.epsilon / 2) ** 2
-        peak = math.exp(self._log_peak) * self.scale
-        return 2 * peak * self._half_square(self.support() / self.scale)
-
-    def _half_square(self, edge: float) -> float:
-        """Return the integral of x^2 times the density over its peak, from 0 to the edge."""
-        last = math.ceil(edge - 0.5)
-        if last > 1_000_000:
-            # The steps follow e^(-epsilon x) up to one part in the square of the number of cells.
-            end = self.epsilon * edge
-            if end < 1e-3:
-                return edge**3 * (1 / 3 - end / 4 + end**2 / 10)
-            return float(2 * gammainc(3, end)) / self.epsilon**3
-        cells = np.arange(1.0, last)
-        whole = np.exp(-self.epsilon * cells) @ (cells**2 + 1 / 12) + 1 / 24
-        start = last - 0.5
-        rest = (edge - start) * (edge**2 + edge * start + start**2) / 3
-        return float(whole + math.exp(-self.epsilon * last) * rest) if last else edge**3 / 3
+        return super()._unit_variance()

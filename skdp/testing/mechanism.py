@@ -1,24 +1,19 @@
-"""Checks of mechanisms and of releases: `check_mechanism`, `check_release` and their parts.
+"""Checks of mechanisms: `check_mechanism` and its parts.
 
 False alarms. The mean and the covariance of DRAWS = 20,000 draws may be off by SIGMAS = 8 of
 their own standard errors, as in `skdp.testing.ball`. The audit has a false-alarm rate of
 ALARM = 1e-8.
-
-The low bits of a float depend on all its summands. `check_release` examines released numbers as
-integers in units of their lattice, and their differences from values that an attacker knows.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.stats import chi2
 
 from skdp.geometry import LpBall
 from skdp.mechanisms import Sensitivity
@@ -27,84 +22,11 @@ from skdp.testing._require import agree, members_of, pickled, require
 from skdp.testing.audit import ALARM, epsilon_lower_bound
 from skdp.testing.ball import corners
 from skdp.trusted.checks import check_count, check_interval, check_positive
-from skdp.trusted.noise import publication, release, variances
+from skdp.trusted.noise import publication
 from skdp.trusted.randomness import RandomStateLike, as_generator
 from skdp.trusted.statement import Statement
 
 Array = NDArray[np.float64]
-
-# Number of patterns of low bits, and the false-alarm rate of one check.
-_PATTERNS, RELEASE_ALARM = 64, 1e-7
-# Among so many multiples of a spacing, one is almost surely no multiple of twice the spacing.
-_FEWEST = 64
-# The spacing is at least 2^-_FINEST standard deviations.
-_FINEST = 34
-# In place of the last bit of 0.
-_NO_BIT = 1100
-
-
-def check_release(noise: Noise, *, numbers: int = 6400, random_state: RandomStateLike = 0) -> None:
-    """Raise AssertionError unless releases are lattice points that disclose no low bits.
-
-    Two values without short binary expansions are released many times. In each coordinate all
-    released numbers must be multiples of one public power of two, at least 2^-34 standard
-    deviations, and never -0.0. In units of that power, the six lowest bits of the released integer
-    and of its differences from both values must be uniform: three chi-square tests for each value.
-    The noise of a correct release spans about 2^30 units, so that the exact frequencies differ from
-    1/64 by less than 1e-7.
-
-    Parameters
-    ----------
-    noise : Noise
-        Noise with ``release(value, rng)``. For noise with guarantee, rvs and covariance only,
-        `skdp.mechanisms.release` is checked with its draws.
-    numbers : int >= 1280, default=6400
-        Number of released numbers for each value, in all coordinates together; at least 64 in
-        each coordinate.
-    random_state : None, int, Generator or RandomState, default=0
-        Source of the noise.
-
-    Raises
-    ------
-    AssertionError
-        If a rule is broken. A correct release fails with a probability below 1e-6.
-
-    Examples
-    --------
-    >>> from skdp.geometry import LpBall
-    >>> from skdp.mechanisms import Sensitivity, calibrate
-    >>> noise = calibrate("gaussian", Sensitivity(LpBall(3)), epsilon=0.01, delta=1e-6)
-    >>> check_release(noise)
-    """
-    numbers = check_count("numbers", numbers, 20 * _PATTERNS)
-    name, deviation = f"{type(noise).__name__}.release", np.sqrt(variances(noise))
-    roots = np.sqrt(np.arange(len(deviation)) % 7) / 11
-    values = deviation * (1 / 3 + roots), deviation * (-2 / 7 + roots)
-    rng = as_generator(random_state)
-    repeats = max(_FEWEST, -(-numbers // len(deviation)))
-    own = getattr(noise, "release", None) or partial(release, noise)
-    outputs = [np.array([own(v, rng) for _ in range(repeats)]) for v in values]
-    for found in outputs:
-        require(found.shape[1:] == deviation.shape, name, f"give {len(deviation)} numbers")
-        require(np.isfinite(found).all(), name, "give finite numbers")
-        require(not np.signbit(found[found == 0]).any(), name, "never give -0.0")
-    # The last bit of each number that is 1, and of each coordinate.
-    share, exponent = np.frexp(np.vstack(outputs))
-    mantissa = np.ldexp(share, 53).astype(np.int64)
-    last = exponent - 54 + np.frexp((mantissa & -mantissa).astype(float))[1]
-    spacing = np.where(mantissa == 0, _NO_BIT, last).min(axis=0).astype(np.int64)
-    fine = spacing < np.floor(np.log2(deviation)) - _FINEST
-    require(not fine.any(), name, f"end at most {_FINEST} halvings below the standard deviation")
-    for found in outputs:
-        units = np.ldexp(found, -spacing)
-        for start in (np.zeros(len(deviation)), *values):
-            # Both are far below 2^53 units: the difference of the floors is exact.
-            steps = units - np.floor(np.ldexp(start, -spacing))
-            counts = np.bincount(steps.astype(np.int64).ravel() % _PATTERNS, minlength=_PATTERNS)
-            expected = steps.size / _PATTERNS
-            p = float(chi2(_PATTERNS - 1).sf(((counts - expected) ** 2).sum() / expected))
-            require(p > RELEASE_ALARM, name, "have uniform low bits", f"p = {p:.1g}")
-
 
 DRAWS = 20_000
 SIGMAS = 8.0

@@ -96,9 +96,7 @@ def test_every_set_has_a_function():
     """But the one that is kept for published figures alone."""
     source = inspect.getsource(datasets)
     without = [name for name in FETCHED if f'"{name}"' not in source]
-    pairs = {"bank_marketing_full", "bank_marketing_additional"}
-    pairs |= {"wine_quality_red", "wine_quality_white"}
-    assert set(without) == pairs | {"boston_housing"}
+    assert set(without) == {"boston_housing"}
     assert {name for name in datasets.__all__ if name.startswith("load_")} == set(LOADERS)
 
 
@@ -278,8 +276,6 @@ def test_a_file_that_changed_is_refused(folder):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: datasets.fetch_wine_quality("rose"), "color must be one of"),
-        (lambda: datasets.fetch_bank_marketing("old"), "version must be one of"),
         (lambda: datasets.fetch_adult(folder="/none"), "folder must name a folder that exists"),
         (lambda: datasets.fetch_adult(), "SKDP_DATA must name a folder that exists"),
     ],

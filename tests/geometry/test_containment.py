@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import time
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -122,6 +124,18 @@ def test_containment_turns_at_the_touching_size(inner: Any) -> None:
         assert contains(MappedBall(outer, [size * 1.01] * 2), inner) is True
         assert contains(MappedBall(outer, [size * 0.99] * 2), inner) is False
     assert contains(inner, inner) is True
+
+
+def test_how_a_gauge_is_bounded_does_not_depend_on_the_clock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a machine where every look at the clock takes a second the bounds are the same."""
+    a = np.random.default_rng(3).normal(size=(3, 3))
+    before = greatest_gauge_over(LpBall(3, p=3), MappedBall(LpBall(3), a))
+    ticks = count()
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(ticks)))
+    assert greatest_gauge_over(LpBall(3, p=3), MappedBall(LpBall(3), a)) == before
+    assert before.exact
 
 
 def test_bounds() -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from low_bits import check_release
 
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentBall, MomentLayout
@@ -23,7 +24,6 @@ from skdp.noise import Gaussian, Laplace, Logistic, Staircase, Tulap
 from skdp.noise.matrix import MatrixGaussianNoise
 from skdp.privacy import Guarantee
 from skdp.privacy.shift import ShiftLoss
-from skdp.testing import check_release
 from skdp.trusted.ball import _generalised_normal
 from skdp.trusted.losses import GaussianLoss
 from skdp.trusted.noise import paid_in_full, release

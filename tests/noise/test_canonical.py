@@ -204,7 +204,7 @@ def test_tulap_is_canonical(epsilon, delta):
 @pytest.mark.parametrize("noise", [Tulap(0.3), Tulap(2.0, scale=3.0), Staircase(1.0)], ids=repr)
 @pytest.mark.parametrize("scale", [1.0, 0.95])
 def test_draws_of_tulap_and_staircase(noise, scale):
-    """As above; the sum of geometric variables is another sampler than the quantile's."""
+    """As above."""
     x = scale * noise.rvs(150_000, np.random.default_rng(11))
     assert (kstest(x, noise.cdf).pvalue > 1e-7) == (scale == 1)
 

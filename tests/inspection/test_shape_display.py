@@ -198,15 +198,6 @@ def test_bands_without_correlations_are_wider(linear):
     assert (bound[2].deviations > 1.01 * known[2].deviations).any()
 
 
-def test_there_is_no_band_where_the_noise_is_not_known(model, linear):
-    """Nor words about it."""
-    shown = show(model)
-    assert all(shape.deviations is None for shape in shown.shapes)
-    assert not any(own for ax in shown.axes_.ravel() for own in ax.collections)
-    assert shown.figure_.get_supxlabel() == ""
-    assert any(own for ax in show(linear[0]).axes_.ravel() for own in ax.collections)
-
-
 def test_behind_an_encoder_the_columns_are_those_of_the_user(linear):
     """The model has encoded columns: slopes and bands are divided by half the range."""
     whole, X, y = linear

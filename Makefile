@@ -114,8 +114,8 @@ test-oldest test-newest test-prereleases:
 upkeep: $(VENV)/.dev
 	$(BIN)/python -m examples.benchmarks.upkeep.upkeep $(UPKEEP)
 
-# All that CI runs, in its order: .ci/run reads this line.
-check: lint types test-slow test test-examples docs figures-check dist test-oldest test-prereleases
+# All that CI runs, in its order: .ci/run reads this line. A scheduled workflow tests pre-releases.
+check: lint types test-slow test test-examples docs figures-check dist test-oldest
 
 clean:
 	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

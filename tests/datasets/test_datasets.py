@@ -2,11 +2,8 @@
 
 import gzip
 import hashlib
-import inspect
-import re
 import sys
 from dataclasses import replace
-from pathlib import Path
 from urllib.error import URLError
 
 import numpy as np
@@ -90,31 +87,6 @@ def test_every_bound_has_its_reason(name):
     assert declared.title
     assert declared.task in ("classification", "regression")
     assert bool(declared.file) == bool(declared.sha256) != (name in BUNDLED)
-
-
-def test_every_set_has_a_function():
-    """But the one that is kept for published figures alone."""
-    source = inspect.getsource(datasets)
-    without = [name for name in FETCHED if f'"{name}"' not in source]
-    assert set(without) == {"boston_housing"}
-    assert {name for name in datasets.__all__ if name.startswith("load_")} == set(LOADERS)
-
-
-def test_the_page_lists_all_sets_with_their_sizes():
-    """Function, task, rows and columns, as the functions' own texts and the declarations say."""
-    page = Path(datasets.__file__).parents[2] / "docs" / "datasets.md"
-    text = page.read_text(encoding="utf-8")
-    listed = re.findall(
-        r"^\| `(fetch_\w+).*?` .*?\| (\w+) \| ([\d, ]+) \| ([\d, ]+) \|$", text, re.M
-    )
-    assert {row[0] for row in listed} == {n for n in datasets.__all__ if n.startswith("fetch_")}
-    sizes = {(f"{d.rows}", f"{len(d.columns)}", d.task) for d in map(declaration, FETCHED)}
-    for function, task, rows, columns in listed:
-        rows, columns = rows.split(", "), columns.split(", ")
-        shown = list(zip(rows, columns * (3 - len(columns)), strict=False))
-        assert all((*pair, task) in sizes for pair in shown), function
-        doc = getattr(datasets, function).__doc__
-        assert all(row in doc for row in rows), function
 
 
 @pytest.mark.parametrize("bad", ["no_such_set", "../adult", "", 3])

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import quote_plus
 
 import pytest
 from docs_browser import FOREIGN, LONG, axe_source, chromium, is_page, served, walk
@@ -118,34 +117,6 @@ def test_pages_have_no_barriers(walked):
     assert not wrong, "\n".join(wrong)
 
 
-def test_a_page_is_read_with_the_keyboard(browser, built):
-    """The first stop leads to the text; search and navigation follow; each stop is seen."""
-    keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
-    actions = pytest.importorskip("selenium.webdriver.common.action_chains").ActionChains
-    tell = (
-        "const e = document.activeElement;"
-        "document.getAnimations().forEach(a => a.finish());"
-        "const box = e.getBoundingClientRect();"
-        "return [e.className, e.name || '', getComputedStyle(e).outlineStyle, box.width, box.top]"
-    )
-    stops = []
-    with served(built) as site:
-        browser.get(site.address + "quickstart.html")
-        for _ in range(8):
-            actions(browser).send_keys(keys.TAB).perform()
-            stops.append(browser.execute_script(tell))
-        browser.get(site.address + "quickstart.html")
-        actions(browser).send_keys(keys.TAB, keys.ENTER).perform()
-        assert browser.current_url.endswith("#furo-main-content")
-    assert "skip-to-content" in stops[0][0]
-    names = [name for _, name, *_ in stops]
-    assert "q" in names  # the search
-    links = [name for name, *_ in stops[names.index("q") + 1 :]]
-    assert any("internal" in name for name in links)  # of the navigation
-    seen = [stop for stop in stops if not stop[1].startswith("__")]
-    assert all(line != "none" and width > 1 and top >= 0 for *_, line, width, top in seen), seen
-
-
 def test_formulas_are_drawn_by_the_browser(browser, built):
     """A proof's formulas are MathML elements with a size, and no dollars are left."""
     with served(built) as site:
@@ -157,25 +128,6 @@ def test_formulas_are_drawn_by_the_browser(browser, built):
     assert len(widths) > 100
     assert min(widths) > 0
     assert "$" not in text
-
-
-@pytest.mark.parametrize(
-    ("words", "page"),
-    [
-        ("threat model", "privacy/threat_model.html"),
-        ("epsilon", "guide/user_guide.html"),
-        ("groups", "privacy/persons.html"),
-        ("p-value", "proofs/inference.html"),
-    ],
-)
-def test_the_search_finds_a_page(browser, built, words, page):
-    """The search works where there is no network."""
-    ui = pytest.importorskip("selenium.webdriver.support.ui")
-    find = "return [...document.querySelectorAll('#search-results li a')].map(a => a.href)"
-    with served(built) as site:
-        browser.get(f"{site.address}search.html?q={quote_plus(words)}")
-        wait = ui.WebDriverWait(browser, 20)
-        wait.until(lambda chrome: any(page in hit for hit in chrome.execute_script(find)))
 
 
 def test_the_gallery_shows_every_example(built):

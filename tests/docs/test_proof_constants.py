@@ -16,15 +16,14 @@ from inner_fits import gram_module as _gram
 from inner_moments import DESCENT, RowScaler, moment_ball
 from inner_moments import moments_module as _parts
 from inner_moments import scaling_module as _stage
-from inner_objective import greatest_leverage, greatest_shift, leverage_apart
+from inner_objective import greatest_leverage
 from inner_objective import theorem_module as objective
 from scipy import integrate
 from scipy.special import expit
 
 from skdp import Domain, DPLogisticRegression
 from skdp.domain.layout import encode_compactly
-from skdp.linear_model.losses import LogisticLoss, PseudoHuber, SharpLogistic
-from skdp.mechanisms.knorm import gaussian_scale
+from skdp.linear_model.losses import LogisticLoss
 from skdp.mechanisms.statistics import ROUNDING
 from skdp.noise import Laplace
 from skdp.noise.independent import MOST_SIZES
@@ -387,51 +386,6 @@ def test_a_penalty_with_a_corner_keeps_the_guarantee_and_its_atom(neighbors):
     if neighbors == "add_remove":  # a ridge far too small is seen
         (p, _), (r, _) = law([1.0], enough / 100), law([], enough / 100)
         assert np.abs(np.log(p / r)).max() > epsilon
-
-
-def noise_over_gaussian(loss, leverage, epsilon, delta, neighbors):
-    records = 2 if neighbors == "replace_one" else 1
-    free = 1 / (records * gaussian_scale(epsilon, delta))
-    return free / greatest_shift(loss, leverage, epsilon, delta, neighbors)
-
-
-def test_what_the_second_tail_costs():
-    """gaussian_objective.md, "What it costs": where there is no curvature."""
-    said = {(8, 1e-8): (1.018, 1.010), (1, 1e-6): (1.033, 1.017)}
-    said |= {(1, 1e-2): (1.12, 1.063), (0.1, 1e-2): (1.25, 1.123)}
-    for (epsilon, delta), factors in said.items():
-        added, replaced = (
-            noise_over_gaussian(PseudoHuber(1.0), 0.0, epsilon, delta, neighbors)
-            for neighbors in ("add_remove", "replace_one")
-        )
-        assert added == pytest.approx(factors[0], abs=0.005)
-        assert replaced == pytest.approx(factors[1], abs=0.0005)
-        # That of delta / 2.
-        half = gaussian_scale(epsilon, delta / 2) / gaussian_scale(epsilon, delta)
-        assert added == pytest.approx(half, rel=1e-8)
-
-
-def test_what_the_curvature_costs():
-    """The same, one end of each range of the table."""
-    assert 1 <= noise_over_gaussian(LogisticLoss(), 0.1, 0.1, 1e-8, "add_remove") < 1.0001
-    assert 1 <= noise_over_gaussian(LogisticLoss(), 0.05, 0.1, 1e-8, "replace_one") < 1.0001
-    at_epsilon = [(8.0, 1e-2, 1.0044), (0.1, 1e-8, 1.0712)]
-    for epsilon, delta, said in at_epsilon:
-        found = noise_over_gaussian(LogisticLoss(), epsilon, epsilon, delta, "replace_one")
-        assert found == pytest.approx(said, abs=1e-4)
-    table = [
-        (LogisticLoss(), "add_remove", 0.5, 8.0, 1e-8, 1.39),
-        (LogisticLoss(), "replace_one", 0.8, 8.0, 1e-8, 1.06),
-        (SharpLogistic(0.75), "replace_one", 0.5, 0.3, 1e-8, 1.61),
-        (SharpLogistic(0.75), "add_remove", 0.7, 8.0, 1e-8, 1.08),
-        (PseudoHuber(1.0), "add_remove", 0.5, 8.0, 1e-8, 1.12),
-        (PseudoHuber(1.0), "replace_one", 0.5, 8.0, 1e-8, 1.32),
-    ]
-    for loss, neighbors, q, epsilon, delta, said in table:
-        leverage = leverage_apart(loss, q, epsilon)
-        bare = noise_over_gaussian(loss, 0.0, epsilon, delta, neighbors)
-        found = noise_over_gaussian(loss, leverage, epsilon, delta, neighbors) / bare
-        assert found == pytest.approx(said, abs=0.006)
 
 
 # Matrices

@@ -74,7 +74,6 @@ def test_every_public_class_and_function_has_an_example(name):
 
 
 DOCS = ROOT / "docs"
-INTRODUCTIONS = {"guide/index", "examples/index", "reference/index", "mathematics/index"}
 LISTS = re.compile(r"```\{toctree\}\n(.*?)```", re.DOTALL)
 
 
@@ -88,34 +87,6 @@ def listed(page):
         for name in names
         if name and not name.startswith((":", "*", "["))
     ]
-
-
-def test_every_page_for_users_has_an_example():
-    """Pages of the first two parts of the menu, and of the guide, show code that is run."""
-    use, guarantee = (DOCS / "index.md").read_text("utf-8").split(":caption: ")[1:3]
-    above = [name for part in (use, guarantee) for name in part.split("```")[0].split()[1:]]
-    without = {"glossary", "development/audit", "figures/accuracy", *INTRODUCTIONS}
-    pages = [name for name in (*above, *listed("guide/index")) if name not in without]
-    assert len(pages) > 20
-    assert not [p for p in pages if ">>> " not in (DOCS / f"{p}.md").read_text("utf-8")]
-
-
-def test_code_of_the_pages_for_users_fits_the_window():
-    """At most 80 columns, so that nothing is cut."""
-    pages = [*listed("index"), *listed("guide/index"), "../README", "index"]
-    long = []
-    for page in pages:
-        lines = (DOCS / f"{page}.md").read_text(encoding="utf-8").splitlines()
-        code = [line for line in lines if line.startswith((">>> ", "... "))]
-        long += [f"{page}: {line}" for line in code if len(line) > 80]
-    assert not long
-
-
-def test_user_pages_show_results_and_not_that_a_test_passes():
-    """The reader wants the table, the prediction or the picture."""
-    pages = [*listed("index"), *listed("guide/index"), "../README", "index"]
-    text = {page: (DOCS / f"{page}.md").read_text(encoding="utf-8") for page in pages}
-    assert not [page for page in pages if re.search(r"^(>>>|\.\.\.).*\bbool\(", text[page], re.M)]
 
 
 def test_the_page_on_installing_has_every_extra():

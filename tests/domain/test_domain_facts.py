@@ -104,21 +104,6 @@ def test_encoding_leaves_nothing_in_the_domain():
     assert stored_after(people()) == stored_after(people(age=[1.0, 2, 3, 4], job=["z"] * 4))
 
 
-def test_repr_is_short():
-    assert repr(PEOPLE) == (
-        "Domain({'age': (17, 90), 'sex': ['Female', 'Male'], 'hours': (1, 99), "
-        "'job': ['a', 'b', 'c']}, target=(0, 50000))"
-    )
-    assert repr(Domain.unit_box(100, target=[0, 1])) == "Domain.unit_box(100, target=[0, 1])"
-    assert repr(Domain.l2_ball(2, 0.5)) == "Domain.l2_ball(2, 0.5)"
-    assert repr(Domain.box([0], [1.5])) == "Domain.box([0.0], [1.5])"
-    many = Domain({f"x{k}": list(range(50)) for k in range(100)}, other={"x7": 3})
-    assert "... 95 more ..." in repr(many)
-    assert "other={'x7': 3}" in repr(many)
-    assert len(repr(many)) < 400
-    assert repr(PEOPLE.encoded).startswith("Domain({'age': (-1, 1), 'sex_Male': indicator, ")
-
-
 # Norms and units
 
 SMALL = Domain({"a": (0, 5), "s": ["p", "q", "r"], "t": ["only"], "b": (0, 1), "u": [0, 1]})

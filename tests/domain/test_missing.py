@@ -263,13 +263,6 @@ def test_rules_are_part_of_the_declaration(domain):
     assert [other for other in DECLARED if other == domain] == [domain]
 
 
-def test_text_of_a_declaration():
-    assert repr(DECLARED[2]).endswith("missing={'age': 40.0, 'sex': 'indicator', 'bmi': 'middle'})")
-    assert repr(DECLARED[0]).endswith("target=['no', 'yes'], missing='indicator')")
-    many = Domain({f"x{k}": (0, 1) for k in range(100)}, missing={f"x{k}": 1 for k in range(50)})
-    assert "... 45 more ..." in repr(many)
-
-
 def test_encoded_columns():
     domain = DECLARED[0]
     names = ("age", "age_missing", "sex_m", "sex_missing", "bmi", "bmi_missing", "job_clerk")
@@ -375,12 +368,6 @@ def test_the_error_without_a_rule_names_the_remedy():
 
 
 # Samples
-
-
-def test_missing_levels_of_samples_are_none():
-    X = Domain({"k": [2**53, 2**53 + 1], "w": ["a", "b"]}, missing="indicator").sample(200, 0)
-    assert set(X["k"]) == {2**53, 2**53 + 1, None}
-    assert X["w"].isna().any()
 
 
 # Estimators

@@ -6,8 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
 
 from skdp import Domain, DPLogisticRegression
 from skdp.durations import PersonPeriods
@@ -215,15 +213,6 @@ def test_a_band_needs_the_table_of_the_rows():
     some = model.infer(rows, y, groups=groups, epsilon=8.0, effects=["a"])
     with pytest.raises(ValueError, match="inference must have all coefficients"):
         SIMULATED.survival_band(some, rows[:1])
-
-
-def test_any_classifier_has_curves():
-    """A pipeline without privacy, which is the limit of the private fit."""
-    rows, y, _ = SIMULATED.encode(*draw(20_000, 0))
-    pipeline = make_pipeline(SIMULATED.domain.encoder(), LogisticRegression(C=1e6)).fit(rows, y)
-    people = pd.DataFrame({"a": [0.5], "b": [-0.5]})
-    private = SIMULATED.survival(fitted(0, epsilon=20, rows_per_person=K)[0], people)
-    assert np.abs(SIMULATED.survival(pipeline, people) - private).max() < 0.02
 
 
 @pytest.mark.parametrize("cap", [1, 3])

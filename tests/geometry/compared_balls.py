@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,34 +14,6 @@ from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, ProductBall, Shea
 
 CURVED = example.CurvedBall()
 INF = math.inf
-
-
-@dataclass
-class Slow:
-    """A ball whose gauge and support take a millisecond for each vector, and are counted."""
-
-    ball: Any
-    asked: int = 0
-    exact: ClassVar[bool] = True
-
-    @property
-    def dim(self) -> int:
-        return int(self.ball.dim)
-
-    def _wait(self, v: Any) -> Any:
-        count = np.size(v) // self.dim
-        self.asked += count
-        time.sleep(1e-3 * count)
-        return v
-
-    def gauge(self, v: Any) -> Any:
-        return self.ball.gauge(self._wait(v))
-
-    def support(self, w: Any) -> Any:
-        return self.ball.support(self._wait(w))
-
-    def sample(self, n: int, rng: Any) -> Any:
-        return self.ball.sample(n, rng)
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,9 @@ from ball_battery import BATTERY, Check, Shy
 from compared_balls import CURVED, example
 from scipy.integrate import dblquad
 
-from skdp.geometry import EncodedRowsBall, LpBall
+from skdp.geometry import LpBall
 from skdp.geometry.comparison import compare
 from skdp.geometry.containment import contains, greatest_gauge_over
-from skdp.mechanisms import Sensitivity
 
 INF = math.inf
 
@@ -129,18 +128,6 @@ def test_the_cautionary_example_and_table_1() -> None:
     ] == pytest.approx(example.mean_norm(inner, 2), rel=1e-8)
 
 
-def test_compare_takes_what_has_a_radius() -> None:
-    """A Sensitivity of the mechanisms, a body, or nothing; epsilon scales the noise."""
-    ball = LpBall(3, p=2)
-    made = compare([ball], sensitivity=Sensitivity(LpBall(3, p=INF), radius=2.0), epsilon=0.5)
-    row, plain = made["LpBall 0"], compare([ball])["LpBall 0"]
-    assert row.radius == pytest.approx(2 * math.sqrt(3))
-    assert plain.radius == 1.0
-    share = row.mean_squared_error / plain.mean_squared_error
-    assert share == pytest.approx((row.radius / 0.5) ** 2)
-    assert row.entropy - plain.entropy == pytest.approx(3 * math.log(row.radius / 0.5))
-
-
 def test_compare_says_what_it_does_not_know() -> None:
     """Unknown volume, estimated error, an inexact sampler and an open question are marked."""
     shy = Shy(LpBall(3))
@@ -154,17 +141,6 @@ def test_compare_says_what_it_does_not_know() -> None:
     for part in ("unknown", "~", "box?", "not exact", "not decided", "estimated"):
         assert part in text
     assert "?" not in str(compare([LpBall(2)]))
-
-
-def test_compare_says_where_less_noise_may_do() -> None:
-    """In 48 dimensions the l_1 sensitivity of the rows is only bounded."""
-    rows = EncodedRowsBall(20, (5, 3, 20))
-    balls = {"l1": LpBall(rows.dim, p=1), "linf": LpBall(rows.dim, p=INF)}
-    table = compare(balls, sensitivity=rows)
-    assert (table["l1"].sharp, table["linf"].sharp) == (False, True)
-    assert "<= " in str(table)
-    assert "less may be enough" in str(table)
-    assert "<= " not in str(compare(balls))
 
 
 def test_compare_as_a_frame_and_as_html() -> None:

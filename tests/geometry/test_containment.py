@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ball_battery import Shy
-from compared_balls import PLANE, Slow, brute
+from compared_balls import PLANE, brute
 
 from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, ProductBall
 from skdp.geometry.containment import TOUCH, GaugeBounds, contains, greatest_gauge_over
@@ -98,17 +98,6 @@ def test_what_is_not_known_is_said_by_the_bounds() -> None:
     assert contains(LpBall(3, p=INF), half) is None
     assert contains(half, LpBall(3, p=2)) is None
     assert contains(MappedBall(half, [0.9] * 3), LpBall(3)) is False
-
-
-@pytest.mark.parametrize(("d", "exact"), [(1, True), (2, True), (3, False)])
-def test_slow_gauges_are_asked_sparingly(d: int, exact: bool) -> None:
-    """In the plane it is enough for an exact answer; beyond, the bounds are wide and true."""
-    slow = Slow(MappedBall(LpBall(d, p=4), np.diag([1.0, 2.0, 3.0][:d])))
-    found = greatest_gauge_over(LpBall(d, p=3), slow)
-    truth = LpBall(d, p=12).gauge(np.array([1.0, 2.0, 3.0][:d]))  # 1/12 = 1/3 - 1/4
-    assert slow.asked < 1500
-    assert found.exact is exact
-    assert found.lower <= truth <= found.upper
 
 
 @pytest.mark.parametrize("inner", PLANE, ids=repr)

@@ -18,10 +18,8 @@ SKEW = np.array([[2.0, 1.0, 0.0], [0.0, 0.5, -1.0], [1.0, 0.0, 3.0]])
 BOX, CROSS = LpBall(2, p=math.inf), LpBall(2, p=1)
 BALLS: dict[str, Any] = {
     "scaled disc": MappedBall(LpBall(2), [3.0] * 2),
-    "scaled cross": MappedBall(LpBall(3, p=1), [1e-4] * 3),
     "stretched cross": MappedBall(LpBall(4, p=1), (1.0, -2.0, 0.5, 4.0)),
     "skew box": MappedBall(LpBall(3, p=math.inf), SKEW),
-    "skew l3 ball": MappedBall(LpBall(3, p=3), SKEW),
     "sheared cross": ShearedBall(LpBall(3, p=1), (0.0, 0.5, -2.0)),
     "centred rows": ShearedBall(
         geometry.EncodedRowsBall(1, (2, 1)), (0.0, 0.0, -1 / 3, -1 / 3, -0.5)
@@ -29,7 +27,6 @@ BALLS: dict[str, Any] = {
     "cylinder": ProductBall((LpBall(1), LpBall(2, radius=2.0))),
     "prism, coordinates mixed": ProductBall((CROSS, BOX), ((3, 0), (1, 2))),
     "double cone": SumBall((LpBall(1), LpBall(2)), (2.0, 0.5)),
-    "sum of boxes": SumBall((BOX, BOX), (1.0, 3.0)),
     "sum, coordinates mixed": SumBall(
         (LpBall(1), BOX, CROSS), (1.0, 2.0, 0.3), ((2,), (4, 0), (1, 3))
     ),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from typing import Any
 
 import numpy as np
@@ -161,23 +159,6 @@ def test_scores_of_folds_without_a_label_are_nan_and_no_error_names_one(scoring,
     )
     assert np.isnan(found.scores).sum() == (0 if scoring == "balanced_accuracy" else 4)
     assert np.isfinite(found.quantile([0.25, 0.5])).all()  # of the folds that have a score
-
-
-def test_scores_in_threads_leave_the_filters_of_warnings(domain, people):
-    """Filters are of the process: a thread that ends must not restore those of another one."""
-    y = np.where(np.arange(len(people)) < 1, "yes", "no")
-    seen: list[Any] = []
-
-    def score(model: Any, X: Any, y: Any) -> float:
-        seen.append(list(warnings.filters))
-        time.sleep(0.002)
-        return 0.0
-
-    with parallel_config(backend="threading"):
-        model = DPLogisticRegression(domain=domain)
-        before = list(warnings.filters)
-        epsilon_curve(model, people, y, [1.0, 2.0], repeats=4, n_jobs=4, scoring=score)
-    assert all(own == before for own in [*seen, list(warnings.filters)])
 
 
 @pytest.mark.parametrize("scoring", ["f1", "r2", lambda model, X, y: sum({"no": 1}[v] for v in y)])

@@ -61,19 +61,6 @@ def test_a_section_is_the_part_in_the_plane() -> None:
     assert np.abs(oblique).max() == pytest.approx(1)
 
 
-def test_the_sensitivity_space_is_points_or_a_body() -> None:
-    points = np.array([[0.5, 0.5], [-0.5, 0.0]])
-    scattered = NormBallDisplay.from_balls(BALLS, sensitivity_space=points)
-    np.testing.assert_array_equal(scattered.ax_.collections[0].get_offsets(), points)
-    filled = NormBallDisplay.from_balls(BALLS, sensitivity_space=LpBall(2, radius=0.5))
-    corners = filled.ax_.patches[0].get_path().vertices
-    np.testing.assert_allclose(np.linalg.norm(corners, axis=1), 0.5)
-    for shown in (scattered, filled):
-        legend: Any = shown.ax_.get_legend()
-        texts = [text.get_text() for text in legend.get_texts()]
-        assert texts == ["sensitivity space", *BALLS]
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

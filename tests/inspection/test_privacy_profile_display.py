@@ -84,23 +84,6 @@ def test_several_in_one_picture() -> None:
     assert show(PURE, "mine").line_.get_label() == "mine"
 
 
-def test_what_is_promised_is_marked() -> None:
-    """Once for each pair: a dot, or for delta = 0 a wedge on the lower edge."""
-    shown = show([PURE, GAUSSIAN, GAUSSIAN], ["a", "b", "c"])
-    marks = [line for line in shown.ax_.get_lines() if line.get_marker() in ("o", "v")]
-    assert [mark.get_marker() for mark in marks] == ["v", "o"]
-    assert [float(value) for mark in marks for value in (*mark.get_xdata(), *mark.get_ydata())] == [
-        1.0, 0.0, 0.5, 1e-4,
-    ]  # fmt: skip
-    shown.figure_.canvas.draw()
-    low = shown.ax_.transAxes.inverted().transform(
-        marks[0].get_transform().transform([[1.0, 0.0]])
-    )[0]
-    assert low[1] == pytest.approx(0, abs=1e-9)
-    assert not [line for line in show(PURE, kind="tradeoff").ax_.get_lines() if
-                line.get_marker() in ("o", "v")]  # fmt: skip
-
-
 def test_a_void_guarantee_is_not_shown_as_if_it_held() -> None:
     void = replace(PURE, void_because=("it was seeded",))
     assert texts(show([PURE, void], ["a", "b"]))[:2] == ["a", "b (void)"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import copy
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -93,28 +92,6 @@ def test_some_columns_and_one_of_several_labels(sorts):
         show(sorts, label="w")
     with pytest.raises(ValueError, match="columns must be names of columns"):
         show(sorts, columns=["d"], label="y")
-
-
-def test_all_labels_are_drawn_together(sorts):
-    """A line and a bar for each label, as if drawn alone; the legend has their colours."""
-    shown = show(sorts)
-    assert shown.axes_.shape == (1, 3)
-    assert shown.figure_.get_supylabel() == "effect (log-odds)"
-    (legend,) = shown.figure_.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["x", "y", "z"]
-    lines, bars = shown.axes_[0, 1].lines[1:], shown.axes_[0, 2].containers
-    lines = [line for line in lines if len(line.get_xdata()) > 1]
-    for k, label in enumerate("xyz"):
-        _, alone, levels = show(sorts, label=label).shapes
-        np.testing.assert_array_equal(lines[k].get_ydata(), alone.effects)
-        np.testing.assert_array_equal([bar.get_height() for bar in bars[k]], levels.effects)
-        colours = {legend.get_lines()[k].get_color(), lines[k].get_color()}
-        assert (
-            len(colours | {plt.matplotlib.colors.to_hex(bars[k][0].get_facecolor()).upper()}) == 1
-        )
-    spans = [(bar.get_x(), bar.get_x() + bar.get_width()) for own in bars for bar in own]
-    spans.sort()
-    assert all(left[1] <= right[0] for left, right in pairwise(spans))
 
 
 def test_the_effect_of_a_missing_cell_is_that_of_predictions(sorts):
@@ -219,15 +196,6 @@ def test_bands_without_correlations_are_wider(linear):
     wanted = [(one + two) / 3, (2 * one + two) / 3, (one + 2 * two) / 3]
     np.testing.assert_allclose(bound[2].deviations, wanted)
     assert (bound[2].deviations > 1.01 * known[2].deviations).any()
-
-
-def test_there_is_no_band_where_the_noise_is_not_known(model, linear):
-    """Nor words about it."""
-    shown = show(model)
-    assert all(shape.deviations is None for shape in shown.shapes)
-    assert not any(own for ax in shown.axes_.ravel() for own in ax.collections)
-    assert shown.figure_.get_supxlabel() == ""
-    assert any(own for ax in show(linear[0]).axes_.ravel() for own in ax.collections)
 
 
 def test_behind_an_encoder_the_columns_are_those_of_the_user(linear):

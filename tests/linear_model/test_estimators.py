@@ -126,24 +126,6 @@ def test_extreme_predictors_give_finite_probabilities(n_classes):
     np.testing.assert_allclose(logsumexp(log_p, axis=1), 0, atol=1e-12)
 
 
-def test_labels_are_sorted_and_keep_their_type():
-    X = np.linspace(-1, 1, 60)[:, None]
-    cases = [
-        (["b", "a"], "<U1"),
-        ([3, -1], "int"),
-        ([True, False], "bool"),
-        (np.array([2.0, 0.0]), "float"),
-    ]
-    for labels, kind in cases:
-        y = np.where(X[:, 0] > 0, *labels)
-        model = DPLogisticRegression(classes=labels, epsilon=100.0, random_state=0).fit(X, y)
-        assert model.classes_.tolist() == sorted(labels)
-        assert model.classes_.dtype == np.dtype(kind)
-        assert model.score(X, y) > 0.9
-        # The score is for the label that is sorted last.
-        assert (model.decision_function(X) > 0).sum() == (model.predict(X) == max(labels)).sum()
-
-
 def test_classes_go_before_the_domains_labels(people, domain, answers):
     """Two label sets: the parameter's wins, and a label outside it is refused."""
     renamed = np.where(answers == "yes", "ja", "nein")
@@ -165,21 +147,6 @@ def test_separate_models_share_the_budget_and_have_noise_of_their_own():
     assert model.noise_.scale == pytest.approx(one.noise_.scale, rel=1e-9)
     # Labels 1 and 2 both never occur: their two objectives differ by the noise alone.
     assert (model.coef_[1] != model.coef_[2]).all()
-
-
-@pytest.mark.parametrize("case", OBJECTIVES, indirect=True)
-def test_what_a_model_says_about_itself(case):
-    estimator, domain, X, y = case
-    model = estimator(epsilon=0.7, domain=domain, random_state=0).fit(X, y)
-    assert isinstance(model.guarantee_, skdp.Guarantee)
-    assert (model.guarantee_.epsilon, model.guarantee_.delta) == (0.7, 0.0)
-    assert model.n_features_in_ == 4
-    assert model.converged_ is True
-    assert model.n_iter_ == 1
-    covariance = model.noise_.covariance()
-    assert covariance.shape == (6, 6)
-    assert (np.linalg.eigvalsh(covariance) > 0).all()
-    assert "0.7" in str(model.guarantee_)
 
 
 def test_mechanisms_are_names_balls_or_k_norms(people, domain, answers):

@@ -131,9 +131,6 @@ def model_of(estimator, **parameters):
 X, Y = np.linspace(-1, 1, 30).reshape(10, 3), np.array([0, 1] * 5)
 CLASSIFIERS = [DPLogisticRegression, DPCoordinateDescentClassifier]
 REGRESSORS = [DPHuberRegressor, skdp.DPLinearRegression, skdp.DPCoordinateDescentRegressor]
-DESCENTS = pytest.mark.parametrize(
-    "estimator", [DPCoordinateDescentClassifier, skdp.DPCoordinateDescentRegressor]
-)
 ALL = pytest.mark.parametrize("estimator", [*CLASSIFIERS, *REGRESSORS])
 
 
@@ -186,24 +183,6 @@ TABLES = {
 @pytest.mark.parametrize("name", TABLES)
 def test_bad_tables_are_refused(estimator, name):
     refuses(model_of(estimator), TABLES[name][0], Y, *TABLES[name][1:])
-
-
-@DESCENTS
-@pytest.mark.parametrize("share", [0, 0.3])
-def test_bad_cells_are_found_with_and_without_a_scaling_stage(estimator, share):
-    model = model_of(estimator, scaling_share=share)
-    refuses(model, spoiled(NAN, float), Y, ValueError, "column 1 must contain only finite numbers")
-
-
-@ALL
-def test_a_fitted_model_refuses_bad_tables_too(estimator):
-    model = estimator(**({"classes": [0, 1]} if estimator in CLASSIFIERS else {}))
-    model.fit(X, Y)
-    for table, kind, text in TABLES.values():
-        with pytest.raises(kind, match=f"(?s){text}"):
-            model.predict(table)
-    with pytest.raises(ValueError, match=r"X has 2 features.*expecting 3"):
-        model.predict(X[:, :2])
 
 
 TARGETS = {
@@ -272,22 +251,6 @@ def test_fit_parameters_are_refused(estimator):
     """An offset would change what one record can do."""
     text = "does not support offset.*same bound"
     refuses(model_of(estimator), X, Y, TypeError, text, offset=np.ones(10))
-
-
-def test_columns_of_a_frame_are_held_against_the_domain(people, domain, answers):
-    cases = {
-        r"\['age'\] are missing": people.drop(columns="age"),
-        r"Drop columns \['name'\]": people.assign(name="x"),
-        "'age'.* are missing": people.rename(columns={"age": "Age"}),
-        "(?i)unique column names|each column only once": people.set_axis(
-            ["age", "age", "sex", "job"], axis=1
-        ),
-        "column 'hours' must contain only finite": people.assign(hours="long"),
-        "column 'age' must contain only finite": people.assign(age=pd.array([None] * 400, "Int64")),
-    }
-    for text, table in cases.items():
-        model = model_of(DPLogisticRegression, domain=domain, classes=None)
-        refuses(model, table, answers, ValueError, text)
 
 
 def test_an_unfitted_model_says_so():

@@ -172,28 +172,6 @@ class Diamond:
         return LpBall(self.dim, p=1.0).sample(n, rng)
 
 
-class Shifted:
-    """A third party's mechanism: anything with calibrate."""
-
-    def calibrate(self, sensitivity, *, epsilon, delta=0.0):
-        self.asked = sensitivity.radius, epsilon, delta
-        return KNorm("l2").calibrate(sensitivity, epsilon=epsilon)
-
-
-def test_a_third_partys_ball_and_mechanism_work():
-    """By the members they have, as mechanism and as the norm of a sensitivity."""
-    noise = calibrate(Diamond(2), Sensitivity(LpBall(2, p=math.inf)), epsilon=1.0)
-    assert noise.scale == pytest.approx(2.0)
-    assert noise.rvs(np.random.default_rng(0)).shape == (2,)
-    assert noise.expected_norm(noise.ball) == 2 * noise.scale
-    known = calibrate(LpBall(2, p=1.0), Sensitivity(LpBall(2, p=math.inf)), epsilon=1.0)
-    assert noise.covariance() == pytest.approx(known.covariance(), rel=0.2, abs=0.5)
-    assert calibrate("hull", Sensitivity(Diamond(2), 3.0), epsilon=1.5).scale == pytest.approx(2.0)
-    mechanism = Shifted()
-    assert calibrate(mechanism, Sensitivity(LpBall(2), 3.0), epsilon=1.0, delta=0.1).scale > 0
-    assert mechanism.asked == (3.0, 1.0, 0.1)
-
-
 def test_a_mapped_ball_is_not_mistaken_for_what_it_maps():
     """It has a ball of its own, as a K-norm mechanism has."""
     X, y = np.zeros((5, 1)), [0, 1, 0, 1, 0]

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 from inner_package import score_sums
-from scipy.stats import binom, binomtest
+from scipy.stats import binomtest
 from sklearn import metrics as sk
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -290,22 +290,3 @@ def test_errors_name_the_rule_and_spend_nothing(text, facts):
 
 
 # Intervals
-
-
-def held(design, repeats, epsilon, neighbors="replace_one"):
-    """Of each metric whether its intervals hold the score of the population, (cells, runs)."""
-    asked = {"n": 1000, "epsilon": epsilon, "neighbors": neighbors}
-    runs = [benchmark.held(design, [asked], 0, k) for k in range(repeats)]
-    return {name: np.array([run[name][0] for run in runs]).T for name in runs[0]}
-
-
-@pytest.mark.slow("400 samples for each design")
-@pytest.mark.parametrize("design", benchmark.DESIGNS)
-@both_relations
-def test_intervals_hold_the_score_of_the_population(design, neighbors):
-    """Each in at least 93 % of the samples; a false alarm once in 10^5 runs of a test."""
-    for name, inside in held(design, 400, 2.0, neighbors).items():
-        for cell in inside:
-            shown = cell[~np.isnan(cell)]
-            if len(shown) >= 300:
-                assert shown.sum() >= binom.ppf(1e-5, len(shown), 0.93), name

@@ -18,10 +18,10 @@ FEW = [
     OffsetGaussian(30.0, 1.0),
 ]  # fmt: skip
 MANY = [
-    *(Subbotin(r) for r in (1.0, 1.01, 1.5, 2.0, 6.0, 20.0, 1000.0)),
-    *(FlippedHuber(a, 1.1) for a in (0.0, 1e-6, 0.4, 0.55, 0.6, 1.0, 5.0, 25.0, 30.0, 1e3)),
-    *(TruncatedLaplace(b) for b in (1e-6, 0.68, 0.7, 30.0, 700.0)),
-    *(OffsetGaussian(o) for o in (0.0, 1e-6, 1.99, 2.0, 100.0, 1e6)),
+    *(Subbotin(r) for r in (1.0, 1.5, 20.0)),
+    *(FlippedHuber(a, 1.1) for a in (0.0, 0.55, 5.0, 30.0)),
+    *(TruncatedLaplace(b) for b in (1e-6, 0.7)),
+    *(OffsetGaussian(o) for o in (0.0, 2.0, 1e6)),
 ]
 LAWS = FEW + [
     pytest.param(law, marks=pytest.mark.slow("more cases, in fifty digits")) for law in MANY

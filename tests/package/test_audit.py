@@ -29,18 +29,6 @@ def test_the_table_has_the_marked_files():
     assert len(set(listed)) == len(listed)
 
 
-def test_the_reading_takes_a_day():
-    """The folder, and what belongs to one guarantee: at most half of the second table."""
-    text, _, _ = PAGE.read_text(encoding="utf-8").partition(
-        "No guarantee of a fit depends on these"
-    )
-    rows = re.findall(r"^\| (\d+) \| `([^`]+)`", text, re.M)
-    core = sum(int(minutes) for minutes, name in rows if name.startswith("trusted/"))
-    beside = sum(int(minutes) for minutes, name in rows if not name.startswith("trusted/"))
-    assert 240 < core <= 6 * 60
-    assert core + beside / 2 <= 9 * 60
-
-
 def test_the_folder_has_at_most_5000_lines():
     assert sum(len(p.read_text(encoding="utf-8").splitlines()) for p in TRUSTED) <= 5000
 

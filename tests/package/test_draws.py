@@ -132,8 +132,10 @@ def some_at_once(scale, n, at_once, rng):
     return np.concatenate([discrete_laplace(scale, at_once, rng) for _ in range(n // at_once)])
 
 
-@pytest.mark.parametrize("at_once", [100_000, 50, 2])
-@pytest.mark.parametrize("scale", [1, 2, 7, 2**35])
+@pytest.mark.parametrize(
+    ("scale", "at_once"),
+    [(1, 100_000), (2, 50), (7, 2), (7, 100_000), (2**35, 100_000), (2**35, 50), (2**35, 2)],
+)
 def test_discrete_laplace_noise_has_exactly_its_law(scale, at_once):
     """100,000 draws: chi-square of cells of the exact masses, a false alarm below 1e-8.
 

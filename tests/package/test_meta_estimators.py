@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -47,8 +48,7 @@ META = {
 }
 
 
-@pytest.mark.parametrize("domain", [TWO, THREE], ids=["two", "three"])
-@pytest.mark.parametrize("name", META)
+@pytest.mark.parametrize(("name", "domain"), zip(META, cycle([THREE, TWO]), strict=False), ids=str)
 def test_labels_that_are_strings(name, domain):
     """The predictions are the strings, and about as often right as those of one model."""
     X, y = records(domain)

@@ -93,19 +93,20 @@ def called(function, name, value, **others):
     return function(**others, **{name: value})
 
 
-ALL = ["epsilon", "delta", "n_public", "rows_per_person"]
+# Of all estimators; one reader has them, which two estimators show.
+ALL = ["epsilon", "delta", "n_public", "rows_per_person", "neighbors", "fit_intercept"]
 FITS = {
-    DPLogisticRegression: ["regularization", "scaling_share", "additive"],
+    DPLogisticRegression: [*ALL, "regularization", "scaling_share", "additive"],
     DPHuberRegressor: ["threshold", "regularization", "scaling_share"],
     skdp.DPPoissonRegressor: ["threshold"],
-    skdp.DPLinearRegression: [],
+    skdp.DPLinearRegression: ALL,
     skdp.DPCoordinateDescentClassifier: ["n_passes", "alpha", "l1_ratio", "step_size", "clip"],
     skdp.DPCoordinateDescentRegressor: ["scaling_share", "mechanism", "verbose", "average"],
 }
 CALLS = {
     f"{kind.__name__}: {name}": partial(fitted, kind, name)
     for kind, names in FITS.items()
-    for name in [*ALL, "neighbors", "fit_intercept", *names]
+    for name in names
 } | {
     f"{label}: {name}": partial(called, function, name, **others)
     for label, function, others, names in [

@@ -363,7 +363,7 @@ def test_rows_of_a_person_may_lie_in_several_batches(kind, source, tmp_path):
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("columns", [3, 17, pytest.param(100, marks=pytest.mark.slow("wide"))])
+@pytest.mark.parametrize("columns", [3, 17])
 def test_the_sums_of_persons_are_those_of_memory_wherever_the_rows_are(
     columns, tmp_path, monkeypatch
 ):

@@ -19,7 +19,7 @@ import skdp
 from skdp import Domain, DPLinearRegression, DPLogisticRegression, Ledger, estimate_domain
 from skdp.domain import tables as tables_module
 from skdp.domain.layout import read_once
-from skdp.domain.tables import EncodedRows, arrow_frame, in_memory
+from skdp.domain.tables import EncodedRows
 from skdp.model_selection import PrivateSearchCV, epsilon_curve
 
 pl = pytest.importorskip("polars")
@@ -181,21 +181,6 @@ def test_targets_and_identifiers_of_every_kind_are_those_of_numpy(name):
     np.testing.assert_array_equal(ours.coef_, theirs.coef_)
 
 
-@pytest.mark.parametrize("kind", ["polars", "lazy", "arrow", "batch", "dict", "reader", "duckdb"])
-def test_the_target_may_be_a_column(kind):
-    whole = POLARS.with_columns(y=pl.Series(WORDS.tolist()))
-    table = {
-        "polars": lambda: whole,
-        "lazy": whole.lazy,
-        "arrow": whole.to_arrow,
-        "batch": lambda: whole.to_arrow().combine_chunks().to_batches()[0],
-        "dict": whole.to_dict,
-        "reader": lambda: whole.to_arrow().to_reader(),
-        "duckdb": lambda: duck(whole.to_arrow()),
-    }[kind]()
-    np.testing.assert_array_equal(logistic().fit(table, target="y").coef_, reference().coef_)
-
-
 def test_other_doors_take_them():
     bounds = {"age": (0, 100), "big": [5], "job": "levels", "own": [False, True]}
 
@@ -235,12 +220,6 @@ def test_a_stream_of_arrow_that_is_too_large_is_refused(monkeypatch):
         pattern = "X must need at most .* bytes to be read once. Write it to a Parquet file"
         refusal(lambda m=make, own=ledger: logistic(ledger=own).fit(m(), WORDS), pattern, ledger)
     np.testing.assert_array_equal(DOMAIN.encode(ARROW), DOMAIN.encode(FRAME))
-
-
-def test_columns_without_nulls_are_not_copied():
-    cells = np.arange(5.0)
-    assert np.shares_memory(in_memory(pa.table({"x": cells}))["x"].to_numpy(), cells)
-    assert arrow_frame(pa.table({"x": cells}))["x"].dtype == np.float64
 
 
 def test_cells_of_a_dict_are_read_by_position_and_their_types_are_not_inferred():

@@ -91,6 +91,14 @@ def test_intervals_hold_the_coefficients_of_the_population(case, epsilon):
 
 
 @pytest.mark.slow("shares among hundreds of fits")
+@pytest.mark.parametrize("given", [{"effects": ["a"]}, {"effects": ["c"], "estimand": "weighted"}])
+def test_intervals_of_few_effects_hold_the_coefficients(given):
+    held, bounded = counts(estimates("t", 2.0, **given))
+    assert within(held, 0.95), held
+    assert np.all(bounded > 0.95)
+
+
+@pytest.mark.slow("shares among hundreds of fits")
 def test_variances_for_equal_errors_are_wrong_for_unequal_ones(monkeypatch):
     """The twin: without the squared influences some intervals are too narrow."""
     whole = release.InferenceRelease._ratios

@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import tracemalloc
 
 import inner_objective
 import numpy as np
@@ -47,11 +46,6 @@ def test_the_penalty_is_the_identity_plus_squared_differences(spline):
     for t in rng.normal(size=(20, spline.n_out)):
         steps = np.diff(np.append(0.0, t[:size]))
         assert t @ penalty @ t == pytest.approx(t @ t + weights @ steps**2)
-
-
-def test_nearer_knots_weigh_more():
-    weights = -np.diagonal(SPLINES[3].penalty, 1)
-    assert weights.max() > 3 * weights.min()
 
 
 def dense_penalty(design, ridge):
@@ -214,22 +208,6 @@ def test_predictions_are_those_of_the_fitted_rows():
     assert errors[::10].max() < 0.01
     assert errors.max() < 0.5
     assert np.median(errors) < 0.05
-
-
-def test_batches_persons_and_a_column_without_spread():
-    """Batches give the model of the table. A constant column has no effect on the others."""
-    X, y = table_of(3000)
-    X["u"] = 3.0
-    domain = Domain(COLUMNS, target=(-3, 3))
-    facts = {"domain": domain, "additive": 4, "random_state": 0, "epsilon": 10.0}
-    whole = DPHuberRegressor(**facts).fit(X, y)
-    frame = X.assign(y=y)
-    parts = [frame[:1000], frame[1000:]]
-    batches = DPHuberRegressor(**facts).fit(lambda: iter(parts), target="y")
-    np.testing.assert_allclose(batches.coef_, whole.coef_, atol=1e-5)
-    persons = DPHuberRegressor(**facts).fit(X, y, groups=np.arange(3000) // 2)
-    assert persons.guarantee_.unit == "person"
-    assert min(whole.score(X, y), persons.score(X, y)) > 0.5
 
 
 def test_the_automatic_number_of_knots_is_public():
@@ -417,13 +395,3 @@ def test_positions_of_many_levels_are_kept():
     levels = np.array([[0, 1, 65_536, 69_999]], np.uint32)
     rows = DesignRows(np.zeros((1, 4), np.float32), levels, np.zeros(4))
     np.testing.assert_array_equal(Curves(origin, 5, 3)(rows).levels[1], levels[0])
-
-
-def test_the_second_derivative_with_curves_is_small_for_many_levels():
-    """The memory does not grow with the square of the number of levels, as `problem` states."""
-    domain = Domain({"x": Spline(0, 1), "k": list(range(4000))}, target=[0, 1])
-    X = np.column_stack([np.linspace(0, 1, 50), np.arange(50)])
-    tracemalloc.start()
-    DPLogisticRegression(domain=domain, random_state=0).fit(X, np.tile([0, 1], 25))
-    assert tracemalloc.get_traced_memory()[1] < 50e6
-    tracemalloc.stop()

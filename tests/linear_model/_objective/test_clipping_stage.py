@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -20,7 +19,7 @@ from skdp import Domain, DPLogisticRegression, Ledger
 from skdp.privacy import compose
 from skdp.rows import KeptBlocks
 from skdp.trusted import Public
-from skdp.trusted.noise import Publication, variances
+from skdp.trusted.noise import Publication
 from skdp.trusted.randomness import Lattice
 
 RELATIONS = ["replace_one", "add_remove"]
@@ -308,32 +307,3 @@ def test_a_count_that_noise_made_nothing_of_is_taken_as_one(count):
     for name in ("lower", "upper"):
         np.testing.assert_array_equal(getattr(found, name), getattr(one, name))
     assert (found.lower < found.upper).all()
-
-
-@pytest.mark.parametrize("neighbors", RELATIONS)
-def test_the_rules_share_gives_means_a_hundredth_of_noise_within_its_bounds(neighbors):
-    """A fifth of epsilon where that is not enough, a twentieth where it is more than that.
-
-    Nothing where the noise of means would exceed .5, or that of the average of the means .4 if the
-    numbers are most of the coefficients.
-    """
-
-    def planned(n, share=None, design=DESIGNS["numbers with intercept"]):
-        return stage_of(design, neighbors, n, share=share)
-
-    def noise(stage, n):
-        return math.sqrt(variances(stage.noise)[int(stage.sums.is_counted)]) / n
-
-    # One with all of epsilon tells what the shares are.
-    whole = noise(planned(1000, 1 - 1e-9), 1000) * 1000
-    n = round(whole / 0.01 / 0.1)
-    assert noise(planned(n), n) == pytest.approx(0.01, rel=1e-6)
-    assert planned(n).epsilon == pytest.approx(0.1, rel=1e-3)
-    assert planned(10 * n).epsilon == pytest.approx(0.05)
-    assert planned(n // 10).epsilon == pytest.approx(0.2)
-    numbers, mixed = DESIGNS["numbers with intercept"], DESIGNS["levels with intercept"]
-    of_mixed = noise(planned(1000, 1 - 1e-9, mixed), 1000) * 1000
-    for design, one, most in [(numbers, whole, 0.4 * np.sqrt(3)), (mixed, of_mixed, 0.5)]:
-        least = one / most / 0.2
-        assert planned(int(least) + 1, design=design).epsilon == pytest.approx(0.2)
-        assert planned(int(least) - 1, design=design) is None

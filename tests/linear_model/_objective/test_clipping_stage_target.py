@@ -12,7 +12,7 @@ from inner_fits import Design, Task
 from inner_objective import ClippingBounds, finisher, greatest_leverage, plan_clipping
 from test_clipping_stage import check_changes, exact_of, state_of
 
-from skdp import Domain, DPHuberRegressor, Ledger
+from skdp import Domain, DPHuberRegressor
 from skdp.linear_model.losses import PseudoHuber
 from skdp.trusted import overview
 
@@ -91,34 +91,6 @@ def test_rows_are_finished_with_their_targets():
         part = finish(state.chosen(some))
         np.testing.assert_array_equal(part.target, whole.target[some])
         np.testing.assert_array_equal(part.numbers, whole.numbers[:, some])
-
-
-@pytest.mark.parametrize("neighbors", RELATIONS)
-def test_a_scaling_stage_finds_the_target_and_charges_once(neighbors):
-    """Of targets with a deviation of 17 in bounds of 2000; the model comes back in their units.
-
-    The stage's noise of .01 of half the bounds leaves clipping bounds of about half of them;
-    without it noise is that of the whole bounds, and R^2 lower, for each of these seeds.
-    """
-    X, y = crowd(20_000)
-    test, answers = crowd(4000, seed=1)
-    settings = {"domain": WIDE, "neighbors": neighbors, "n_public": 20_000, "epsilon": 0.2}
-    for seed in range(3):
-        ledger = Ledger(10.0)
-        model = DPHuberRegressor(**settings, scaling_share=0.2, random_state=seed, ledger=ledger)
-        lower, upper = model.fit(X, y).target_bounds_
-        assert -1000 <= lower < 300 < upper <= 1000
-        assert upper - lower < 1200
-        assert 0 < model.threshold_ <= upper - lower
-        assert [entry.epsilon for entry in ledger.entries] == [0.2]
-        assert model.releases_[0].name == "scaling"
-        plain = DPHuberRegressor(**settings, scaling_share=0, random_state=seed).fit(X, y)
-        assert plain.target_bounds_ == (-1000.0, 1000.0)
-        assert "estimated " not in plain.guarantee_.mechanism
-        assert model.score(test, answers) > plain.score(test, answers) + 0.02
-        inside = model.bounds_.mean(axis=1)[None]
-        expected = float(inside[0] @ model.coef_ + model.intercept_)
-        assert model.predict(inside)[0] == pytest.approx(np.clip(expected, -1000, 1000), abs=1e-6)
 
 
 def test_a_threshold_or_a_loss_keeps_the_domains_units():

@@ -18,7 +18,7 @@ from inner_objective import CompiledSums, DesignRows, is_compiled, predictor, te
 from inner_objective import solve_module as clipping
 from inner_package import compiled_module as compiled
 
-from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression
+from skdp import Domain
 from skdp.domain.layout import encode_compactly
 from skdp.linear_model.losses import LogisticLoss, SharpLogistic
 
@@ -194,30 +194,6 @@ def test_rows_of_a_design_have_the_same_bits(monkeypatch: Any, is_whole: bool, e
             assert one.tobytes() == other.tobytes()
     found = finish(rows).numbers
     assert (found == np.rint(found.astype(float) * 2**20) / 2**20).all()
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [DPLogisticRegression, DPHuberRegressor, DPLinearRegression],
-    ids=lambda e: e.__name__,
-)
-@pytest.mark.parametrize("is_frame", [False, True])
-def test_fits_agree(monkeypatch: Any, estimator: Any, is_frame: bool) -> None:
-    """Moments to the bit; minimisers within the certified tolerance and the lattice."""
-    monkeypatch.setattr(compiled, "MANY", 0)
-    rng = np.random.default_rng(7)
-    X = rng.uniform(-2, 2, (3000, 4))
-    own: dict[str, Any] = {"domain": Domain.box([-2] * 4, [2] * 4), "random_state": 0}
-    y: Any = np.tanh(X[:, 0])
-    if estimator is DPLogisticRegression:
-        own["classes"], y = [0, 1], (y > 0).astype(int)
-    else:
-        own["domain"] = Domain.box([-2] * 4, [2] * 4, target=(-1, 1))
-    table = pd.DataFrame(X) if is_frame else X
-    pair = both_ways(monkeypatch, lambda: estimator(epsilon=1.0, **own).fit(table, y).coef_)
-    if estimator is DPLinearRegression:
-        assert pair[0].tobytes() == pair[1].tobytes()
-    np.testing.assert_allclose(*pair, rtol=0, atol=1e-6)
 
 
 def test_weights_of_very_wide_rows_have_the_same_bits(monkeypatch: Any) -> None:

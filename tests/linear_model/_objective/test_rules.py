@@ -50,27 +50,6 @@ def chosen(kind, design, n, epsilon, neighbors="replace_one", ball=None, q=None)
     return task, choose(task, losses, [KNormFamily(ball, usual if q is None else q)])
 
 
-def noise_of(choice, design):
-    """The variance of every coordinate of the linear term, at unit scale."""
-    d = choice.shape.dim
-    return (d + 1) * (d + 2) * np.diag(choice.shape.covariance())
-
-
-def risk(kind, task, choice):
-    """The mean squared error of the predictor, as the module's text has it."""
-    curvature, score = (task.size * moment for moment in task.reference.moments(choice.loss))
-    people = task.population
-    slope = task.records_changed * choice.loss.slope_bound / (task.epsilon * choice.q)
-    total = 0.0
-    for g, group in enumerate(task.design.groups):
-        at = list(group.index)
-        h, j = curvature * people.moment[g], score * people.moment[g]
-        r, noise = choice.ridge[at], slope**2 * noise_of(choice, task.design)[at]
-        error = (noise + j + r**2 * people.prior[g]) / (h + r) ** 2
-        total += people.moment[g] * error.sum()
-    return total
-
-
 @EACH_KIND
 @EACH_DESIGN
 def test_the_same_task_gives_the_same_choice(kind, design):
@@ -141,21 +120,6 @@ def test_last_bits_of_the_importance_decide_nothing():
         alike[0] = first
         nearly = alike * (1 + rng.integers(-4, 5, len(alike)) * 2.0**-52)
         np.testing.assert_allclose(draws(nearly), draws(alike), rtol=1e-9)
-
-
-@EACH_KIND
-@EACH_DESIGN
-@pytest.mark.parametrize("neighbors", RELATIONS)
-def test_the_expected_risk_falls_with_records_and_with_epsilon(kind, design, neighbors):
-    """Over nine decades of n epsilon, without one step up, for the same signal."""
-    kind = f"{kind}, plain"
-    for factors in [(10.0, 1.0), (1.0, 10.0)]:
-        risks = []
-        for k in range(6):
-            n, epsilon = 50 * factors[0] ** k, 0.01 * factors[1] ** k
-            risks.append(risk(kind, *chosen(kind, design, n, epsilon, neighbors)))
-        assert np.all(np.diff(risks) <= 1e-9 * np.array(risks[:-1]))
-        assert risks[-1] < 0.9 * risks[0]
 
 
 @EACH_KIND

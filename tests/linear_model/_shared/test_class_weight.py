@@ -284,29 +284,6 @@ def test_keys_are_labels_that_are_equal(labels, keys):
 # Rows that are not in memory
 
 
-@pytest.mark.parametrize("groups", [None, "who"])
-@pytest.mark.parametrize("source", ["batches", "parquet", "dask"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_rows_anywhere_have_the_same_weights(kind, source, groups, tmp_path):
-    X, y = people(500, "abc")
-    whole = pd.DataFrame(X, columns=["a", "b"]).assign(y=y, who=np.arange(500) // 2)
-    whole = whole if groups else whole.drop(columns="who")
-    domain = Domain({"a": (-1, 1), "b": (-1, 1)}, target=[*"abc"])
-    settings = {"domain": domain, "class_weight": {"a": 0.1, "b": 0.5}}
-    expected = made(kind, **settings).fit(whole, target="y", groups=groups)
-    plain = made(kind, domain=domain).fit(whole, target="y", groups=groups)
-    if source == "batches":
-        rows = lambda: (whole.iloc[at : at + 90] for at in range(0, 500, 90))  # noqa: E731
-    elif source == "parquet":
-        rows = str(tmp_path / "t.parquet")
-        whole.to_parquet(rows)
-    else:
-        rows = pytest.importorskip("dask.dataframe").from_pandas(whole, npartitions=3)
-    model = made(kind, **settings).fit(rows, target="y", groups=groups)
-    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
-    assert np.abs(plain.coef_ - expected.coef_).max() > 1e-2
-
-
 # Errors, before anything is spent
 
 

@@ -2,15 +2,12 @@
 
 import itertools
 import math
-import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inner_fits import LISTABLE, Design
-from inner_objective import DesignRows
 
 from skdp import Domain
 from skdp.geometry import LpBall, MappedBall, NormBall
@@ -204,12 +201,3 @@ def test_the_squares_of_levels_are_those_of_all_encoded_rows(m, intercept):
     squares = np.square(rows[:, int(intercept) :]).sum(axis=1)
     group = design.groups[-1]
     assert (squares.max(), squares.min()) == pytest.approx((group.square, group.least), rel=1e-12)
-
-
-def test_the_size_of_rows_is_that_of_their_arrays():
-    """The scheduler of a cluster asks for it."""
-    rows = DesignRows(
-        np.zeros((3, 1000), np.float32), np.zeros((2, 1000), np.uint8), np.zeros(1000)
-    )
-    assert 22_000 <= sys.getsizeof(rows) <= 22_200
-    assert 30_000 <= sys.getsizeof(replace(rows, weight=np.ones(1000))) <= 30_200

@@ -1,7 +1,5 @@
 """The Gram matrix of a table, against fractions; and how much memory it takes."""
 
-import math
-import tracemalloc
 from fractions import Fraction
 
 import inner_fits
@@ -10,7 +8,6 @@ import pandas as pd
 import pytest
 from inner_descent import SLOPE_BLOCKS
 from inner_fits import GRAM_BITS, NUMBER_BITS, exact_cross, exact_gram, exact_statistic, row_unit
-from inner_package import load_kernels
 
 import skdp.rows.memory as memory_module
 import skdp.trusted.arrays as arrays_module
@@ -155,26 +152,6 @@ def test_the_greatest_sums_of_a_block_and_of_a_fold_are_exact(monkeypatch):
     for found in (exact_gram(rows), exact_gram(rows, features=False), exact_cross(rows)):
         assert (found == n * 2**GRAM_BITS).all()
         assert all(type(value) is int for value in found.ravel())
-
-
-def peak_memory(domain, X, target):
-    load_kernels(math.inf)  # the import of the compiler is not the memory of a sum
-    tracemalloc.start()
-    exact_gram(MemoryRows(domain, X, target))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return peak
-
-
-def test_memory_does_not_grow_with_the_number_of_rows(tmp_path):
-    """A file of 13 MB and one of 100 MB take the same few MB."""
-    domain = Domain.unit_box(50, target=(-1.0, 1.0))
-    peaks = []
-    for n in (2**15, 2**18):
-        X = np.memmap(tmp_path / f"{n}", dtype=float, mode="w+", shape=(n, 50))
-        peaks.append(peak_memory(domain, X, np.zeros(n)))
-    assert peaks[1] < 1.1 * peaks[0]
-    assert peaks[0] < 2**23
 
 
 def test_one_row_and_no_columns():

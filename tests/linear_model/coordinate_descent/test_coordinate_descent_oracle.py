@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from scipy.special import expit
 from sklearn.base import clone
 from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge
 from sklearn.utils.fixes import parse_version
@@ -149,26 +148,6 @@ def test_logistic_regression_in_a_box(name, intercept, order):
     wanted = logistic(**penalty, fit_intercept=intercept).fit(X, y)
     assert differs(model, wanted.coef_, wanted.intercept_) < CLOSE
     np.testing.assert_allclose(model.predict_proba(X), wanted.predict_proba(X), atol=CLOSE)
-
-
-@pytest.mark.parametrize("name", ["none", "l1"])
-def test_one_against_rest_with_units_and_levels(name):
-    """Each of three models is the binary one of its label, and probabilities are theirs, shared."""
-    penalty = CLASSIFICATIONS[name]
-    # Of a model without any coefficient, scikit-learn's intercept is not exact.
-    penalty = penalty | {"alpha": penalty["alpha"] / 3}
-    X, y = classification(PEOPLE, 3)
-    facts = {"classes": [0, 1, 2], "domain": PEOPLE, "n_passes": 180}
-    facts |= NOISELESS | {"clip": 3.0}  # beyond every share, and for separate models only
-    model = DPCoordinateDescentClassifier(**penalty, **facts).fit(X, y)
-    rows = PEOPLE.encode(X)
-    each = [logistic(**penalty).fit(rows, y == k) for k in range(3)]
-    coef, intercept = np.vstack([m.coef_ for m in each]), np.ravel([m.intercept_ for m in each])
-    assert differs(model, coef, intercept) < CLOSE
-    np.testing.assert_allclose(model.coef_, PEOPLE.decode_coef(coef, intercept)[0], atol=CLOSE)
-    odds = expit(rows @ coef.T + intercept)
-    shares = odds / odds.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(model.predict_proba(X), shares, atol=CLOSE)
 
 
 @pytest.mark.parametrize(("name", "delta"), zip(CLASSIFICATIONS, [0.0, 1e-6] * 2, strict=True))

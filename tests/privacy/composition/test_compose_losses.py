@@ -70,21 +70,6 @@ def test_a_gaussian_tradeoff_is_exact():
     np.testing.assert_allclose(GAUSSIAN.tradeoff(alpha), exact, atol=1e-13)
 
 
-def test_a_laplace_tradeoff_is_below_the_closed_form_and_near_it():
-    """Tests that take the other case beyond a threshold are the best; epsilon = 0.5."""
-    e, alpha = 0.5, np.linspace(0, 1, 41)
-    middle = np.exp(-e) / 4 / np.maximum(alpha, 1e-300)
-    exact = np.where(
-        alpha < math.exp(-e) / 2,
-        1 - math.exp(e) * alpha,
-        np.where(alpha < 0.5, middle, math.exp(-e) * (1 - alpha)),
-    )
-    found = LAPLACE.tradeoff(alpha)
-    assert (found <= exact + 1e-12).all()
-    np.testing.assert_allclose(found, exact, atol=2e-4)
-    assert LAPLACE.tradeoff(0.35) > Guarantee(0.5).tradeoff(0.35) + 0.005
-
-
 @pytest.mark.parametrize(
     "wrong",
     [None, GaussianLoss(1.0), (GaussianLoss(1.0),), ((1.0, 1),), ((GaussianLoss(1.0), 1.5),)],

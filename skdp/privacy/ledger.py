@@ -11,7 +11,7 @@ import math
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -66,8 +66,8 @@ _PAIRS = "For groups by two columns, write pairs of levels as the levels of one 
 class Seen:
     """The spends that were read up to a row. Rows never change, so none is read again."""
 
-    # Of the ledger, then of the part of the handle and of those around it, the outermost first.
-    # Each has those of its groups with spends; that of None is for all others.
+    # Of the ledger and of each part around the handle: of its groups with spends; that of None is
+    # for all others.
     accounts: tuple[Accounts, ...]
     entries: tuple[Entry, ...] = ()
     last: int = 0  # number of the last row
@@ -85,15 +85,11 @@ class Seen:
 class Scope:
     """Where the charges of a handle count, and what their entries say besides the guarantee."""
 
-    group: Group | None = None
-    parts: tuple[tuple[str, Budget], ...] = ()  # with their ceilings, the outermost first
-    author: str | None = None  # None: the user of the process that charges
-    note: str = ""
-    table: str = ""
-
-    @property
-    def part(self) -> str:
-        return self.parts[-1][0] if self.parts else ""
+    parts: tuple[tuple[str, Budget], ...]  # with their ceilings; the first one, "", is the ledger
+    group: Group | None
+    author: str | None  # None: the user of the process that charges
+    note: str
+    table: str
 
 
 class Ledger:
@@ -143,9 +139,10 @@ class Ledger:
         "fixed" is exact composition: the privacy losses of all charges are composed with the best
         known bounds. It is valid only if all guarantees were fixed before the first output was
         seen.
-    author : str, default=None
-        Who charges through this object, for the entries. None stands for the name of the user of
-        the process.
+    author, note, table : str, optional
+        For the entries of charges through this object: who charges, by default the user of the
+        process; a note, which follows the name of the release; and the name of the table, by
+        default that of the file that a fit reads. They must not contain private values.
 
     Raises
     ------
@@ -170,7 +167,7 @@ class Ledger:
     skdp.privacy.BudgetExceeded: The release does not fit ...
     """
 
-    __slots__ = ("_composition", "_path", "_scope", "_seen", "_token", "_total")
+    __slots__ = ("_composition", "_path", "_scope", "_seen", "_token")
 
     def __init__(
         self,
@@ -180,29 +177,31 @@ class Ledger:
         path: str | os.PathLike[str] | None = None,
         composition: str = "adaptive",
         author: str | None = None,
+        note: str = "",
+        table: str = "",
     ) -> None:
-        self._total = _ceiling(epsilon, delta)
+        ceiling = _ceiling(epsilon, delta)
         self._composition = check_choice("composition", composition, RULES)
-        _check_texts(author=author or "")
-        self._scope = Scope(author=author)
-        self._seen = Seen(({None: RULES[composition](self._total)},))
+        _check_texts(author="" if author is None else author, note=note, table=table)
+        self._scope = Scope((("", ceiling),), None, author, note, table)
+        self._seen = Seen(({None: RULES[composition](ceiling)},))
         if path is None:
             self._path = ledger_file.temporary_path()
-            ledger_file.create(self._path, self._total, composition, mode=0o600)
+            ledger_file.create(self._path, ceiling, composition, mode=0o600)
         else:
             self._path = ledger_file.checked(path)
-            ledger_file.create(self._path, self._total, composition)
+            ledger_file.create(self._path, ceiling, composition)
         self._token = self._read_token()
 
     @property
     def epsilon(self) -> float:
         """Ceiling on epsilon for all spends together."""
-        return self._ceiling.epsilon
+        return self._own[1].epsilon
 
     @property
     def delta(self) -> float:
         """Ceiling on delta for all spends together."""
-        return self._ceiling.delta
+        return self._own[1].delta
 
     @property
     def group(self) -> Group | None:
@@ -210,8 +209,8 @@ class Ledger:
         return self._scope.group
 
     @property
-    def _ceiling(self) -> Budget:
-        return self._scope.parts[-1][1] if self._scope.parts else self._total
+    def _own(self) -> tuple[str, Budget]:
+        return self._scope.parts[-1]
 
     @property
     def composition(self) -> str:
@@ -226,7 +225,7 @@ class Ledger:
     @property
     def entries(self) -> tuple[Entry, ...]:
         """All charges of the ledger, or of its part, in the order in which they were recorded."""
-        return tuple(own for own in self._now().entries if own.counts_in(self._scope.part))
+        return tuple(own for own in self._now().entries if own.counts_in(self._own[0]))
 
     @property
     def spent(self) -> Budget:
@@ -282,7 +281,7 @@ class Ledger:
         note : str
             A note for the reader of `entries`. It must not contain private values.
         table : str
-            Name of the table, unless `note` was called with one. Fits to a file give its name.
+            Name of the table, unless the ledger was opened with one.
 
         Raises
         ------
@@ -302,12 +301,9 @@ class Ledger:
         if not isinstance(guarantee, Guarantee):
             raise fail("guarantee", "be a Guarantee", type(guarantee))
         _check_texts(note=note, table=table)
-        scope, author = self._scope, self._scope.author
-        if author is None:
-            try:
-                author = getpass.getuser()
-            except (OSError, KeyError, ImportError):  # a user without a name
-                author = ""
+        scope, user = self._scope, ""
+        with suppress(OSError, KeyError, ImportError):  # a user without a name
+            user = getpass.getuser()
         entry = Entry(
             guarantee.epsilon,
             guarantee.delta,
@@ -318,10 +314,10 @@ class Ledger:
             ledger_file.kept(guarantee.losses),  # as a reader of the file gets them
             guarantee.unit,
             scope.group,
-            _writable(author),
+            user if scope.author is None else scope.author,
             datetime.now(UTC).date().isoformat(),
-            _writable(scope.table or table),
-            scope.part,
+            scope.table or table,
+            self._own[0],
         )
         with ledger_file.LOCK:  # until this handle knows of the spend
             # IMMEDIATE takes the write lock before reading, so no other spend comes in between.
@@ -381,33 +377,23 @@ class Ledger:
             rule = "be a list of different strings or integers"
             raise fail("levels", rule, levels, "Write for example ['north', 'south'].")
         own = column, str(sorted(map(str, levels))), check_choice("unit", unit, UNITS)
-        groups = {level: Group(*own, str(level)) for level in levels}
-        return {level: self._with(replace(self._scope, group=one)) for level, one in groups.items()}
+        return {level: self._with(Group(*own, str(level))) for level in levels}
 
     def part(self, name: str, epsilon: float, delta: float = 0.0) -> Ledger:
-        """Return a ledger whose charges count in this one too, with a lower ceiling of its own.
+        """Return a ledger of its own ceiling, whose charges count in this ledger too.
 
-        The ledger refuses what exceeds any of both ceilings. The ceilings of all parts may add up
-        to more than that of the ledger. Its guarantee is the ceiling of the ledger; see Theorem 8
-        of docs/proofs/adaptive_spending.md. A part can have parts and `parallel` groups.
+        A charge must fit both. The ceilings of several parts may add up to more than that of this
+        ledger, which is the guarantee: Theorem 8 of docs/proofs/adaptive_spending.md. A part can
+        have parts, and groups by `parallel`.
 
         Parameters
         ----------
         name : str
             Such as ``"2026"``, without ``"/"``.
         epsilon : float in (0, inf]
-            Ceiling on epsilon for the charges to this part, fixed when the part is first made.
+            Ceiling on epsilon. It is fixed when the part is first made.
         delta : float in [0, 1], default=0.0
             Ceiling on delta, like epsilon.
-
-        Returns
-        -------
-        Ledger
-
-        Raises
-        ------
-        ValueError
-            If the part exists with another ceiling.
 
         Examples
         --------
@@ -417,82 +403,28 @@ class Ledger:
         >>> part.spend(Guarantee(0.75))
         >>> ledger.remaining.epsilon, part.remaining.epsilon
         (2.25, 0.25)
-        >>> part
-        Ledger(epsilon=1.0, delta=0.0; part '2026'; spent epsilon=0.75)
         """
         self._check_all_records()
         if not isinstance(name, str) or not name or "/" in name:
             raise fail("name", "be a text without '/'", name, "Write for example '2026'.")
-        scope, ceiling = self._scope, _ceiling(epsilon, delta)
-        name = f"{scope.part}/{name}" if scope.parts else name
+        name, ceiling = f"{self._own[0]}/{name}".lstrip("/"), _ceiling(epsilon, delta)
         with self._transaction("BEGIN IMMEDIATE") as database:
             first = ledger_file.enter_part(database, name, ceiling)
         if first != ceiling:
             rule = f"be the ceiling of the part {name!r} ({first})"
             raise fail("epsilon, delta", rule, str(ceiling), "It is fixed when the part is made.")
-        return self._with(replace(scope, parts=(*scope.parts, (name, ceiling))))
+        return self._with(None, (name, ceiling))
 
-    def note(self, text: str, table: str = "") -> Ledger:
-        """Return the same ledger, for charges whose entries have a note and the name of a table.
+    def to_frame(self) -> pd.DataFrame:
+        """Return the entries as a DataFrame, which notebooks show and ``to_html`` writes.
 
-        Parameters
-        ----------
-        text : str
-            It follows the name of the release, and must not contain private values.
-        table : str, default=""
-            If it is empty, the entry of a fit to a file has the name of the file.
-
-        Returns
-        -------
-        Ledger
-
-        Examples
-        --------
-        >>> from skdp.privacy import Guarantee, Ledger
-        >>> ledger = Ledger(epsilon=1.0)
-        >>> ledger.note("monthly model", table="visits").spend(Guarantee(0.5), note="histogram")
-        >>> entry = ledger.entries[0]
-        >>> entry.note, entry.table
-        ('histogram: monthly model', 'visits')
+        Its columns are date, author, table, part, group, note, epsilon and delta.
         """
-        _check_texts(text=text, table=table)
-        return self._with(replace(self._scope, note=text, table=table))
-
-    def to_frame(self, by: str | None = None) -> pd.DataFrame:
-        """Return the entries as a table, or their totals.
-
-        Parameters
-        ----------
-        by : {"year", "author", "table", "part"}, default=None
-            With one of these, the table has the number of entries and the sums of epsilon and delta
-            of each year, author, table or part. Of disjoint groups the greatest sum counts.
-
-        Returns
-        -------
-        pandas.DataFrame
-            It prints as a table, notebooks show it, and its method ``to_html`` writes HTML.
-        """
-        pandas = optional_module("pandas", "for a table", "pandas")
-        names = ["date", "author", "table", "part", "note", "epsilon", "delta"]
-        rows = [
-            [*(getattr(own, name) for name in names), own.group.level if own.group else ""]
-            for own in self.entries
-        ]
-        names.append("group")
-        if by is not None:
-            check_choice("by", by, ("year", "author", "table", "part"))
-            found: dict[str, list[Entry]] = {}
-            for own in self.entries:
-                key = own.date[:4] if by == "year" else getattr(own, by)
-                found.setdefault(key, []).append(own)
-            none: Accounts = {None: RULES["sums"](Budget(math.inf, 1.0))}
-            names, rows = [by, "entries", "epsilon", "delta"], []
-            for key, some in sorted(found.items()):
-                sums = [own.spent() for own in ledger_rules.accounts_after(none, *some).values()]
-                most = max(own.epsilon for own in sums), max(own.delta for own in sums)
-                rows.append([key, len(some), *most])
+        pandas = optional_module("pandas", "for this", "pandas")
+        names = ["date", "author", "table", "part", "group", "note", "epsilon", "delta"]
+        rows = [[getattr(own, name) for name in names] for own in self.entries]
         frame: pd.DataFrame = pandas.DataFrame(rows, columns=names)
-        return frame
+        return frame.assign(group=[own and own.level for own in frame["group"]])
 
     def __eq__(self, other: object) -> bool:
         return self._key == other._key if isinstance(other, Ledger) else NotImplemented
@@ -507,18 +439,19 @@ class Ledger:
         return self
 
     def __reduce__(self) -> tuple[Callable[..., Ledger], tuple[object, ...]]:
-        facts = self._path, self._total, self._token, self._composition, self._seen.known
+        facts = self._path, self._token, self._composition, self._seen.known
         return _reopen, (*facts, self._scope)
 
     def __repr__(self) -> str:
         try:
             spent = self.spent
         except (ValueError, OSError):  # a repr must not raise
-            return f"Ledger({self._ceiling}; cannot be read)"
+            return f"Ledger({self._own[1]}; cannot be read)"
         delta = f", delta={spent.delta!r}" if spent.delta else ""
-        own = f"part {self._scope.part!r}; " if self._scope.parts else ""
+        name, ceiling = self._own
+        own = f"part {name!r}; " if name else ""
         own += "" if self.group is None else f"{self.group.column}={self.group.level!r}; "
-        return f"Ledger({self._ceiling}; {own}spent epsilon={spent.epsilon!r}{delta})"
+        return f"Ledger({ceiling}; {own}spent epsilon={spent.epsilon!r}{delta})"
 
     def _now(self) -> Seen:
         with self._transaction("BEGIN") as database:
@@ -527,16 +460,16 @@ class Ledger:
     @property
     def _key(self) -> tuple[str, str, Group | None, str]:
         # By path only, a lost ledger would equal the one that replaced it.
-        return self._path, self._token, self.group, self._scope.part
+        return self._path, self._token, self.group, self._own[0]
 
     def _check_all_records(self) -> None:
         if self.group is not None:
             remedy = "Make the groups last: ledger.part(...).parallel(...)."
             raise fail("ledger", "be that of all records", repr(self), remedy)
 
-    def _with(self, scope: Scope) -> Ledger:
+    def _with(self, group: Group | None, *part: tuple[str, Budget]) -> Ledger:
         reopen, (*facts, _) = self.__reduce__()
-        return reopen(*facts, scope)
+        return reopen(*facts, replace(self._scope, group=group, parts=(*self._scope.parts, *part)))
 
     def _check_fits(self, entry: Entry, seen: Seen) -> None:
         first, group = next(iter(seen.entries), entry), entry.group
@@ -559,16 +492,16 @@ class Ledger:
         for rule, needed, given, remedy in rules:
             if needed != given:
                 raise fail("guarantee", rule.format(repr(needed)), given, remedy)
-        names = ["the ledger", *(f"the part {name!r}" for name, _ in self._scope.parts)]
-        for name, own in zip(names, seen.accounts, strict=True):
+        for (name, ceiling), own in zip(self._scope.parts, seen.accounts, strict=True):
             account = next((one for one in Seen((own,)).of(group) if not one.takes(entry)), None)
             if account is None:
                 continue
             error = BudgetExceeded(
-                f"The release does not fit in {name}: it asks for "
+                f"The release does not fit in the {f'part {name!r}' if name else 'ledger'}: it "
+                "asks for "
                 f"{Budget(entry.epsilon, entry.delta)}; "
                 f"spent so far {account.spent()}; left {account.remaining()} of "
-                f"{account.ceiling}. Ask for at most what is left, or open a ledger with a "
+                f"{ceiling}. Ask for at most what is left, or open a ledger with a "
                 "higher ceiling if the guarantee you gave for this data allows it."
                 f"{account.why_not(entry)}"
             )
@@ -581,10 +514,9 @@ class Ledger:
         ledger_file.check_holds(database, seen.known)
         new, last = ledger_file.entries_after(database, seen.last)
         if new:
-            parts = ["", *(name for name, _ in self._scope.parts)]
             accounts = tuple(
                 ledger_rules.accounts_after(own, *(one for one in new if one.counts_in(part)))
-                for own, part in zip(seen.accounts, parts, strict=True)
+                for own, (part, _) in zip(seen.accounts, self._scope.parts, strict=True)
             )
             seen = Seen(accounts, (*seen.entries, *new), last, last)
         self._seen = seen
@@ -593,15 +525,16 @@ class Ledger:
     def _read_token(self) -> str:
         ledger_file.wait_until_made(self._path)
         try:
-            with ledger_file.transaction(self._path, "BEGIN") as database:
+            with ledger_file.transaction(self._path, "BEGIN IMMEDIATE") as database:
                 ceiling, composition, token = ledger_file.terms_of(self._path, database)
+                ledger_file.create_tables(database)
         except LedgerLost as error:
             remedy = "Pass another path. Remove an empty file only if no ledger was there before."
             raise fail("path", "be a ledger's file or be free", self._path, remedy) from error
         remedy = "is fixed when the ledger is made; give the same, or a new path."
-        if ceiling != self._total:
+        if ceiling != self._own[1]:
             rule = f"be the ceiling of the ledger at {self._path!r} ({ceiling})"
-            raise fail("epsilon, delta", rule, str(self._total), f"A ceiling {remedy}")
+            raise fail("epsilon, delta", rule, str(self._own[1]), f"A ceiling {remedy}")
         if composition != self._composition:
             rule = f"be that of the ledger at {self._path!r} ({composition!r})"
             raise fail("composition", rule, self._composition, f"It {remedy}")
@@ -610,24 +543,23 @@ class Ledger:
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
         with ledger_file.transaction(self._path, begin) as database:
-            terms = self._total, self._composition, self._token
+            (_, total), *parts = self._scope.parts
+            terms = total, self._composition, self._token
             if ledger_file.terms_of(self._path, database) != terms:
                 raise ledger_file.lost(self._path, "holds another ledger")
-            for name, ceiling in self._scope.parts:  # a backup may be older than the part
+            for name, ceiling in parts:  # a backup may be older
                 if ledger_file.limit_of(database, name) != ceiling:
                     raise ledger_file.lost(self._path, f"lacks the part {name!r}")
             yield database
 
 
-def _reopen(
-    path: str, ceiling: Budget, token: str, composition: str, known: int, scope: Scope
-) -> Ledger:
+def _reopen(path: str, token: str, composition: str, known: int, scope: Scope) -> Ledger:
     """Return an unpickled handle, which opens no file: a model loads also without its ledger."""
     ledger = object.__new__(Ledger)
-    ledger._path, ledger._total, ledger._token = path, ceiling, token
+    ledger._path, ledger._token = path, token
     ledger._composition, ledger._scope = composition, scope
-    ceilings = [ceiling, *(own for _, own in scope.parts)]
-    ledger._seen = Seen(tuple({None: RULES[composition](own)} for own in ceilings), known=known)
+    every: Iterator[Accounts] = ({None: RULES[composition](own)} for _, own in scope.parts)
+    ledger._seen = Seen((*every,), known=known)
     return ledger
 
 
@@ -642,8 +574,3 @@ def _check_texts(**texts: object) -> None:
     for name, text in texts.items():
         if not isinstance(text, str):
             raise fail(name, "be a string", type(text))
-
-
-def _writable(text: str) -> str:
-    """Return a text without what no file of text can hold, as in names of users and of files."""
-    return text.encode("utf-8", "replace").decode()

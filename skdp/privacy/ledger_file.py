@@ -60,7 +60,7 @@ _SCHEMA = (
     " neighbors TEXT NOT NULL, mechanism TEXT NOT NULL, note TEXT NOT NULL,"
     " holds INTEGER NOT NULL, unit TEXT NOT NULL, losses TEXT NOT NULL,"
     " groups TEXT NOT NULL, levels TEXT NOT NULL, level TEXT NOT NULL)",
-    # Files from before there were these get them with their next spend or part.
+    # Files from before there were these get them when they are opened.
     "CREATE TABLE about (number INTEGER PRIMARY KEY, author TEXT NOT NULL, date TEXT NOT NULL,"
     " source TEXT NOT NULL, part TEXT NOT NULL)",
     "CREATE TABLE part (name TEXT PRIMARY KEY, epsilon REAL NOT NULL, delta REAL NOT NULL)"
@@ -292,7 +292,6 @@ def limit_of(database: sqlite3.Connection, part: str) -> Budget | None:
 
 def enter_part(database: sqlite3.Connection, part: str, ceiling: Budget) -> Budget | None:
     """Enter a part unless there is one of this name, and return the ceiling of that one."""
-    create_tables(database)
     row = part, ceiling.epsilon, ceiling.delta
     database.execute("INSERT OR IGNORE INTO part VALUES (?, ?, ?)", row)
     return limit_of(database, part)
@@ -300,22 +299,18 @@ def enter_part(database: sqlite3.Connection, part: str, ceiling: Budget) -> Budg
 
 def entries_after(database: sqlite3.Connection, number: int) -> tuple[list[Entry], int]:
     """Return the spends with greater numbers, in order, and the last number."""
-    condition, about = "WHERE number > ? ORDER BY number", {}
-    rows = database.execute(f"SELECT * FROM entry {condition}", (number,)).fetchall()
-    if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'about'").fetchone():
-        found = database.execute(f"SELECT * FROM about {condition}", (number,)).fetchall()
-        about = {own: facts for own, *facts in found}
+    query = "SELECT * FROM entry LEFT JOIN about USING (number) WHERE number > ? ORDER BY number"
+    rows = database.execute(query, (number,)).fetchall()
     entries = []
-    for number, epsilon, delta, neighbors, mechanism, note, holds, unit, text, *names in rows:
+    for number, epsilon, delta, neighbors, mechanism, note, holds, unit, text, *others in rows:
         # SQLite keeps any value in any column.
         amounts = isinstance(epsilon, float) and isinstance(delta, float) and number < _MOST
-        facts = about.get(number, [""] * 4)
-        texts = neighbors, mechanism, note, unit, text, *names, *facts
+        column, levels, level, *facts = ("" if own is None else own for own in others)
+        texts = neighbors, mechanism, note, unit, text, column, levels, level, *facts
         is_text = all(isinstance(own, str) for own in texts)
         if not (amounts and is_text and 0 <= epsilon < math.inf and 0 <= delta <= 1):
             raise sqlite3.DatabaseError("a row is not a spend")
         losses = from_text(text) if text else ()
-        column, levels, level = names
         group = Group(column, levels, unit, level) if column else None
         guarantee = epsilon, delta, neighbors, mechanism, note, bool(holds), losses, unit
         entries.append(Entry(*guarantee, group, *facts))
@@ -330,9 +325,10 @@ def append(database: sqlite3.Connection, entry: Entry, last: int) -> int:
         *(int(entry.holds), entry.unit, to_text(entry.losses) if entry.losses else ""),
         *((own.column, own.levels, own.level) if (own := entry.group) else ("",) * 3),
     )
-    create_tables(database)
     database.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-    about = number, entry.author, entry.date, entry.table, entry.part
+    # Names of users and of files may have bytes that are no text.
+    texts = entry.author, entry.date, entry.table, entry.part
+    about = number, *(text.encode("utf-8", "replace").decode() for text in texts)
     database.execute("INSERT INTO about VALUES (?, ?, ?, ?, ?)", about)
     return number
 

@@ -93,9 +93,7 @@ class Entry:
     unit: str = "row"
     group: Group | None = None  # whose records the release reads; None if it reads all
     author: str = ""
-    date: str = (
-        ""  # day of the charge in UTC, "2026-03-31"; a time would tell how long reading took
-    )
+    date: str = ""  # the day, in UTC; a time would tell how long the table was read
     table: str = ""
     part: str = ""  # of the ledger, "2026" or "2026/march"; "" for none
 

@@ -424,7 +424,7 @@ class Ledger:
         names = ["date", "author", "table", "part", "group", "note", "epsilon", "delta"]
         rows = [[getattr(own, name) for name in names] for own in self.entries]
         frame: pd.DataFrame = pandas.DataFrame(rows, columns=names)
-        return frame.assign(group=[own and own.level for own in frame["group"]])
+        return frame.assign(group=[own.level if own else "" for own in frame["group"]])
 
     def __eq__(self, other: object) -> bool:
         return self._key == other._key if isinstance(other, Ledger) else NotImplemented

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow("needs the extra docs, hence part of make docs")
+pytestmark = pytest.mark.slow("needs the group docs, hence part of make docs")
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))

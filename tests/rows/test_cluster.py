@@ -311,7 +311,7 @@ def started_by_hand(folder):
         subprocess.Popen(
             [sys.executable, "-m", f"distributed.cli.dask_{name}", *options],
             env=env,
-            stderr=subprocess.DEVNULL,
+            stderr=open(folder / f"{name}.log", "a"),
         )
         for name, *options in (scheduler, worker, worker)
     ]

@@ -3,10 +3,10 @@
     python -m examples.benchmarks.attacks.ledger_kills --kills 1000 --seed 0
 
 The kills are divided among five attacks: one name, two parts with ceilings of their own, two names
-of one file, backups that are restored under a living handle, and forks while a thread spends. A further one lets eight processes
-spend at the same time. A spend is lost if it was acknowledged and is not in the file, or if a
-handle goes on although its spends are gone; it is doubled if it is there twice. The exit code is 1
-if any spend is lost or doubled, or if a process hangs. Needs POSIX.
+of one file, backups that are restored under a living handle, and forks while a thread spends. A
+further one lets eight processes spend at the same time. A spend is lost if it was acknowledged and
+is not in the file, or if a handle goes on although its spends are gone; it is doubled if it is
+there twice. The exit code is 1 if any spend is lost or doubled, or if a process hangs. Needs POSIX.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Print the lower bounds of the dependencies in pyproject.toml as pins, for `pip install`.
 
-With the names of extras or dependency groups, also theirs; with ``--ranges`` requirements and not pins:
+With the names of extras or groups, also theirs; with ``--ranges`` requirements and not pins:
 python lower_bounds.py [--ranges] plot pandas
 """
 

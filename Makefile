@@ -104,9 +104,8 @@ dist: $(VENV)/.dev
 
 # A bill of materials (CycloneDX) of the wheel with its dependencies, as pip installs them today.
 sbom: $(VENV)/.created
-	$(PYTHON) -m venv $(VENV)/sbom
-	$(VENV)/sbom/bin/python -m pip install --quiet dist/*.whl
-	$(VENV)/sbom/bin/python -m pip uninstall --quiet --yes pip setuptools 2> /dev/null || true
+	$(PYTHON) -m venv --clear --without-pip $(VENV)/sbom
+	$(BIN)/python -m pip --python $(VENV)/sbom install --quiet dist/*.whl
 	$(BIN)/python -m pip install --quiet 'cyclonedx-bom>=5'
 	$(BIN)/cyclonedx-py environment --output-reproducible --output-file sbom.cdx.json $(VENV)/sbom/bin/python
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from skdp.privacy import ledger_file, ledger_rules
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.ledger_file import LedgerLost
-from skdp.privacy.ledger_rules import RULES, Account, Accounts, Budget, Entry, Group
+from skdp.privacy.ledger_rules import RULES, Account, Accounts, Budget, Entry, RecordGroup
 from skdp.trusted.checks import check_choice, check_interval, check_positive, fail, optional_module
 from skdp.trusted.statement import UNITS
 
@@ -73,12 +73,12 @@ class Seen:
     last: int = 0  # number of the last row
     known: int = 0  # number of a row that must be in the file, at or after the last one; 0 for none
 
-    def of(self, group: Group | None, first: int = 0) -> list[Account]:
+    def of(self, group: RecordGroup | None, first: int = 0) -> list[Account]:
         """Return the accounts that a spend of some records changes."""
-        found: list[Account] = []
-        for every in self.accounts[first:]:
-            found += every.values() if group is None else [every.get(group, every[None])]
-        return found
+        parts = self.accounts[first:]
+        if group is None:
+            return [account for every in parts for account in every.values()]
+        return [every.get(group, every[None]) for every in parts]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Scope:
     """Where the charges of a handle count, and what their entries say besides the guarantee."""
 
     parts: tuple[tuple[str, Budget], ...]  # with their ceilings; the first one, "", is the ledger
-    group: Group | None
+    group: RecordGroup | None
     author: str | None  # None: the user of the process that charges
     note: str
     table: str
@@ -204,7 +204,7 @@ class Ledger:
         return self._own[1].delta
 
     @property
-    def group(self) -> Group | None:
+    def group(self) -> RecordGroup | None:
         """The group of records, of a ledger of `parallel`; None for all records."""
         return self._scope.group
 
@@ -377,7 +377,7 @@ class Ledger:
             rule = "be a list of different strings or integers"
             raise fail("levels", rule, levels, "Write for example ['north', 'south'].")
         own = column, str(sorted(map(str, levels))), check_choice("unit", unit, UNITS)
-        return {level: self._with(Group(*own, str(level))) for level in levels}
+        return {level: self._with(RecordGroup(*own, str(level))) for level in levels}
 
     def part(self, name: str, epsilon: float, delta: float = 0.0) -> Ledger:
         """Return a ledger of its own ceiling, whose charges count in this ledger too.
@@ -458,7 +458,7 @@ class Ledger:
             return self._read(database)
 
     @property
-    def _key(self) -> tuple[str, str, Group | None, str]:
+    def _key(self) -> tuple[str, str, RecordGroup | None, str]:
         # By path only, a lost ledger would equal the one that replaced it.
         return self._path, self._token, self.group, self._own[0]
 
@@ -467,7 +467,7 @@ class Ledger:
             remedy = "Make the groups last: ledger.part(...).parallel(...)."
             raise fail("ledger", "be that of all records", repr(self), remedy)
 
-    def _with(self, group: Group | None, *part: tuple[str, Budget]) -> Ledger:
+    def _with(self, group: RecordGroup | None, *part: tuple[str, Budget]) -> Ledger:
         reopen, (*facts, _) = self.__reduce__()
         return reopen(*facts, replace(self._scope, group=group, parts=(*self._scope.parts, *part)))
 

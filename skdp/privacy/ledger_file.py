@@ -30,7 +30,7 @@ import numpy as np
 
 from skdp._codec import VERSION, document, encode
 from skdp._codec import from_text as content_of
-from skdp.privacy.ledger_rules import Budget, Entry, Group
+from skdp.privacy.ledger_rules import Budget, Entry, RecordGroup
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_count, fail
 from skdp.trusted.fold import multiples, upper
@@ -311,7 +311,7 @@ def entries_after(database: sqlite3.Connection, number: int) -> tuple[list[Entry
         if not (amounts and is_text and 0 <= epsilon < math.inf and 0 <= delta <= 1):
             raise sqlite3.DatabaseError("a row is not a spend")
         losses = from_text(text) if text else ()
-        group = Group(column, levels, unit, level) if column else None
+        group = RecordGroup(column, levels, unit, level) if column else None
         guarantee = epsilon, delta, neighbors, mechanism, note, bool(holds), losses, unit
         entries.append(Entry(*guarantee, group, *facts))
     return entries, number

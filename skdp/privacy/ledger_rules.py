@@ -70,7 +70,7 @@ class Counted(NamedTuple):
     infinity_mass: float  # probability with which the release may reveal everything
 
 
-class Group(NamedTuple):
+class RecordGroup(NamedTuple):
     """A group of records: those with one level of a public column."""
 
     column: str
@@ -91,7 +91,7 @@ class Entry:
     holds: bool
     losses: Losses = ()
     unit: str = "row"
-    group: Group | None = None  # whose records the release reads; None if it reads all
+    group: RecordGroup | None = None  # whose records the release reads; None if it reads all
     author: str = ""
     date: str = ""  # the day, in UTC; a time would tell how long the table was read
     table: str = ""
@@ -471,7 +471,7 @@ class Exact(Account):
         return Budget(min(epsilon, ceiling.epsilon), ceiling.delta)
 
 
-Accounts: TypeAlias = dict[Group | None, Account]
+Accounts: TypeAlias = dict[RecordGroup | None, Account]
 RULES: dict[str, Callable[[Budget], Account]] = {
     "adaptive": GaussianDP,
     "fixed": Exact,

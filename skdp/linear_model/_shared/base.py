@@ -492,14 +492,12 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             remedy = "Fit one model for each pair of labels."
             raise fail("infer", "be called for two labels", len(self._encoded_coef), remedy)
 
-    def _charged(
-        self, guarantee: Guarantee, name: str, X: Any, spent: list[Guarantee]
-    ) -> Generator:
+    def _charged(self, cost: Guarantee, name: str, X: object, spent: list[Guarantee]) -> Generator:
         rng = as_generator(self.random_state)
         if self.ledger is not None:
             table = Path(X).name if isinstance(X, str | os.PathLike) else ""
-            self.ledger.spend(guarantee, f"{type(self).__name__}.{name}", table)
-        spent.append(guarantee)
+            self.ledger.spend(cost, f"{type(self).__name__}.{name}", table)
+        spent.append(cost)
         return rng
 
     def _read(

@@ -19,7 +19,7 @@ from skdp import Domain, DPLogisticRegression, PrivateSearchCV, estimate_domain
 from skdp.model_selection import private_score
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, LedgerLost
 from skdp.privacy.ledger import Seen
-from skdp.privacy.ledger_rules import RULES, Budget, Entry, Group, accounts_after
+from skdp.privacy.ledger_rules import RULES, Budget, Entry, RecordGroup, accounts_after
 
 REGIONS = ["north", "south"]
 
@@ -234,7 +234,7 @@ SPENDS = [(EPSILON, 0.0), (EPSILON / 2, 0.0), (0.0, DELTA / 2), (EPSILON / 2, DE
 
 
 def entry_of(spend, group):
-    return Entry(*spend, "", "", "", True, group=group and Group("region", "", "row", group))
+    return Entry(*spend, "", "", "", True, group=group and RecordGroup("region", "", "row", group))
 
 
 def worst(changes, after=accounts_after):

@@ -9,12 +9,12 @@ export OPENBLAS_NUM_THREADS ?= 1
 unexport GIT_DIR GIT_INDEX_FILE
 
 .PHONY: demo test test-slow test-examples lint types check upkeep benchmark figures figures-check docs \
-  docs-versions dist test-oldest test-newest test-prereleases clean
+  docs-versions dist sbom test-oldest test-newest test-prereleases clean
 
-# A stamp per extra: installing happens once, and again when pyproject.toml changes.
+# A stamp per group: installing happens once, and again when pyproject.toml changes.
 $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --upgrade pip # groups need 25.1
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.created pyproject.toml
@@ -22,15 +22,15 @@ $(VENV)/.demo: $(VENV)/.created pyproject.toml
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --editable . --group test
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.test pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[test,dev]'
+	$(BIN)/python -m pip install --quiet --editable . --group test --group dev
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	$(BIN)/python -m pip install --quiet --editable . --group bench
 	@touch $@
 
 # A peer has an environment of its own, with the packages that its script names.
@@ -41,7 +41,7 @@ $(VENV)/%/.created: examples/benchmarks/peers/%_peer.py | $(VENV)/.created
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.test pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[test,docs]'
+	$(BIN)/python -m pip install --quiet --editable . --group test --group docs
 	$(BIN)/python -m pip install --quiet --no-deps axe-playwright-python # for its file of axe-core
 	@touch $@
 
@@ -102,6 +102,13 @@ dist: $(VENV)/.dev
 	rm -r dist/tree
 	sh $(DISTRIBUTION)/use_wheel.sh $(PYTHON) dist/*.whl
 
+# A bill of materials (CycloneDX) of the wheel with its dependencies, as pip installs them today.
+sbom: $(VENV)/.created
+	$(PYTHON) -m venv --clear --without-pip $(VENV)/sbom
+	$(BIN)/python -m pip --python $(VENV)/sbom install --quiet dist/*.whl
+	$(BIN)/python -m pip install --quiet 'cyclonedx-bom>=5'
+	$(BIN)/cyclonedx-py environment --output-reproducible --output-file sbom.cdx.json $(VENV)/sbom/bin/python
+
 # What depends most on other packages: scikit-learn's conventions, tables, files, solvers, laws, drawings.
 SUBSET := README.md tests/linear_model/test_estimators.py tests/package/conventions \
 	tests/linear_model/test_export.py tests/rows/test_tables.py tests/rows/test_streams.py \
@@ -118,4 +125,4 @@ upkeep: $(VENV)/.dev
 check: lint types test-slow test test-examples docs figures-check dist test-oldest
 
 clean:
-	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist sbom.cdx.json

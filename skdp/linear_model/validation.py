@@ -339,9 +339,9 @@ def check_ledger(name: str, ledger: Any, columns: Iterable[object] | None = None
     """
     if ledger is not None and type(ledger) is not Ledger:
         raise fail(name, "be a Ledger or None", type(ledger), "Write Ledger(epsilon=2.0).")
-    if columns is not None and ledger and (part := ledger.part) and part.column in [*columns]:
-        rule = f"not have the column {part.column!r}, which its ledger's groups state"
-        raise fail("X", rule, None, f"Select the records of {part.level!r}, then drop the column.")
+    if columns is not None and ledger and (group := ledger.group) and group.column in [*columns]:
+        rule = f"not have the column {group.column!r}, which its ledger's groups state"
+        raise fail("X", rule, None, f"Select the records of {group.level!r}, then drop the column.")
 
 
 def chosen_publicly(domain: Any, chosen: str) -> str:

@@ -6,19 +6,25 @@ an object copied the budget, the budget could be spent twice.
 
 from __future__ import annotations
 
+import getpass
 import math
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from skdp.privacy import ledger_file, ledger_rules
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.ledger_file import LedgerLost
-from skdp.privacy.ledger_rules import RULES, Account, Accounts, Budget, Entry, Part
-from skdp.trusted.checks import check_choice, check_interval, check_positive, fail
+from skdp.privacy.ledger_rules import RULES, Account, Accounts, Budget, Entry, RecordGroup
+from skdp.trusted.checks import check_choice, check_interval, check_positive, fail, optional_module
 from skdp.trusted.statement import UNITS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Budget", "BudgetExceeded", "Entry", "Ledger", "LedgerLost"]
 
@@ -60,15 +66,30 @@ _PAIRS = "For groups by two columns, write pairs of levels as the levels of one 
 class Seen:
     """The spends that were read up to a row. Rows never change, so none is read again."""
 
-    accounts: Accounts  # of each part with spends; that of None is for all others
+    # Of the ledger and of each part around the handle: of its groups with spends; that of None is
+    # for all others.
+    accounts: tuple[Accounts, ...]
     entries: tuple[Entry, ...] = ()
     last: int = 0  # number of the last row
     known: int = 0  # number of a row that must be in the file, at or after the last one; 0 for none
 
-    def of(self, part: Part | None) -> list[Account]:
+    def of(self, group: RecordGroup | None, first: int = 0) -> list[Account]:
         """Return the accounts that a spend of some records changes."""
-        every = self.accounts
-        return [*every.values()] if part is None else [every.get(part, every[None])]
+        parts = self.accounts[first:]
+        if group is None:
+            return [account for every in parts for account in every.values()]
+        return [every.get(group, every[None]) for every in parts]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where the charges of a handle count, and what their entries say besides the guarantee."""
+
+    parts: tuple[tuple[str, Budget], ...]  # with their ceilings; the first one, "", is the ledger
+    group: RecordGroup | None
+    author: str | None  # None: the user of the process that charges
+    note: str
+    table: str
 
 
 class Ledger:
@@ -118,6 +139,10 @@ class Ledger:
         "fixed" is exact composition: the privacy losses of all charges are composed with the best
         known bounds. It is valid only if all guarantees were fixed before the first output was
         seen.
+    author, note, table : str, optional
+        For the entries of charges through this object: who charges, by default the user of the
+        process; a note, which follows the name of the release; and the name of the table, by
+        default that of the file that a fit reads. They must not contain private values.
 
     Raises
     ------
@@ -142,7 +167,7 @@ class Ledger:
     skdp.privacy.BudgetExceeded: The release does not fit ...
     """
 
-    __slots__ = ("_ceiling", "_composition", "_path", "_seen", "_token", "part")
+    __slots__ = ("_composition", "_path", "_scope", "_seen", "_token")
 
     def __init__(
         self,
@@ -151,31 +176,41 @@ class Ledger:
         *,
         path: str | os.PathLike[str] | None = None,
         composition: str = "adaptive",
+        author: str | None = None,
+        note: str = "",
+        table: str = "",
     ) -> None:
-        self._ceiling = Budget(
-            check_interval("epsilon", epsilon, 0, math.inf, closed="right"),
-            check_interval("delta", delta, 0, 1),
-        )
+        ceiling = _ceiling(epsilon, delta)
         self._composition = check_choice("composition", composition, RULES)
-        self._seen = Seen({None: RULES[composition](self._ceiling)})
-        self.part: Part | None = None  # the group of records, for one of those of `parallel`
+        _check_texts(author="" if author is None else author, note=note, table=table)
+        self._scope = Scope((("", ceiling),), None, author, note, table)
+        self._seen = Seen(({None: RULES[composition](ceiling)},))
         if path is None:
             self._path = ledger_file.temporary_path()
-            ledger_file.create(self._path, self._ceiling, composition, mode=0o600)
+            ledger_file.create(self._path, ceiling, composition, mode=0o600)
         else:
             self._path = ledger_file.checked(path)
-            ledger_file.create(self._path, self._ceiling, composition)
+            ledger_file.create(self._path, ceiling, composition)
         self._token = self._read_token()
 
     @property
     def epsilon(self) -> float:
         """Ceiling on epsilon for all spends together."""
-        return self._ceiling.epsilon
+        return self._own[1].epsilon
 
     @property
     def delta(self) -> float:
         """Ceiling on delta for all spends together."""
-        return self._ceiling.delta
+        return self._own[1].delta
+
+    @property
+    def group(self) -> RecordGroup | None:
+        """The group of records, of a ledger of `parallel`; None for all records."""
+        return self._scope.group
+
+    @property
+    def _own(self) -> tuple[str, Budget]:
+        return self._scope.parts[-1]
 
     @property
     def composition(self) -> str:
@@ -189,8 +224,8 @@ class Ledger:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """All charges, in the order in which they were recorded."""
-        return self._now().entries
+        """All charges of the ledger, or of its part, in the order in which they were recorded."""
+        return tuple(own for own in self._now().entries if own.counts_in(self._own[0]))
 
     @property
     def spent(self) -> Budget:
@@ -199,13 +234,13 @@ class Ledger:
         It is less if the composition has a smaller epsilon at the delta of the ceiling. The
         guarantee of all charges together, including later ones, is the ceiling.
         """
-        spent = [account.spent() for account in self._now().of(self.part)]
+        spent = [account.spent() for account in self._now().of(self.group, first=-1)]
         return Budget(max(own.epsilon for own in spent), max(own.delta for own in spent))
 
     @property
     def remaining(self) -> Budget:
         """The remaining budget, rounded down: a charge of exactly this amount fits."""
-        left = [account.remaining() for account in self._now().of(self.part)]
+        left = [account.remaining() for account in self._now().of(self.group)]
         return Budget(min(own.epsilon for own in left), min(own.delta for own in left))
 
     def fits_left(self, epsilon: float, delta: float = 0.0) -> int:
@@ -232,9 +267,9 @@ class Ledger:
         """
         epsilon, delta = check_positive("epsilon", epsilon), check_interval("delta", delta, 0, 1)
         entry = Entry(epsilon, delta, "", "", "", True)
-        return min(account.repeats(entry, 10_000) for account in self._now().of(self.part))
+        return min(account.repeats(entry, 10_000) for account in self._now().of(self.group))
 
-    def spend(self, guarantee: Guarantee, note: str = "") -> None:
+    def spend(self, guarantee: Guarantee, note: str = "", table: str = "") -> None:
         """Charge a release before it is made, or raise an error.
 
         A void guarantee (of seeded noise) is charged like any other.
@@ -245,6 +280,8 @@ class Ledger:
             The guarantee of the release.
         note : str
             A note for the reader of `entries`. It must not contain private values.
+        table : str
+            Name of the table, unless the ledger was opened with one.
 
         Raises
         ------
@@ -263,18 +300,24 @@ class Ledger:
         """
         if not isinstance(guarantee, Guarantee):
             raise fail("guarantee", "be a Guarantee", type(guarantee))
-        if not isinstance(note, str):
-            raise fail("note", "be a string", type(note))
+        _check_texts(note=note, table=table)
+        scope, user = self._scope, ""
+        with suppress(OSError, KeyError, ImportError):  # a user without a name
+            user = getpass.getuser()
         entry = Entry(
             guarantee.epsilon,
             guarantee.delta,
             guarantee.neighbors,
             guarantee.mechanism,
-            note,
+            ": ".join(filter(None, [note, scope.note])),
             guarantee.holds,
             ledger_file.kept(guarantee.losses),  # as a reader of the file gets them
             guarantee.unit,
-            self.part,
+            scope.group,
+            user if scope.author is None else scope.author,
+            datetime.now(UTC).date().isoformat(),
+            scope.table or table,
+            self._own[0],
         )
         with ledger_file.LOCK:  # until this handle knows of the spend
             # IMMEDIATE takes the write lock before reading, so no other spend comes in between.
@@ -326,8 +369,7 @@ class Ledger:
         >>> part
         Ledger(epsilon=1.0, delta=0.0; region='south'; spent epsilon=0.6)
         """
-        if self.part is not None:
-            raise fail("ledger", "be that of all records", repr(self))
+        self._check_all_records()
         if not (isinstance(column, str) and column):
             raise fail("column", "be a name", column)
         kinds = {type(level) for level in levels} if isinstance(levels, list | tuple) else {None}
@@ -335,8 +377,54 @@ class Ledger:
             rule = "be a list of different strings or integers"
             raise fail("levels", rule, levels, "Write for example ['north', 'south'].")
         own = column, str(sorted(map(str, levels))), check_choice("unit", unit, UNITS)
-        reopen, (*facts, _) = self.__reduce__()
-        return {level: reopen(*facts, Part(*own, str(level))) for level in levels}
+        return {level: self._with(RecordGroup(*own, str(level))) for level in levels}
+
+    def part(self, name: str, epsilon: float, delta: float = 0.0) -> Ledger:
+        """Return a ledger of its own ceiling, whose charges count in this ledger too.
+
+        A charge must fit both. The ceilings of several parts may add up to more than that of this
+        ledger, which is the guarantee: Theorem 8 of docs/proofs/adaptive_spending.md. A part can
+        have parts, and groups by `parallel`.
+
+        Parameters
+        ----------
+        name : str
+            Such as ``"2026"``, without ``"/"``.
+        epsilon : float in (0, inf]
+            Ceiling on epsilon. It is fixed when the part is first made.
+        delta : float in [0, 1], default=0.0
+            Ceiling on delta, like epsilon.
+
+        Examples
+        --------
+        >>> from skdp.privacy import Guarantee, Ledger
+        >>> ledger = Ledger(epsilon=3.0)
+        >>> part = ledger.part("2026", epsilon=1.0)
+        >>> part.spend(Guarantee(0.75))
+        >>> ledger.remaining.epsilon, part.remaining.epsilon
+        (2.25, 0.25)
+        """
+        self._check_all_records()
+        if not isinstance(name, str) or not name or "/" in name:
+            raise fail("name", "be a text without '/'", name, "Write for example '2026'.")
+        name, ceiling = f"{self._own[0]}/{name}".lstrip("/"), _ceiling(epsilon, delta)
+        with self._transaction("BEGIN IMMEDIATE") as database:
+            first = ledger_file.enter_part(database, name, ceiling)
+        if first != ceiling:
+            rule = f"be the ceiling of the part {name!r} ({first})"
+            raise fail("epsilon, delta", rule, str(ceiling), "It is fixed when the part is made.")
+        return self._with(None, (name, ceiling))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the entries as a DataFrame, which notebooks show and ``to_html`` writes.
+
+        Its columns are date, author, table, part, group, note, epsilon and delta.
+        """
+        pandas = optional_module("pandas", "for this", "pandas")
+        names = ["date", "author", "table", "part", "group", "note", "epsilon", "delta"]
+        rows = [[getattr(own, name) for name in names] for own in self.entries]
+        frame: pd.DataFrame = pandas.DataFrame(rows, columns=names)
+        return frame.assign(group=[own.level if own else "" for own in frame["group"]])
 
     def __eq__(self, other: object) -> bool:
         return self._key == other._key if isinstance(other, Ledger) else NotImplemented
@@ -351,29 +439,40 @@ class Ledger:
         return self
 
     def __reduce__(self) -> tuple[Callable[..., Ledger], tuple[object, ...]]:
-        facts = self._path, self._ceiling, self._token, self._composition, self._seen.known
-        return _reopen, (*facts, self.part)
+        facts = self._path, self._token, self._composition, self._seen.known
+        return _reopen, (*facts, self._scope)
 
     def __repr__(self) -> str:
         try:
             spent = self.spent
         except (ValueError, OSError):  # a repr must not raise
-            return f"Ledger({self._ceiling}; cannot be read)"
+            return f"Ledger({self._own[1]}; cannot be read)"
         delta = f", delta={spent.delta!r}" if spent.delta else ""
-        own = "" if self.part is None else f"{self.part.column}={self.part.level!r}; "
-        return f"Ledger({self._ceiling}; {own}spent epsilon={spent.epsilon!r}{delta})"
+        name, ceiling = self._own
+        own = f"part {name!r}; " if name else ""
+        own += "" if self.group is None else f"{self.group.column}={self.group.level!r}; "
+        return f"Ledger({ceiling}; {own}spent epsilon={spent.epsilon!r}{delta})"
 
     def _now(self) -> Seen:
         with self._transaction("BEGIN") as database:
             return self._read(database)
 
     @property
-    def _key(self) -> tuple[str, str, Part | None]:
+    def _key(self) -> tuple[str, str, RecordGroup | None, str]:
         # By path only, a lost ledger would equal the one that replaced it.
-        return self._path, self._token, self.part
+        return self._path, self._token, self.group, self._own[0]
+
+    def _check_all_records(self) -> None:
+        if self.group is not None:
+            remedy = "Make the groups last: ledger.part(...).parallel(...)."
+            raise fail("ledger", "be that of all records", repr(self), remedy)
+
+    def _with(self, group: RecordGroup | None, *part: tuple[str, Budget]) -> Ledger:
+        reopen, (*facts, _) = self.__reduce__()
+        return reopen(*facts, replace(self._scope, group=group, parts=(*self._scope.parts, *part)))
 
     def _check_fits(self, entry: Entry, seen: Seen) -> None:
-        first, part = next(iter(seen.entries), entry), entry.part
+        first, group = next(iter(seen.entries), entry), entry.group
         same = "like the ledger's first entry"
         again = "Fit with `groups` or without, as before, or keep a second ledger."
         if first.neighbors == "add_remove":
@@ -382,25 +481,27 @@ class Ledger:
             (f"be under neighbors={{}} {same}", first.neighbors, entry.neighbors, _NEIGHBORS),
             (f"have the unit {{}} {same}", first.unit, entry.unit, again),
         ]
-        if part is not None:  # what the theorem about disjoint groups covers
-            one = next((own.part for own in seen.entries if own.part is not None), part)
+        if group is not None:  # what the theorem about disjoint groups covers
+            one = next((own.group for own in seen.entries if own.group is not None), group)
             rules += [
                 ("be under neighbors={} for a group", "add_remove", entry.neighbors, _TWO),
-                ("have the unit {} of the ledger's groups", part.unit, entry.unit, _TWO),
-                (f"be for groups by {{}} {same}", one.column, part.column, _PAIRS),
-                (f"be for the groups {{}} {same}", one.levels, part.levels, _PAIRS),
+                ("have the unit {} of the ledger's groups", group.unit, entry.unit, _TWO),
+                (f"be for groups by {{}} {same}", one.column, group.column, _PAIRS),
+                (f"be for the groups {{}} {same}", one.levels, group.levels, _PAIRS),
             ]
         for rule, needed, given, remedy in rules:
             if needed != given:
                 raise fail("guarantee", rule.format(repr(needed)), given, remedy)
-        for account in seen.of(entry.part):
-            if account.takes(entry):
+        for (name, ceiling), own in zip(self._scope.parts, seen.accounts, strict=True):
+            account = next((one for one in Seen((own,)).of(group) if not one.takes(entry)), None)
+            if account is None:
                 continue
             error = BudgetExceeded(
-                "The release does not fit in the ledger: it asks for "
+                f"The release does not fit in the {f'part {name!r}' if name else 'ledger'}: it "
+                "asks for "
                 f"{Budget(entry.epsilon, entry.delta)}; "
                 f"spent so far {account.spent()}; left {account.remaining()} of "
-                f"{self._ceiling}. Ask for at most what is left, or open a ledger with a "
+                f"{ceiling}. Ask for at most what is left, or open a ledger with a "
                 "higher ceiling if the guarantee you gave for this data allows it."
                 f"{account.why_not(entry)}"
             )
@@ -413,7 +514,10 @@ class Ledger:
         ledger_file.check_holds(database, seen.known)
         new, last = ledger_file.entries_after(database, seen.last)
         if new:
-            accounts = ledger_rules.accounts_after(seen.accounts, *new)
+            accounts = tuple(
+                ledger_rules.accounts_after(own, *(one for one in new if one.counts_in(part)))
+                for own, (part, _) in zip(seen.accounts, self._scope.parts, strict=True)
+            )
             seen = Seen(accounts, (*seen.entries, *new), last, last)
         self._seen = seen
         return seen
@@ -421,15 +525,16 @@ class Ledger:
     def _read_token(self) -> str:
         ledger_file.wait_until_made(self._path)
         try:
-            with ledger_file.transaction(self._path, "BEGIN") as database:
+            with ledger_file.transaction(self._path, "BEGIN IMMEDIATE") as database:
                 ceiling, composition, token = ledger_file.terms_of(self._path, database)
+                ledger_file.create_tables(database)
         except LedgerLost as error:
             remedy = "Pass another path. Remove an empty file only if no ledger was there before."
             raise fail("path", "be a ledger's file or be free", self._path, remedy) from error
         remedy = "is fixed when the ledger is made; give the same, or a new path."
-        if ceiling != self._ceiling:
+        if ceiling != self._own[1]:
             rule = f"be the ceiling of the ledger at {self._path!r} ({ceiling})"
-            raise fail("epsilon, delta", rule, str(self._ceiling), f"A ceiling {remedy}")
+            raise fail("epsilon, delta", rule, str(self._own[1]), f"A ceiling {remedy}")
         if composition != self._composition:
             rule = f"be that of the ledger at {self._path!r} ({composition!r})"
             raise fail("composition", rule, self._composition, f"It {remedy}")
@@ -438,18 +543,34 @@ class Ledger:
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
         with ledger_file.transaction(self._path, begin) as database:
-            terms = self._ceiling, self._composition, self._token
+            (_, total), *parts = self._scope.parts
+            terms = total, self._composition, self._token
             if ledger_file.terms_of(self._path, database) != terms:
                 raise ledger_file.lost(self._path, "holds another ledger")
+            for name, ceiling in parts:  # a backup may be older
+                if ledger_file.limit_of(database, name) != ceiling:
+                    raise ledger_file.lost(self._path, f"lacks the part {name!r}")
             yield database
 
 
-def _reopen(
-    path: str, ceiling: Budget, token: str, composition: str, known: int, part: Part | None = None
-) -> Ledger:
+def _reopen(path: str, token: str, composition: str, known: int, scope: Scope) -> Ledger:
     """Return an unpickled handle, which opens no file: a model loads also without its ledger."""
     ledger = object.__new__(Ledger)
-    ledger._path, ledger._ceiling, ledger._token = path, ceiling, token
-    ledger._composition, ledger.part = composition, part
-    ledger._seen = Seen({None: RULES[composition](ceiling)}, known=known)
+    ledger._path, ledger._token = path, token
+    ledger._composition, ledger._scope = composition, scope
+    every: Iterator[Accounts] = ({None: RULES[composition](own)} for _, own in scope.parts)
+    ledger._seen = Seen((*every,), known=known)
     return ledger
+
+
+def _ceiling(epsilon: float, delta: float) -> Budget:
+    return Budget(
+        check_interval("epsilon", epsilon, 0, math.inf, closed="right"),
+        check_interval("delta", delta, 0, 1),
+    )
+
+
+def _check_texts(**texts: object) -> None:
+    for name, text in texts.items():
+        if not isinstance(text, str):
+            raise fail(name, "be a string", type(text))

@@ -30,7 +30,7 @@ import numpy as np
 
 from skdp._codec import VERSION, document, encode
 from skdp._codec import from_text as content_of
-from skdp.privacy.ledger_rules import Budget, Entry, Part
+from skdp.privacy.ledger_rules import Budget, Entry, RecordGroup
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_count, fail
 from skdp.trusted.fold import multiples, upper
@@ -60,10 +60,15 @@ _SCHEMA = (
     " neighbors TEXT NOT NULL, mechanism TEXT NOT NULL, note TEXT NOT NULL,"
     " holds INTEGER NOT NULL, unit TEXT NOT NULL, losses TEXT NOT NULL,"
     " groups TEXT NOT NULL, levels TEXT NOT NULL, level TEXT NOT NULL)",
+    # Files from before there were these get them when they are opened.
+    "CREATE TABLE about (number INTEGER PRIMARY KEY, author TEXT NOT NULL, date TEXT NOT NULL,"
+    " source TEXT NOT NULL, part TEXT NOT NULL)",
+    "CREATE TABLE part (name TEXT PRIMARY KEY, epsilon REAL NOT NULL, delta REAL NOT NULL)"
+    " WITHOUT ROWID",
     *(
         f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table}"
         " BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
-        for table in ("ceiling", "entry")
+        for table in ("ceiling", "entry", "about", "part")
         for verb in ("UPDATE", "DELETE")
     ),
 )
@@ -130,7 +135,9 @@ def create(path: str, ceiling: Budget, composition: str, mode: int = 0o666) -> N
         rule = f"be a path where a file can be made ({error.strerror})"
         raise fail("path", rule, path, "Pass a path in another folder.") from error
     with transaction(path, "BEGIN IMMEDIATE") as database:
-        create_tables(database, ceiling, composition)
+        create_tables(database)
+        terms = ceiling.epsilon, ceiling.delta, composition, secrets.token_hex(16)
+        database.execute("INSERT INTO ceiling VALUES (?, ?, ?, ?)", terms)
 
 
 def wait_until_made(path: str) -> None:
@@ -246,11 +253,11 @@ def _is_mounted(path: str, device: int, inode: int) -> bool:
 # The tables
 
 
-def create_tables(database: sqlite3.Connection, ceiling: Budget, composition: str) -> None:
+def create_tables(database: sqlite3.Connection) -> None:
+    """Make the tables that are missing. SQLite keeps the statements without IF NOT EXISTS."""
     for statement in _SCHEMA:
-        database.execute(statement)
-    terms = ceiling.epsilon, ceiling.delta, composition, secrets.token_hex(16)
-    database.execute("INSERT INTO ceiling VALUES (?, ?, ?, ?)", terms)
+        create, kind, rest = statement.split(" ", 2)
+        database.execute(f"{create} {kind} IF NOT EXISTS {rest}")
 
 
 def terms_of(path: str, database: sqlite3.Connection) -> tuple[Budget, str, str]:
@@ -277,23 +284,36 @@ def check_holds(database: sqlite3.Connection, number: int) -> None:
         raise sqlite3.DatabaseError("recorded spends are gone, as if a backup had been restored")
 
 
+def limit_of(database: sqlite3.Connection, part: str) -> Budget | None:
+    """Return the ceiling of a part of the ledger, or None if it has no such part."""
+    row = database.execute("SELECT epsilon, delta FROM part WHERE name = ?", (part,)).fetchone()
+    return row and Budget(*row)
+
+
+def enter_part(database: sqlite3.Connection, part: str, ceiling: Budget) -> Budget | None:
+    """Enter a part unless there is one of this name, and return the ceiling of that one."""
+    row = part, ceiling.epsilon, ceiling.delta
+    database.execute("INSERT OR IGNORE INTO part VALUES (?, ?, ?)", row)
+    return limit_of(database, part)
+
+
 def entries_after(database: sqlite3.Connection, number: int) -> tuple[list[Entry], int]:
     """Return the spends with greater numbers, in order, and the last number."""
-    query = "SELECT * FROM entry WHERE number > ? ORDER BY number"
+    query = "SELECT * FROM entry LEFT JOIN about USING (number) WHERE number > ? ORDER BY number"
     rows = database.execute(query, (number,)).fetchall()
     entries = []
-    for number, epsilon, delta, neighbors, mechanism, note, holds, unit, text, *group in rows:
+    for number, epsilon, delta, neighbors, mechanism, note, holds, unit, text, *others in rows:
         # SQLite keeps any value in any column.
         amounts = isinstance(epsilon, float) and isinstance(delta, float) and number < _MOST
-        texts = neighbors, mechanism, note, unit, text, *group
-        is_text = all(isinstance(part, str) for part in texts)
+        column, levels, level, *facts = ("" if own is None else own for own in others)
+        texts = neighbors, mechanism, note, unit, text, column, levels, level, *facts
+        is_text = all(isinstance(own, str) for own in texts)
         if not (amounts and is_text and 0 <= epsilon < math.inf and 0 <= delta <= 1):
             raise sqlite3.DatabaseError("a row is not a spend")
         losses = from_text(text) if text else ()
-        column, levels, level = group
-        part = Part(column, levels, unit, level) if column else None
-        entry = Entry(epsilon, delta, neighbors, mechanism, note, bool(holds), losses, unit, part)
-        entries.append(entry)
+        group = RecordGroup(column, levels, unit, level) if column else None
+        guarantee = epsilon, delta, neighbors, mechanism, note, bool(holds), losses, unit
+        entries.append(Entry(*guarantee, group, *facts))
     return entries, number
 
 
@@ -303,9 +323,13 @@ def append(database: sqlite3.Connection, entry: Entry, last: int) -> int:
     row = (
         *(number, entry.epsilon, entry.delta, entry.neighbors, entry.mechanism, entry.note),
         *(int(entry.holds), entry.unit, to_text(entry.losses) if entry.losses else ""),
-        *((entry.part.column, entry.part.levels, entry.part.level) if entry.part else ("",) * 3),
+        *((own.column, own.levels, own.level) if (own := entry.group) else ("",) * 3),
     )
     database.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    # Names of users and of files may have bytes that are no text.
+    texts = entry.author, entry.date, entry.table, entry.part
+    about = number, *(text.encode("utf-8", "replace").decode() for text in texts)
+    database.execute("INSERT INTO about VALUES (?, ?, ?, ?, ?)", about)
     return number
 
 

@@ -70,7 +70,7 @@ class Counted(NamedTuple):
     infinity_mass: float  # probability with which the release may reveal everything
 
 
-class Part(NamedTuple):
+class RecordGroup(NamedTuple):
     """A group of records: those with one level of a public column."""
 
     column: str
@@ -91,7 +91,15 @@ class Entry:
     holds: bool
     losses: Losses = ()
     unit: str = "row"
-    part: Part | None = None  # whose records the release reads; None if it reads all
+    group: RecordGroup | None = None  # whose records the release reads; None if it reads all
+    author: str = ""
+    date: str = ""  # the day, in UTC; a time would tell how long the table was read
+    table: str = ""
+    part: str = ""  # of the ledger, "2026" or "2026/march"; "" for none
+
+    def counts_in(self, part: str) -> bool:
+        """Return whether the spend is charged to a part, or to a part of it; "" is the ledger."""
+        return not part or f"{self.part}/".startswith(f"{part}/")
 
     @cached_property
     def counted(self) -> Counted:
@@ -463,7 +471,7 @@ class Exact(Account):
         return Budget(min(epsilon, ceiling.epsilon), ceiling.delta)
 
 
-Accounts: TypeAlias = dict[Part | None, Account]
+Accounts: TypeAlias = dict[RecordGroup | None, Account]
 RULES: dict[str, Callable[[Budget], Account]] = {
     "adaptive": GaussianDP,
     "fixed": Exact,
@@ -472,13 +480,13 @@ RULES: dict[str, Callable[[Budget], Account]] = {
 
 
 def accounts_after(accounts: Accounts, *spends: Entry) -> Accounts:
-    """Return the account of each part, of the spends that read its records.
+    """Return the account of each group, of the spends that read its records.
 
-    That of None has the spends that read all records, like that of each part without spends.
+    That of None has the spends that read all records, like that of each group without spends.
     """
-    parts = dict.fromkeys([*accounts, *(spend.part for spend in spends)])
-    read = {part: [own for own in spends if own.part in (None, part)] for part in parts}
-    return {part: accounts.get(part, accounts[None]).after(*read[part]) for part in parts}
+    groups = dict.fromkeys([*accounts, *(spend.group for spend in spends)])
+    read = {group: [own for own in spends if own.group in (None, group)] for group in groups}
+    return {group: accounts.get(group, accounts[None]).after(*read[group]) for group in groups}
 
 
 def _share(delta: float, share: float) -> float:

@@ -32,7 +32,7 @@ def browser():
 def build(source, out):
     """Build a site as `make docs` does; return what makes it fail."""
     if any(find_spec(name) is None for name in BUILDERS):
-        pytest.skip("the extra `docs` is not installed")
+        pytest.skip("the group `docs` is not installed")
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
     folders = ["-d", str(out / "doctrees"), str(source), str(out / "html")]
     paths = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "docs")])}

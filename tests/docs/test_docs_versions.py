@@ -43,7 +43,7 @@ def commit(root, text):
 def repository(tmp_path):
     """Return a repository with docs and one commit."""
     if find_spec("furo") is None or shutil.which("git") is None:
-        pytest.skip("the extra `docs` is not installed, or there is no git")
+        pytest.skip("the group `docs` is not installed, or there is no git")
     root = tmp_path / "repository"
     (root / "docs" / "deep").mkdir(parents=True)
     (root / "docs" / "conf.py").write_text(CONF)

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 import traceback
 from contextlib import contextmanager
 
@@ -290,6 +296,101 @@ def test_a_fit_survives_a_worker_that_is_killed():
     assert killed
     np.testing.assert_array_equal(model.coef_, expected.coef_)
     assert len(model.ledger.entries) == 1
+
+
+@contextmanager
+def started_by_hand(folder):
+    """A scheduler and two workers as `dask scheduler` and `dask worker` start them, by address."""
+    distributed, file = pytest.importorskip("distributed"), folder / "scheduler.json"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    env["DASK_DISTRIBUTED__SCHEDULER__NO_WORKERS_TIMEOUT"] = "2s"
+    own = ["--scheduler-file", str(file), "--no-dashboard"]
+    scheduler = ["scheduler", "--host", "127.0.0.1", "--port", "0", *own]
+    worker = ["worker", "--no-nanny", "--nthreads", "1", *own]
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", f"distributed.cli.dask_{name}", *options],
+            env=env,
+            stderr=subprocess.DEVNULL,
+        )
+        for name, *options in (scheduler, worker, worker)
+    ]
+    try:
+        while not file.exists() or not file.read_text():
+            assert started[0].poll() is None
+            time.sleep(0.1)
+        address = json.loads(file.read_text())["address"]
+        assert address.startswith("tcp://")
+        with distributed.Client(address) as client, dask.config.set(scheduler=None):
+            client.wait_for_workers(2, timeout=120)
+            yield started[1:]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.slow("starts processes")
+def test_what_travels_to_workers_and_back(tmp_path, monkeypatch):
+    """Functions and coefficients go, sums come: no noise, seed, ledger or estimator is sent."""
+    with started_by_hand(tmp_path):
+        from distributed.protocol import pickle
+
+        sent, sizes, dumps, checked = [], [], pickle.dumps, cluster._checked
+
+        def dumped(*given, **options):
+            sent.append(dumps(*given, **options))
+            return sent[-1]
+
+        def measured(*given):
+            total, weight = checked(*given)
+            sizes.append(len(dumps(total)))
+            return total, weight
+
+        monkeypatch.setattr(pickle, "dumps", dumped)
+        monkeypatch.setattr(cluster, "_checked", measured)
+        for kind in (DPLinearRegression, skdp.DPCoordinateDescentClassifier, DPLogisticRegression):
+            target, whole, expected = case_of(kind)
+            lazy = dataframe.from_pandas(whole, npartitions=5)
+            check_same(made(kind).fit(lazy, target=target), expected)
+        blob = b"".join(map(bytes, sent))
+    assert b"Domain" in blob
+    for name in (b"Ledger", b"Generator", b"DPLogistic", b"random_state", b"KNorm", b"NoisySum"):
+        assert name not in blob
+    # The solver of a logistic regression also asks for a sample of rows, once.
+    assert sorted(sizes)[-2] < 2_000
+
+
+@pytest.mark.slow("starts processes")
+@pytest.mark.parametrize("charged", [0, 1], ids=["before the charge", "after it"])
+@pytest.mark.parametrize("killed", [1, 2])
+def test_a_fit_without_some_workers_ends_and_charges_at_most_once(
+    charged, killed, tmp_path, monkeypatch
+):
+    """One that is left computes all again; with none, an error says what was spent."""
+    kind, summed = DPLogisticRegression, WorkerStates._summed
+    target, whole, expected = case_of(kind)
+    with started_by_hand(tmp_path) as workers:
+        model = made(kind)
+
+        def after_a_kill(self, part):
+            if len(model.ledger.entries) == charged:
+                for worker in workers[:killed]:
+                    worker.send_signal(signal.SIGKILL)
+            return summed(self, part)
+
+        monkeypatch.setattr(WorkerStates, "_summed", after_a_kill)
+        lazy = dataframe.from_pandas(whole, npartitions=5)
+        if killed == 1:
+            check_same(model.fit(lazy, target=target), expected)
+            assert len(model.ledger.entries) == 1
+            return
+        with pytest.raises(ValueError, match="X must be a collection that can be comp") as caught:
+            model.fit(lazy, target=target)
+    assert len(model.ledger.entries) == charged
+    spent = "budget was spent" if charged else "No budget was spent"
+    assert any(spent in note for note in caught.value.__notes__)
+    assert not hasattr(model, "coef_")
 
 
 @pytest.mark.parametrize("places", ["aaaaaaab", "abababab", "bbbbbbbb", "cccc", "a"])

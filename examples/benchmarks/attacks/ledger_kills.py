@@ -2,11 +2,11 @@
 
     python -m examples.benchmarks.attacks.ledger_kills --kills 1000 --seed 0
 
-The kills are divided among four attacks: one name, two names of one file, backups that are
-restored under a living handle, and forks while a thread spends. A further one lets eight processes
-spend at the same time. A spend is lost if it was acknowledged and is not in the file, or if a
-handle goes on although its spends are gone; it is doubled if it is there twice. The exit code is 1
-if any spend is lost or doubled, or if a process hangs. Needs POSIX.
+The kills are divided among five attacks: one name, two parts with ceilings of their own, two names
+of one file, backups that are restored under a living handle, and forks while a thread spends. A
+further one lets eight processes spend at the same time. A spend is lost if it was acknowledged and
+is not in the file, or if a handle goes on although its spends are gone; it is doubled if it is
+there twice. The exit code is 1 if any spend is lost or doubled, or if a process hangs. Needs POSIX.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -114,6 +114,19 @@ def one_name(kills: int, folder: Path, rng: np.random.Generator) -> Tally:
         for writer in writers:
             seen += writer.acknowledged(rng.uniform(0, LIFE))
     return tally("one name", kills, seen, path)
+
+
+def two_parts(kills: int, folder: Path, rng: np.random.Generator) -> Tally:
+    """Kill a writer of each of two parts at a time; a spend beyond a ceiling counts as doubled."""
+    path, seen = folder / "ledger", []
+    parts = [opened(path).part(name, kills) for name in "ab"]
+    for number in range(0, kills, 2):
+        writers = [Writer(part, f"{number}.{name}") for part, name in zip(parts, "ab", strict=True)]
+        for writer in writers:
+            seen += writer.acknowledged(rng.uniform(0, LIFE))
+    found = tally("two parts", kills, seen, path)
+    beyond = sum(max(0, len(part.entries) - kills) for part in parts)
+    return replace(found, doubled=found.doubled + beyond)
 
 
 def two_names(kills: int, folder: Path, rng: np.random.Generator) -> Tally:
@@ -242,6 +255,7 @@ def speed(folder: str | None) -> float:
 
 ATTACKS: tuple[Callable[[int, Path, np.random.Generator], Tally], ...] = (
     one_name,
+    two_parts,
     two_names,
     restored,
     forks,

@@ -1,18 +1,23 @@
-"""Fits on two local worker processes of dask against fits in memory on the same cores.
+"""Fits on two local worker processes of dask against fits in one process on the same cores.
 
 The table is a dask array, which the workers hold. A round of coordinate descent is one sum over all
 rows: its overhead is the difference of the times of a fit, divided by the number of rounds, for a
-table so small that the sums take no time. Needs dask and distributed.
+table so small that the sums take no time. A folder of Parquet files is read by the workers, and by
+one process. Needs dask, distributed and pyarrow.
 """
 
 from __future__ import annotations
 
 import argparse
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 from distributed import Client, LocalCluster, wait
 from threadpoolctl import threadpool_limits
 
@@ -85,6 +90,34 @@ def compared(client: Client, arguments: argparse.Namespace) -> list[report.Row]:
     return found
 
 
+def from_files(arguments: argparse.Namespace) -> list[report.Row]:
+    """Return the times of fits of one table in eight Parquet files, and in memory."""
+    n, found = int(arguments.rows), []
+    X, number, label = draw_data(n, arguments.seed)
+    names = [f"x{j}" for j in range(COLUMNS)]
+    whole = pd.DataFrame(X, columns=names).assign(number=number, label=label)
+    with TemporaryDirectory() as folder:
+        for k, rows in enumerate(np.array_split(np.arange(n), 8)):
+            whole.iloc[rows].to_parquet(Path(folder) / f"{k}.parquet", row_group_size=2**17)
+        sources = {"dask": dd.read_parquet(folder), "parquet": folder, "memory": whole}
+        for name, model in models(arguments.seed).items():
+            target = "label" if name == "DPLogisticRegression" else "number"
+            bounds = None if target == "label" else (-1, 1)
+            model.set_params(domain=Domain(dict.fromkeys(names, (-1.0, 1.0)), target=bounds))
+            fit = partial(model.fit, target=target)
+            times: dict[str, list[float]] = {source: [] for source in sources}
+            for _ in range(arguments.repeats + 1):
+                for source, table in sources.items():
+                    X = table[[*names, target]] if source != "parquet" else table
+                    times[source].append(seconds(partial(fit, X)))
+            own = {source: float(np.median(values[1:])) for source, values in times.items()}
+            speeds = {f"{source} rows a second": n / own[source] for source in own}
+            ratio = own["dask"] / own["parquet"]
+            found.append({"what": f"{name}; Parquet", "rows": n, **own, **speeds, "ratio": ratio})
+            print(found[-1], flush=True)
+    return found
+
+
 def round_overhead(client: Client, arguments: argparse.Namespace) -> report.Row:
     """Return the additional seconds of each round of a coordinate descent on the workers."""
     X, y, _ = draw_data(SMALL, arguments.seed)
@@ -111,6 +144,7 @@ def main() -> None:
         Client(cluster) as client,
     ):
         rows = [round_overhead(client, arguments), *compared(client, arguments)]
+        rows += from_files(arguments)
     report.publish("cluster", rows, arguments)
 
 

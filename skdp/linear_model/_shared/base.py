@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -9,6 +10,7 @@ from copy import copy
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import wraps
 from inspect import Parameter, cleandoc, signature
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, Protocol, Self, TypeVar, dataclass_transform
 
@@ -342,7 +344,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
                 public = self._public(records, *relied_on(*parts))
                 guarantee = _certified(plan.releases, public)
                 sums = algorithm.sums(plan, records)
-                rng = self._charged(guarantee, "fit", spent)
+                rng = self._charged(guarantee, "fit", X, spent)
                 solution = algorithm.release(plan, sums, rng)
             # Attributes are set last: a fit that fails does not change an earlier model.
             self.guarantee_ = guarantee
@@ -455,7 +457,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             facts = scores, task.n_assumed, task.are_persons
             stage = InferenceRelease(plan, records.rows, design.intercept, *facts)
             first = stage.first()
-            rng = own._charged(guarantee, "infer", spent)
+            rng = own._charged(guarantee, "infer", X, spent)
             found = stage.release(first, rng)
         return replace(
             found,
@@ -495,11 +497,12 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             remedy = "Fit one model for each pair of labels."
             raise fail("infer", "be called for two labels", len(self._encoded_coef), remedy)
 
-    def _charged(self, guarantee: Guarantee, name: str, spent: list[Guarantee]) -> Generator:
+    def _charged(self, cost: Guarantee, name: str, X: object, spent: list[Guarantee]) -> Generator:
         rng = as_generator(self.random_state)
         if self.ledger is not None:
-            self.ledger.spend(guarantee, note=f"{type(self).__name__}.{name}")
-        spent.append(guarantee)
+            table = Path(X).name if isinstance(X, str | os.PathLike) else ""
+            self.ledger.spend(cost, f"{type(self).__name__}.{name}", table)
+        spent.append(cost)
         return rng
 
     def _read(

@@ -78,10 +78,12 @@ def counts(found, level=0.95):
 
 
 @pytest.mark.slow("shares among hundreds of fits")
-@pytest.mark.parametrize("epsilon", [2.0, 20.0])
-@pytest.mark.parametrize("case", ["labels", "counts", "t", "unequal", "persons"])
+@pytest.mark.parametrize(
+    ("case", "epsilon"),
+    [("labels", 2.0), ("counts", 2.0), ("t", 20.0), ("unequal", 20.0), ("persons", 2.0)],
+)
 def test_intervals_hold_the_coefficients_of_the_population(case, epsilon):
-    """For labels, overdispersed counts, errors with heavy tails, of a variance that depends on x, persons."""
+    """Also those of counts above Poisson's variance, of heavy tails and of unequal errors."""
     found = list(estimates(case, epsilon))
     for level in (0.8, 0.95):
         held, bounded = counts(found, level)

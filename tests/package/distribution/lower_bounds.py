@@ -1,6 +1,6 @@
 """Print the lower bounds of the dependencies in pyproject.toml as pins, for `pip install`.
 
-With the names of extras, also theirs; with ``--ranges`` requirements and not pins:
+With the names of extras or groups, also theirs; with ``--ranges`` requirements and not pins:
 python lower_bounds.py [--ranges] plot pandas
 """
 
@@ -16,21 +16,21 @@ from typing import Any
 PROJECT = Path(__file__).parents[3] / "pyproject.toml"
 
 
-def project() -> dict[str, Any]:
-    """Return the table ``project`` of pyproject.toml."""
-    return tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
+def project(table: str = "project") -> dict[str, Any]:
+    """Return a table of pyproject.toml."""
+    return tomllib.loads(PROJECT.read_text(encoding="utf-8"))[table]
 
 
 def requirements(extras: Iterable[str] = ()) -> Iterator[str]:
-    """Yield the requirements of the package and of extras, with those of extras in extras."""
+    """Yield the requirements of the package, and of extras or groups with the extras in them."""
     yield from project()["dependencies"]
     for extra in extras:
         yield from of_extra(extra)
 
 
 def of_extra(extra: str) -> Iterator[str]:
-    """Yield the requirements of an extra, with those of the extras that it names."""
-    for needed in project()["optional-dependencies"][extra]:
+    """Yield the requirements of an extra or group, with those of the extras that it names."""
+    for needed in (project()["optional-dependencies"] | project("dependency-groups"))[extra]:
         if own := re.fullmatch(r"skdp\[(.*)\]", needed):
             for name in own[1].split(","):
                 yield from of_extra(name)

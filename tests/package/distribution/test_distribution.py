@@ -57,6 +57,28 @@ def test_every_lower_bound_is_a_pin():
     assert all(re.fullmatch(r"[\w\[\],-]+==[\d.]+", pin) for pin in pins), pins
 
 
+def test_groups_that_are_installed_exist():
+    """Of developers, and no extra of users has the same name."""
+    groups = {*lower_bounds.project("dependency-groups")}
+    used = {
+        name
+        for file in ("Makefile", "docs/install.md", "pyproject.toml")
+        for name in re.findall(r"--group (\w+)", text_of(file))
+    }
+    assert {"test"} < used <= groups
+    assert groups.isdisjoint(FACTS["optional-dependencies"])
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / ".github").glob("workflows/*.yml")), ids=str)
+def test_actions_are_pinned_by_the_hash_of_a_commit(path):
+    """With the version as a comment, which a tool raises together with the hash."""
+    used = re.findall(r"uses: (.*)", path.read_text(encoding="utf-8"))
+    assert used
+    for action in used:
+        assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action), action
+    assert re.search(r"^permissions:", path.read_text(encoding="utf-8"), re.M)
+
+
 USES = {
     "plot": ("matplotlib", "from skdp.inspection import NormBallDisplay as D; D.from_balls([B])"),
     "pandas": ("pandas", "M.fit({'x0': [0.0] * 9, 'x1': [0.0] * 9}, [0, 1, 0] * 3)"),

@@ -326,7 +326,8 @@ def test_a_ledger_in_the_place_of_another_is_not_taken_for_it(tmp_path):
 @pytest.mark.skipif(os.name != "posix", reason="the path must be of another system")
 def test_a_ledger_of_another_operating_system_is_lost():
     """Its path is no absolute one here."""
-    ledger = ledger_module._reopen("C:\\Temp\\ledger", Ledger(1.0)._ceiling, "token", "sums", 0)
+    _, (_, *facts) = Ledger(1.0).__reduce__()
+    ledger = ledger_module._reopen("C:\\Temp\\ledger", *facts)
     assert "cannot be read" in repr(ledger)
     with pytest.raises(LedgerLost, match=f"another operating system.*{REMEDY}"):
         ledger.spend(GUARANTEE)

@@ -301,7 +301,8 @@ def test_a_ledger_that_another_process_is_making_is_waited_for(tmp_path):
     def make():
         time.sleep(0.1)
         with ledger_file.transaction(str(path), "BEGIN IMMEDIATE") as database:
-            ledger_file.create_tables(database, Ledger(10.0)._ceiling, "adaptive")
+            ledger_file.create_tables(database)
+            database.execute("INSERT INTO ceiling VALUES (10.0, 0.0, 'adaptive', 'token')")
 
     maker = threading.Thread(target=make)
     maker.start()

@@ -19,7 +19,7 @@ from skdp import Domain, DPLogisticRegression, PrivateSearchCV, estimate_domain
 from skdp.model_selection import private_score
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, LedgerLost
 from skdp.privacy.ledger import Seen
-from skdp.privacy.ledger_rules import RULES, Budget, Entry, Part, accounts_after
+from skdp.privacy.ledger_rules import RULES, Budget, Entry, RecordGroup, accounts_after
 
 REGIONS = ["north", "south"]
 
@@ -49,7 +49,7 @@ def test_groups_spend_their_greatest_total_and_what_reads_all_records_counts_for
             full.spend(release(0.5))
     parts["south"].spend(release(0.5))
     assert ledger.spent.epsilon == 1.0
-    groups = [entry.part and entry.part.level for entry in ledger.entries]
+    groups = [entry.group and entry.group.level for entry in ledger.entries]
     assert groups == ["north", "north", "south", None, "south"]
 
 
@@ -234,7 +234,7 @@ SPENDS = [(EPSILON, 0.0), (EPSILON / 2, 0.0), (0.0, DELTA / 2), (EPSILON / 2, DE
 
 
 def entry_of(spend, group):
-    return Entry(*spend, "", "", "", True, part=group and Part("region", "", "row", group))
+    return Entry(*spend, "", "", "", True, group=group and RecordGroup("region", "", "row", group))
 
 
 def worst(changes, after=accounts_after):
@@ -249,7 +249,7 @@ def worst(changes, after=accounts_after):
         best = max(0.0, p - math.exp(EPSILON) * q)
         for spend, group in itertools.product(SPENDS, changes) if n and p else ():
             entry, laws = entry_of(spend, group), answers(*spend)[:: changes[group] or 1]
-            read = Seen(accounts).of(entry.part)
+            read = Seen((accounts,)).of(entry.group)
             if not all(account.takes(entry) for account in read):
                 continue
             pairs = zip(p * laws[0], q * laws[1 if changes[group] else 0], strict=True)

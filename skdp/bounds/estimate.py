@@ -197,8 +197,11 @@ class Request:
     ) -> Request:
         """Return the request for a table; raise an error if a declaration is not valid."""
         if columns is None:
-            names = tuple(X.columns) if hasattr(X, "columns") else None
-            kinds: tuple[object, ...] = ("bounds",) * X.shape[1]
+            names, types = None, [None] * X.shape[1]
+            if hasattr(X, "columns"):
+                names, types = tuple(X.columns), [*X.dtypes]
+            texts = [kind_of_dtype(own) == "strings" for own in types]
+            kinds: tuple[object, ...] = tuple("levels" if own else "bounds" for own in texts)
         elif isinstance(columns, Mapping) and columns:
             names = tuple(columns)
             kinds = tuple("bounds" if own is None else own for own in columns.values())
@@ -224,6 +227,11 @@ class Request:
                 raise fail(name, words, rule, "Or declare the bounds.")
         found.domain([(-1.0, 1.0)] * len(found.counted), [[NOTHING]] * len(found.places("levels")))
         return found
+
+    @property
+    def proposal(self) -> dict[str, object]:
+        """The argument ``columns`` of a table with names, in full."""
+        return dict(zip(self.names or (), self.columns, strict=False))
 
     def places(self, what: str) -> list[int]:
         """Return the positions of the columns whose bounds, or levels, are estimated."""
@@ -303,13 +311,14 @@ class Request:
             error = found  # raised again below, without a context
         # Remedies follow from the type of the column alone.
         kind, key = kind_of_dtype(table.dtype(place)), self._key(place)
-        name = repr(key) if isinstance(key, str) else '"name"'
+        key = key if isinstance(key, str) else "name"
         remedies = [str(error)]
         if kind in (None, "strings"):
-            wanted = f'columns={{{name}: "levels"}}'
+            wanted = f"columns={self.proposal | {key: 'levels'}}"
             remedies += [f"If it holds strings, declare levels, or give {wanted} with delta > 0."]
         if kind in (None, "numbers") and not self.is_ruled(place):
-            remedies += [f'For missing cells give missing={{{key!r}: "indicator"}} or "middle".']
+            own = self._key(place)
+            remedies += [f'For missing cells give missing={{{own!r}: "indicator"}} or "middle".']
         raise NotNumbers(" ".join(remedies))
 
     def _strings(self, X: Frame, place: int, persons: Sequence[int] | None) -> Counter[str]:
@@ -362,7 +371,8 @@ class BoundsPlan:
         """Return the plan; the budget is divided by the numbers of columns."""
         counted, levels = request.counted, len(request.places("levels"))
         if levels and delta == 0:
-            remedy = "Pass delta > 0, such as 1e-6, or list the levels."
+            names = [request._key(place) for place in request.places("levels")]
+            remedy = f"Pass delta > 0, such as 1e-6, or list the levels of {names}."
             raise fail("delta", 'be > 0 for columns of "levels"', delta, remedy)
         weights = (1,) * len(counted)
         if request.has_target:  # it counts for several of d columns, sqrt(d)
@@ -447,7 +457,7 @@ def estimate_domain(
     missing: object = None,
     groups: object = None,
     limit: float | Mapping[str, float] = 1e6,
-    epsilon: float,
+    epsilon: float | None = None,
     delta: float = 0.0,
     neighbors: str = "replace_one",
     random_state: RandomStateLike = None,
@@ -468,8 +478,8 @@ def estimate_domain(
     columns : dict of str to tuple, list, "bounds" or "levels", default=None
         As in `Domain`, a tuple of bounds or a list of levels for each column, in order. They are
         kept as they are. "bounds" or None asks for estimated bounds of a column of numbers, and
-        "levels" for the frequent strings of a column of strings. Without ``columns``, bounds of
-        all columns are estimated.
+        "levels" for the frequent strings of a column of strings. Without ``columns``, all columns
+        are estimated: those whose type is a string have "levels", the others "bounds".
     target : tuple, list, "bounds" or None, default=None
         Bounds or labels as in `Domain`, or "bounds" for estimated bounds of ``y``.
     other : dict of str to level, default=None
@@ -532,7 +542,6 @@ def estimate_domain(
     Domain.box([1984.0, 0.0], [2032.0, 0.008056640625]), estimated with epsilon = 0.2, delta = 0
     """
     with np.errstate(all="ignore"), spent_note() as spent:
-        epsilon = check_epsilon(epsilon, "Smaller is more private; 0.2 is common for bounds.")
         delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
         check_choice("neighbors", neighbors, tuple(NEIGHBORS))
         check_ledger("ledger", ledger, getattr(X := in_memory(X), "columns", None))
@@ -541,6 +550,13 @@ def estimate_domain(
         if X.shape[1] == 0 or (len(X) == 0 and neighbors != "add_remove"):
             raise fail("X", "have records and columns")
         request = Request.of(X, columns, target, other, missing, limit)
+        if epsilon is None:
+            call = (
+                f"X, columns={request.proposal}, epsilon=0.2" if request.names else "X, epsilon=0.2"
+            )
+            call += ", delta=1e-6" * bool(request.places("levels"))
+            raise fail("epsilon", "be given", None, f"Write estimate_domain({call}).")
+        epsilon = check_epsilon(epsilon, "Smaller is more private; 0.2 is common for bounds.")
         plan = BoundsPlan.of(request, epsilon, delta, neighbors)
         unit = "row" if groups is None else "person"
         seeded = () if is_cryptographic(random_state) else (_SEEDED,)

@@ -197,11 +197,8 @@ class Request:
     ) -> Request:
         """Return the request for a table; raise an error if a declaration is not valid."""
         if columns is None:
-            names, types = None, [None] * X.shape[1]
-            if hasattr(X, "columns"):
-                names, types = tuple(X.columns), [*X.dtypes]
-            texts = [kind_of_dtype(own) == "strings" for own in types]
-            kinds: tuple[object, ...] = tuple("levels" if own else "bounds" for own in texts)
+            names = tuple(X.columns) if hasattr(X, "columns") else None
+            kinds: tuple[object, ...] = ("bounds",) * X.shape[1]
         elif isinstance(columns, Mapping) and columns:
             names = tuple(columns)
             kinds = tuple("bounds" if own is None else own for own in columns.values())
@@ -227,11 +224,6 @@ class Request:
                 raise fail(name, words, rule, "Or declare the bounds.")
         found.domain([(-1.0, 1.0)] * len(found.counted), [[NOTHING]] * len(found.places("levels")))
         return found
-
-    @property
-    def proposal(self) -> dict[str, object]:
-        """The argument ``columns`` of a table with names, in full."""
-        return dict(zip(self.names or (), self.columns, strict=False))
 
     def places(self, what: str) -> list[int]:
         """Return the positions of the columns whose bounds, or levels, are estimated."""
@@ -311,14 +303,15 @@ class Request:
             error = found  # raised again below, without a context
         # Remedies follow from the type of the column alone.
         kind, key = kind_of_dtype(table.dtype(place)), self._key(place)
-        key = key if isinstance(key, str) else "name"
         remedies = [str(error)]
         if kind in (None, "strings"):
-            wanted = f"columns={self.proposal | {key: 'levels'}}"
+            every = {"name": "levels"}
+            if self.names is not None:  # all columns, where none were named
+                every = dict(zip(self.names, self.columns, strict=True)) | {str(key): "levels"}
+            wanted = f"columns={every}"
             remedies += [f"If it holds strings, declare levels, or give {wanted} with delta > 0."]
         if kind in (None, "numbers") and not self.is_ruled(place):
-            own = self._key(place)
-            remedies += [f'For missing cells give missing={{{own!r}: "indicator"}} or "middle".']
+            remedies += [f'For missing cells give missing={{{key!r}: "indicator"}} or "middle".']
         raise NotNumbers(" ".join(remedies))
 
     def _strings(self, X: Frame, place: int, persons: Sequence[int] | None) -> Counter[str]:
@@ -478,8 +471,8 @@ def estimate_domain(
     columns : dict of str to tuple, list, "bounds" or "levels", default=None
         As in `Domain`, a tuple of bounds or a list of levels for each column, in order. They are
         kept as they are. "bounds" or None asks for estimated bounds of a column of numbers, and
-        "levels" for the frequent strings of a column of strings. Without ``columns``, all columns
-        are estimated: those whose type is a string have "levels", the others "bounds".
+        "levels" for the frequent strings of a column of strings. Without ``columns``, all are
+        estimated: "levels" of columns whose type is a string, and "bounds" of the others.
     target : tuple, list, "bounds" or None, default=None
         Bounds or labels as in `Domain`, or "bounds" for estimated bounds of ``y``.
     other : dict of str to level, default=None
@@ -549,14 +542,14 @@ def estimate_domain(
             X, groups = without_column(X, "groups", groups, "Pass an array of identifiers.")
         if X.shape[1] == 0 or (len(X) == 0 and neighbors != "add_remove"):
             raise fail("X", "have records and columns")
-        request = Request.of(X, columns, target, other, missing, limit)
+        if columns is None and hasattr(X, "columns"):
+            texts = {name for name, own in X.dtypes.items() if kind_of_dtype(own) == "strings"}
+            columns = {name: "levels" if name in texts else "bounds" for name in X.columns}
+        remedy = "Smaller is more private; 0.2 is common for bounds."
         if epsilon is None:
-            call = (
-                f"X, columns={request.proposal}, epsilon=0.2" if request.names else "X, epsilon=0.2"
-            )
-            call += ", delta=1e-6" * bool(request.places("levels"))
-            raise fail("epsilon", "be given", None, f"Write estimate_domain({call}).")
-        epsilon = check_epsilon(epsilon, "Smaller is more private; 0.2 is common for bounds.")
+            remedy = f"Write estimate_domain(X, columns={columns}, epsilon=0.2, delta=1e-6)."
+        epsilon = check_epsilon(epsilon, remedy)
+        request = Request.of(X, columns, target, other, missing, limit)
         plan = BoundsPlan.of(request, epsilon, delta, neighbors)
         unit = "row" if groups is None else "person"
         seeded = () if is_cryptographic(random_state) else (_SEEDED,)

@@ -42,6 +42,7 @@ from skdp.linear_model._shared.task import (
     spell_levels,
     split_frame,
 )
+from skdp.linear_model.callers import warn_before_charge
 from skdp.linear_model.export import Exportable
 from skdp.linear_model.losses import Softmax
 from skdp.linear_model.proof import PUBLIC_MODEL
@@ -336,6 +337,8 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
                 records = self._read(X, y, target, groups, sample_weight)
                 facts = records.n, len(records.models), records.unit, records.are_weighted
                 plan = self._plan(records.design, *facts)
+                n = self._task(records.design, facts[0], 1, *facts[2:]).n_assumed
+                warn_before_charge(self, n, records.design.domain.n_columns)
                 parts = (getattr(self, name, None) for name in ("loss", "mechanism"))
                 public = self._public(records, *relied_on(*parts))
                 guarantee = _certified(plan.releases, public)

@@ -305,7 +305,7 @@ class Request:
         kind, key = kind_of_dtype(table.dtype(place)), self._key(place)
         remedies = [str(error)]
         if kind in (None, "strings"):
-            every = {"name": "levels"}
+            every: dict[str, object] = {"name": "levels"}
             if self.names is not None:  # all columns, where none were named
                 every = dict(zip(self.names, self.columns, strict=True)) | {str(key): "levels"}
             wanted = f"columns={every}"

@@ -545,27 +545,24 @@ class Domain:
     def check(self, X: object, y: object = None, *, target: str | None = None) -> Any:
         """Count cells outside the bounds, unlisted levels and missing cells of a private table.
 
-        A fit clips numbers, and reads unlisted levels as ``other``, without a word: how many they
-        are is private. Look at the counts before the first fit. **They are for those who may see
-        the table, and not for publication.** Correct a misspelt declaration, but choose no bounds
-        by them: see ``docs/privacy/choosing_bounds.md``.
+        A fit clips numbers and reads unlisted levels as ``other`` in silence, because how many they
+        are is private. The counts are for those who may see the table, **not for publication**.
+        Correct a misspelt declaration, but do not choose bounds by them.
 
         Parameters
         ----------
         X : DataFrame, array-like, dict of columns, collection, path or callable
-            As in ``fit``. It is read once, in parts; other named columns are ignored.
+            As in ``fit``. It is read once; other named columns are ignored.
         y : array-like of shape (n,), default=None
-            The target of a table in memory, if the domain declares one.
+            The target of a table in memory.
         target : str, default=None
             Name of the column of ``X`` that is the target.
 
         Returns
         -------
         DomainCheck
-            Print it, or use ``to_frame()``. For each column it has the number and the share of the
-            cells ``outside`` the bounds or the levels, the number of ``missing`` cells, and
-            ``notes``: the most frequent unlisted levels, levels that never occur, and how many
-            cells make a fit raise an error.
+            Print it, or use ``to_frame()``. The notes have the most frequent unlisted levels, and
+            the levels that never occur.
 
         Examples
         --------
@@ -575,7 +572,7 @@ class Domain:
         Not for publication: counts of private cells, which no guarantee covers
         column  declared            cells  outside   share  missing  notes
         age     (17, 90)                3        1  33.33%        0  above 1
-        sex     ['female', 'male']      3        2  66.67%        0  'F' 2; never: 'female'
+        sex     ['female', 'male']      3        2  66.67%        0  'F' 2, never 'female'
         """
         # By name: the readers of files import domains.
         return import_module("skdp.rows.check").check(self, X, y, target)

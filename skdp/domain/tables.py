@@ -285,6 +285,9 @@ class ArrayTable:
     def dtype(self, column: int) -> object:
         return self.cells.dtype
 
+    def column(self, column: int) -> Array:
+        return np.asarray(self.cells[:, column])
+
 
 @dataclass(frozen=True, eq=False)
 class EncodedRows:
@@ -411,6 +414,9 @@ class FrameTable:
 
     def dtype(self, column: int) -> object:
         return self._column(column).series.dtype
+
+    def column(self, column: int) -> Frame:
+        return self._column(column).series
 
     def _moved(self, rows: slice) -> slice:
         start, stop, _ = rows.indices(self.n_rows)

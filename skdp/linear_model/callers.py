@@ -29,9 +29,32 @@ GREATEST_EPSILON = 20.0
 GREATEST_DELTA = 1e-3
 # The parallel calls of searches of which a fit has warned.
 _SEEN: WeakSet[Any] = WeakSet()
-_REMEDY = (
-    "Use domain.encoder(), rules for missing cells in the domain, a FunctionTransformer with public"
+_LEARNED = (
+    "No guarantee covers what they learn, and that of the model does not hold for the pipeline. Use"
+    " domain.encoder(), rules for missing cells in the domain, a FunctionTransformer with public"
     " constants, or FrozenEstimator(step) of a step that was fitted to public data."
+)
+_FOLDS = (
+    "The folds of {} depend on all labels: one record may move others to other folds, and the total"
+    " of the ledger does not hold for the table. Use PrivateSearchCV, or pass cv=KFold(5)."
+)
+_EPSILONS = (
+    "A search over epsilon chooses by scores on private records, which no guarantee covers, and"
+    " mostly the greatest one. Choose epsilon before: the method plan shows what it buys."
+)
+_SMALL = (
+    "The ledger may be too small: {0} fits need epsilon={1:.4g} in total, and only {2} of"
+    " epsilon={3:.4g} fit (fits_left). Clones of a model share its ledger. PrivateSearchCV is"
+    " charged once for all its fits."
+)
+_WEAK = "epsilon={:g} protects hardly anything. Values from 0.1 to 10 are usual."
+_DELTA = (
+    "delta={:g} is above {}: publishing a record at random could have this guarantee. Choose one far"
+    " below, such as 1e-6."
+)
+_FEW = (
+    "Expect a model that is hardly better than a trivial one: {} records are few for {} columns at"
+    " epsilon={:g}; {:.2g} are usual. The method plan shows what a budget buys."
 )
 
 
@@ -65,112 +88,68 @@ def _is_stateless(step: BaseEstimator) -> bool:
 
 
 def warn_before_charge(model: Any, n: int | None, n_columns: int = 0) -> None:
-    """Warn of what a curator may have overlooked; it depends on public facts only.
+    """Warn of what a curator may have overlooked, from public facts and the frames of callers.
 
-    Parameters
-    ----------
-    model : private estimator
-        With ``epsilon``, ``delta``, ``ledger`` and ``neighbors``.
-    n : int or None
-        The number of records if it is public, or its public order of magnitude.
-    n_columns : int
-        The number of declared columns.
-
-    Notes
-    -----
-    Frames are only read. A fit that another method of this package calls is not looked at.
+    ``n`` is the number of records, or its order of magnitude, if it is public. Frames are only
+    read. A fit that this package calls is not looked at.
     """
-    found = _of_budget(model, n, n_columns)
-    callers, searches, frame, level, depth = [model], [], sys._getframe(1), 0, 1
+    found, searches, callers = [*_of_budget(model, n, n_columns)], [], [model]
+    frame: Any = sys._getframe(1)
+    level, depth = 0, 1
     while frame is not None:
         depth += 1
-        module, names = str(frame.f_globals.get("__name__")), frame.f_code.co_varnames[:1]
-        is_search = module.startswith("sklearn.model_selection")
-        facts = frame.f_locals if is_search or names == ("self",) else {}
+        package, _, module = str(frame.f_globals.get("__name__")).partition(".")
+        level = level or depth * (package not in ("skdp", "sklearn", "joblib"))  # the user's line
+        is_search = package == "sklearn" and module.startswith("model_selection")
+        is_method = frame.f_code.co_varnames[:1] == ("self",)
+        facts = frame.f_locals if is_search or is_method else {}
         if is_search and "parallel" in facts and facts["parallel"] not in _SEEN:
             searches.append(facts["parallel"])
-            found += _of_search(model, facts, type(facts.get("self", model)).__name__)
-        level = level or depth * (module.partition(".")[0] not in ("skdp", "sklearn", "joblib"))
+            found += _of_search(model, facts)
         caller, frame = facts.get("self"), frame.f_back
         if caller is None or any(caller is own for own in callers):
             continue
         if is_ours(caller):
             return
-        steps = getattr(caller, "steps", None) if isinstance(caller, Pipeline) else None
+        steps = caller.steps if isinstance(caller, Pipeline) else []
+        if isinstance(caller, TransformedTargetRegressor):
+            steps = [("transformer", caller.transformer), ("regressor", model)]
         if steps and any(steps[-1][1] is own for own in callers):
             parts = [(name, part) for name, own in steps[:-1] for part in learners(own, model)]
-        elif isinstance(caller, TransformedTargetRegressor):
-            parts = [("transformer", own) for own in learners(caller.transformer, model)]
-        else:
-            parts = []
-        if parts:
-            named = ", ".join(f"{name!r} ({type(own).__name__})" for name, own in parts)
-            text = f"The {type(caller).__name__} fits {named} to the private rows before the model."
-            text += f" So the guarantee of the model does not hold for them. {_REMEDY}"
-            found.append((text, PrivacyLeakWarning))
+            named = ", ".join(f"{name!r} ({type(part).__name__})" for name, part in parts)
+            text = f"The {type(caller).__name__} fits {named} to the private rows. {_LEARNED}"
+            found += [(text, PrivacyLeakWarning)] * bool(parts)
         callers.append(caller)
     for text, category in found:
         warnings.warn(text, category, stacklevel=level or 2)
-    _SEEN.update(searches)  # not if a warning is an error: then no fit of the search is charged
+    _SEEN.update(searches)  # if a warning is an error, it is one for every fit of the search
 
 
-def _of_search(model: Any, facts: Mapping[str, Any], name: str) -> Iterator[tuple[str, type]]:
-    """Yield warnings of a search or a cross-validation with these local variables."""
+def _of_search(model: Any, facts: Mapping[str, Any]) -> Iterator[tuple[str, type[Warning]]]:
+    """Yield warnings of a search or a cross-validation that has these local variables."""
     cv, candidates = facts.get("cv"), facts.get("candidate_params") or [{}]
-    name = name if "self" in facts else "cross-validation"
-    kind = type(cv).__name__
-    by_position = getattr(model, "neighbors", "") == "add_remove" and kind in (
-        "KFold",
-        "ShuffleSplit",
-    )
-    if by_position or "Stratified" in kind or kind in ("GroupKFold", "GroupShuffleSplit"):
-        text = (
-            f"The folds of {kind} depend on other records: one record may change several fits, and"
-            " the total of the ledger does not hold for the table. Use PrivateSearchCV, or"
-            ' cv=KFold(5) with neighbors="replace_one".'
-        )
-        yield text, PrivacyLeakWarning
-    values = [
-        [value for key, value in one.items() if key.rpartition("__")[2] == "epsilon"]
-        for one in candidates
-    ]
-    if any(values):
-        text = (
-            f"{name} chooses epsilon by scores on the private records, which no guarantee covers,"
-            " and the greatest epsilon usually wins. Choose it before: the method plan and"
-            " epsilon_curve on public records show what it buys."
-        )
-        yield text, PrivacyLeakWarning
+    if "Stratified" in (kind := type(cv).__name__):
+        yield _FOLDS.format(kind), PrivacyLeakWarning
+    grid = [[own for name, own in one.items() if name.endswith("epsilon")] for one in candidates]
+    if any(grid):
+        yield _EPSILONS, PrivacyLeakWarning
     with suppress(Exception):  # of a splitter that needs data, or of a budget that a fit refuses
-        epsilons = [float((own or [model.epsilon])[0]) for own in values]
-        splits = facts.get("n_splits") or cv.get_n_splits()
+        epsilons = [float((own or [model.epsilon])[0]) for own in grid]
+        splits: int = facts.get("n_splits") or cv.get_n_splits()  # type: ignore[union-attr]
         last = bool(getattr(facts.get("self"), "refit", False))
-        fits, total = splits * len(epsilons) + last, splits * sum(epsilons) + last * max(epsilons)
-        left = fits if model.ledger is None else model.ledger.fits_left(total / fits, model.delta)
+        fits, total = splits * len(grid) + last, splits * sum(epsilons) + last * max(epsilons)
+        left = model.ledger.fits_left(mean := total / fits, model.delta)
         if left < min(fits, 10_000):
-            text = (
-                f"{name} makes {fits} fits with epsilon={total:.4g} in total, and the ledger may be"
-                f" too small: fits_left({total / fits:.4g}, {model.delta:g}) is {left}. All clones"
-                " of a model share its ledger. PrivateSearchCV is charged once for a whole search."
-            )
-            yield text, UserWarning
+            yield _SMALL.format(fits, total, left, mean), UserWarning
 
 
-def _of_budget(model: Any, n: int | None, n_columns: int) -> list[tuple[str, type]]:
-    """Return warnings of budgets that protect little, or buy little."""
-    epsilon, delta, texts = model.epsilon, model.delta, []
-    if epsilon > GREATEST_EPSILON:
-        texts += [f"epsilon={epsilon:g} hardly protects anybody: usual values are at most 10."]
-    if delta > (1 / n if n else GREATEST_DELTA):
-        bound = f"1 / n for n={n} records" if n else f"{GREATEST_DELTA:g}"
-        texts += [
-            f"delta={delta:g} is above {bound}: a release that discloses a random record could have"
-            " this guarantee. Choose 1e-6 or less."
-        ]
-    if n and n * epsilon < FEWEST * (n_columns + 1):
-        texts += [
-            f"Expect a model that is hardly better than a trivial one: n={n} is few for {n_columns}"
-            f" columns at epsilon={epsilon:g}. More than {100 * (n_columns + 1) / epsilon:.2g}"
-            " records are usual. The method plan shows what a budget buys."
-        ]
-    return [(text, UserWarning) for text in texts]
+def _of_budget(model: Any, n: int | None, n_columns: int) -> Iterator[tuple[str, type[Warning]]]:
+    """Yield warnings of budgets that protect little, or buy little."""
+    if model.epsilon > GREATEST_EPSILON:
+        yield _WEAK.format(model.epsilon), UserWarning
+    if model.delta > (1 / n if n else GREATEST_DELTA):
+        bound = f"1 / n for n={n}" if n else f"{GREATEST_DELTA:g}"
+        yield _DELTA.format(model.delta, bound), UserWarning
+    if n and n * model.epsilon < FEWEST * (n_columns + 1):
+        usual = 100 * (n_columns + 1) / model.epsilon
+        yield _FEW.format(n, n_columns, model.epsilon, usual), UserWarning

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Hashable, Iterator
 from contextlib import suppress
@@ -15,9 +14,9 @@ from skdp._estimators import html_table, text_lines
 from skdp.domain import Domain, Spline
 from skdp.domain.columns import Levels, Number, is_missing, listed
 from skdp.domain.layout import levels_by_name
-from skdp.domain.tables import FrameTable, as_column, as_table, copy_reals, with_declared
+from skdp.domain.tables import as_column, as_table, copy_reals, with_declared
 from skdp.rows.memory import columns_to_read
-from skdp.rows.tables import ArrowStream, Collection, CsvStream, Stream, computed, opened, spellings
+from skdp.rows.tables import Collection, CsvStream, FactoryStream, computed, opened, spellings
 from skdp.trusted.checks import fail, optional_module
 
 _TITLE = "Not for publication: counts of private cells, which no guarantee covers"
@@ -32,11 +31,10 @@ class DomainCheck:
     rows: tuple[dict[str, Any], ...]
 
     def to_frame(self) -> Any:
-        """Return the rows as a ``pandas.DataFrame``; needs pandas."""
         return optional_module("pandas", "for a DataFrame", "pandas").DataFrame(list(self.rows))
 
     def _cells(self) -> list[list[str]]:
-        shown = [{**own, "share": f"{own['share']:.2%}"} for own in self.rows]
+        shown = [own | {"share": f"{own['share']:.2%}"} for own in self.rows]
         return [[*self.rows[0]], *([*map(str, own.values())] for own in shown)]
 
     def __repr__(self) -> str:
@@ -48,104 +46,83 @@ class DomainCheck:
 
 @dataclass
 class _Counts:
-    column: Number | Spline | Levels
-    is_target: bool
-    n: int = 0
+    column: Any  # a number, a spline or levels
+    cells: int = 0
     missing: int = 0
-    invalid: int = 0  # no finite numbers
     outside: int = 0
-    places: Counter[Any] = field(default_factory=Counter)  # unlisted levels, or sides of the bounds
+    most: Counter[Any] = field(default_factory=Counter)  # unlisted levels, or sides of the bounds
     seen: set[int] = field(default_factory=set)  # positions of levels
 
     def add(self, cells: Any) -> None:
-        self.n += len(cells)
-        found: Counter[Any] = Counter()
-        if isinstance(self.column, Levels):
+        column, outside = self.column, Counter[Any]()
+        if isinstance(column, Levels):
             for cell, count in _counted(cells).items():
-                place = self.column._position.get(cell)
-                if is_missing(cell) or place == len(self.column.levels):
+                place = column._position.get(cell)
+                if is_missing(cell) or place == len(column.levels):
                     self.missing += count
-                elif place is not None:
-                    self.seen.add(place)
+                elif place is None:
+                    outside[cell] = count
                 else:
-                    found[cell] = count
+                    self.seen.add(place)
         else:
-            values, counts = np.empty(len(cells)), np.ones(len(cells), np.int64)
-            try:
-                copy_reals(np.asarray(cells), values, missing=True)
-            except Exception:  # a cell's own code may raise anything
-                every = _counted(cells)
-                values, counts = np.array([*map(_number, every)]), np.array([*every.values()])
+            values, counts = _floats(cells)
+            known = np.isfinite(values)
+            sides = {"below": known & (values < column.lower)}
+            sides |= {"above": known & (values > column.upper), "no number": np.isinf(values)}
+            outside.update({side: int(counts[own].sum()) for side, own in sides.items()})
             self.missing += int(counts[np.isnan(values)].sum())
-            self.invalid += int(counts[np.isinf(values)].sum())
-            lower, upper = (np.isfinite(values) * counts)[None] * [
-                values < self.column.lower,
-                values > self.column.upper,
-            ]
-            found = Counter(below=int(lower.sum()), above=int(upper.sum()))
-        self.outside += found.total()
-        self.places = Counter(dict((self.places + found).most_common(_COUNTED)))
+        self.cells += len(cells)
+        self.outside += outside.total()
+        self.most = Counter(dict((self.most + outside).most_common(_COUNTED)))
 
     def row(self, name: str) -> dict[str, Any]:
-        column, shown, stops = self.column, repr, (self.outside + self.missing) * self.is_target
-        never: list[str] = []
-        if isinstance(column, Levels):
-            never = [repr(own) for k, own in enumerate(column.levels) if k not in self.seen]
-        else:
-            shown, stops = str, self.invalid + self.missing * (column.missing is None)
-        notes = [", ".join(f"{shown(cell)} {k}" for cell, k in self.places.most_common(_SHOWN))]
-        notes += [f"never: {listed(never)}"] * bool(never) + [f"a fit stops at {stops}"] * bool(
-            stops
-        )
-        facts = {"column": name, "declared": repr(column), "cells": self.n, "outside": self.outside}
-        facts |= {"share": self.outside / max(1, self.n), "missing": self.missing}
-        return facts | {"notes": "; ".join(filter(None, notes))}
+        levels = getattr(self.column, "levels", ())
+        shown = repr if levels else str
+        notes = [f"{shown(cell)} {count}" for cell, count in self.most.most_common(_SHOWN)]
+        never = [repr(level) for k, level in enumerate(levels) if k not in self.seen]
+        notes += [f"never {listed(never)}"] * bool(never)
+        facts = {"column": name, "declared": repr(self.column), "cells": self.cells}
+        facts |= {"outside": self.outside, "share": self.outside / max(1, self.cells)}
+        return facts | {"missing": self.missing, "notes": ", ".join(notes)}
 
 
 def _counted(cells: Any) -> Counter[Any]:
-    """Return how often each cell occurs; of those without a hash the type counts."""
-    entries = cells.tolist()
-    try:
-        return Counter(entries)
-    except TypeError:
-        return Counter(own if isinstance(own, Hashable) else type(own) for own in entries)
+    return Counter(own if isinstance(own, Hashable) else type(own) for own in cells.tolist())
 
 
-def _number(cell: object) -> float:
-    """Return a cell as a float, NaN if it is missing, and inf if it is not a number."""
-    out = np.empty(1)
+def _floats(cells: Any) -> tuple[Any, Any]:
+    """Return numbers with their counts: NaN for missing cells, and inf for cells of other kinds."""
+    out = np.full(len(cells), np.inf)
     with suppress(Exception):  # a cell's own code may raise anything
-        copy_reals(np.fromiter([cell], dtype=object), out, missing=True)
-        return float(out[0])
-    return math.inf
+        copy_reals(np.asarray(cells), out, missing=True)
+        return out, np.ones(len(out), np.int64)
+    if len(cells) == 1:
+        return np.array([np.inf]), np.ones(1, np.int64)
+    every = _counted(cells)
+    values = [_floats(np.fromiter([cell], dtype=object))[0][0] for cell in every]
+    return np.array(values), np.array([*every.values()])
 
 
 def check(domain: Domain, X: Any, y: Any, target: str | None) -> DomainCheck:
     """Return what `Domain.check` returns; each row is read once."""
-    kept: dict[str, _Counts] = {}
-    own, labels = domain._target, domain.target_labels
-    column = own if labels is None else Levels(labels, labels[0])
-    for table, entries in _parts(domain, opened(X), y, target):
-        for name, declared, cells in _columns(domain, table):
-            kept.setdefault(name, _Counts(declared, False)).add(cells)
-        if entries is not None and column is not None:
-            kept.setdefault("the target", _Counts(column, True)).add(as_column(entries))
-    return DomainCheck(tuple(own.row(name) for name, own in kept.items()))
-
-
-def _columns(domain: Domain, X: Any) -> Iterator[tuple[str, Number | Spline | Levels, Any]]:
-    table: Any = as_table(with_declared(X, domain.names), domain.names, domain.n_columns)
-    cells = [
-        table.frame.iloc[:, table.places[k]] if isinstance(table, FrameTable) else table.cells[:, k]
-        for k in range(domain.n_columns)
-    ]
-    if domain.radius is not None:
-        squares = sum(np.square(np.asarray(own, dtype=float)) for own in cells)
-        yield "length of a row", Number(0.0, domain.radius), np.sqrt(squares)
-        return
-    for column, read in domain._layout.declared:
-        if isinstance(column, Number | Spline | Levels):  # the others are encoded already
-            yield domain._labels[read.start], column, cells[read.start]
+    labels, counts = domain.target_labels, dict[str, _Counts]()
+    of_target = domain._target if labels is None else Levels(labels, labels[0])
+    for part, entries in _parts(domain, opened(X), y, target):
+        table: Any = as_table(with_declared(part, domain.names), domain.names, domain.n_columns)
+        cells = [table.column(k) for k in range(domain.n_columns)]
+        found: list[tuple[str, Any, Any]] = [
+            (domain._labels[read.start], column, cells[read.start])
+            for column, read in domain._layout.declared
+            if isinstance(column, Number | Spline | Levels)  # the others are encoded already
+        ]
+        if domain.radius is not None:
+            squares = sum(np.square(np.asarray(own, dtype=float)) for own in cells)
+            found = [("length of a row", Number(0.0, domain.radius), np.sqrt(squares))]
+        if entries is not None and of_target is not None:
+            found.append(("the target", of_target, as_column(entries)))
+        for name, column, own in found:
+            counts.setdefault(name, _Counts(column)).add(own)
+    return DomainCheck(tuple(own.row(name) for name, own in counts.items()))
 
 
 def _parts(domain: Domain, data: Any, y: Any, target: str | None) -> Iterator[tuple[Any, Any]]:
@@ -153,11 +130,11 @@ def _parts(domain: Domain, data: Any, y: Any, target: str | None) -> Iterator[tu
     parts: Any = [(data, y)]
     if isinstance(data, Collection):
         parts = ((computed(part.compute), None) for part, _ in data.partitions())
-    elif isinstance(data, Stream):
+    elif hasattr(data, "batches"):
         if isinstance(data, CsvStream):
             levels = levels_by_name(domain) | {str(target): domain.target_labels or ()}
             data.spelled = {name: spellings(own) for name, own in levels.items()}
-        names = data.names if isinstance(data, ArrowStream) else None
+        names = None if isinstance(data, FactoryStream) else data.names
         batches = data.batches(columns_to_read(domain, names, target))
         parts = (own if isinstance(own, tuple) else (own, None) for own in batches)
     if y is not None and (target is not None or not isinstance(parts, list)):

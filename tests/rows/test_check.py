@@ -151,7 +151,10 @@ def test_what_is_shown():
 
 ERRORS = {
     "no column": (lambda: DOMAIN.check({"age": [20]}), "missing from X"),
-    "no target": (lambda: DOMAIN.check(frame(), target="z"), "target must be a column of X, got 'z'"),
+    "no target": (
+        lambda: DOMAIN.check(frame(), target="z"),
+        "target must be a column of X, got 'z'",
+    ),
     "two targets": (lambda: DOMAIN.check(frame(), CELLS["y"], target="y"), "y must be None"),
     "target of a function": (lambda: DOMAIN.check(pairs, CELLS["y"]), "y must be None"),
     "no file": (lambda: DOMAIN.check("nope.csv"), "there is none at this path, got 'nope.csv'"),

@@ -49,12 +49,12 @@ _SMALL = (
 )
 _WEAK = "epsilon={:g} protects hardly anything. Values from 0.1 to 10 are usual."
 _DELTA = (
-    "delta={:g} is above {}: publishing a record at random could have this guarantee. Choose one far"
-    " below, such as 1e-6."
+    "delta={:g} is above {}: publishing a record at random could have this guarantee. Choose a much"
+    " smaller one, such as 1e-6."
 )
 _FEW = (
     "Expect a model that is hardly better than a trivial one: {} records are few for {} columns at"
-    " epsilon={:g}; {:.2g} are usual. The method plan shows what a budget buys."
+    " epsilon={:g}; {:,.0f} are usual. The method plan shows what a budget buys."
 )
 
 

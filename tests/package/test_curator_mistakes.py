@@ -268,7 +268,7 @@ def test_the_error_of_a_ledger_names_the_question_before_a_search():
 
 # Budgets
 
-FEW = "hardly better than a trivial one: 30 records are few for 2 columns at epsilon=0.1; 3e+03 are"
+FEW = "hardly better than a trivial one: 30 records are few for 2 columns at epsilon=0.1; 3,000 are"
 BUDGETS = {
     "few records": ({"epsilon": 0.1}, 30, [FEW]),
     "enough": ({"epsilon": 1.0}, 30, []),

@@ -286,6 +286,9 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
     ) -> Self:
         """Fit the model. Each call spends ``epsilon`` and ``delta``.
 
+        Cells outside the domain are clipped or read as another level in silence:
+        :meth:`skdp.domain.Domain.check` counts them for those who may see the table.
+
         Parameters
         ----------
         X : DataFrame, array-like, dict of columns, collection, path or callable

@@ -1,9 +1,10 @@
-"""What estimators of several folders share: the link to their documentation, progress bars."""
+"""What estimators of several folders share: links to their documentation, progress bars, tables."""
 
 from __future__ import annotations
 
+import html
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -12,6 +13,37 @@ Item = TypeVar("Item")
 # not depend on how the package was installed.
 DOCUMENTATION = "https://skdp.readthedocs.io/en/stable/"
 _WIDTH = 30
+
+
+# Browsers do not pass colours on to tables in pages without a doctype.
+_TABLE = "border-collapse:collapse;font-variant-numeric:tabular-nums;color:inherit"
+_CELL = "padding:0.15em 0.6em;text-align:right;border:none"
+_NAME = "padding:0.15em 0.6em;text-align:left;border:none;font-weight:normal"
+_RULE = "border:none;border-bottom:1px solid currentColor"
+
+
+def text_lines(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
+    """Return a table as lines; columns are aligned to the right, but those at ``left``."""
+    columns = []
+    for k, column in enumerate(zip(*rows, strict=True)):
+        align, width = str.ljust if k in left else str.rjust, max(map(len, column))
+        columns.append([align(cell, width) for cell in column])
+    return ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]
+
+
+def html_table(header: Sequence[str], *rows: Sequence[str]) -> str:
+    """Return a table as HTML, with inline styles and the colours of the page."""
+    top = "".join(f'<th style="{_CELL};{_RULE}">{html.escape(cell)}</th>' for cell in header)
+    body = "".join(
+        f'<tr style="background:none"><th style="{_NAME}">{html.escape(row[0])}</th>'
+        + "".join(f'<td style="{_CELL}">{html.escape(cell)}</td>' for cell in row[1:])
+        + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<div style="overflow-x:auto"><table style="{_TABLE}">'
+        f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
 
 
 class Documented:

@@ -303,10 +303,12 @@ class Request:
             error = found  # raised again below, without a context
         # Remedies follow from the type of the column alone.
         kind, key = kind_of_dtype(table.dtype(place)), self._key(place)
-        name = repr(key) if isinstance(key, str) else '"name"'
         remedies = [str(error)]
         if kind in (None, "strings"):
-            wanted = f'columns={{{name}: "levels"}}'
+            every: dict[str, object] = {"name": "levels"}
+            if self.names is not None:  # all columns, where none were named
+                every = dict(zip(self.names, self.columns, strict=True)) | {str(key): "levels"}
+            wanted = f"columns={every}"
             remedies += [f"If it holds strings, declare levels, or give {wanted} with delta > 0."]
         if kind in (None, "numbers") and not self.is_ruled(place):
             remedies += [f'For missing cells give missing={{{key!r}: "indicator"}} or "middle".']
@@ -362,7 +364,8 @@ class BoundsPlan:
         """Return the plan; the budget is divided by the numbers of columns."""
         counted, levels = request.counted, len(request.places("levels"))
         if levels and delta == 0:
-            remedy = "Pass delta > 0, such as 1e-6, or list the levels."
+            names = [request._key(place) for place in request.places("levels")]
+            remedy = f"Pass delta > 0, such as 1e-6, or list the levels of {names}."
             raise fail("delta", 'be > 0 for columns of "levels"', delta, remedy)
         weights = (1,) * len(counted)
         if request.has_target:  # it counts for several of d columns, sqrt(d)
@@ -447,7 +450,7 @@ def estimate_domain(
     missing: object = None,
     groups: object = None,
     limit: float | Mapping[str, float] = 1e6,
-    epsilon: float,
+    epsilon: float | None = None,
     delta: float = 0.0,
     neighbors: str = "replace_one",
     random_state: RandomStateLike = None,
@@ -468,8 +471,8 @@ def estimate_domain(
     columns : dict of str to tuple, list, "bounds" or "levels", default=None
         As in `Domain`, a tuple of bounds or a list of levels for each column, in order. They are
         kept as they are. "bounds" or None asks for estimated bounds of a column of numbers, and
-        "levels" for the frequent strings of a column of strings. Without ``columns``, bounds of
-        all columns are estimated.
+        "levels" for the frequent strings of a column of strings. Without ``columns``, all are
+        estimated: "levels" of columns whose type is a string, and "bounds" of the others.
     target : tuple, list, "bounds" or None, default=None
         Bounds or labels as in `Domain`, or "bounds" for estimated bounds of ``y``.
     other : dict of str to level, default=None
@@ -532,7 +535,6 @@ def estimate_domain(
     Domain.box([1984.0, 0.0], [2032.0, 0.008056640625]), estimated with epsilon = 0.2, delta = 0
     """
     with np.errstate(all="ignore"), spent_note() as spent:
-        epsilon = check_epsilon(epsilon, "Smaller is more private; 0.2 is common for bounds.")
         delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
         check_choice("neighbors", neighbors, tuple(NEIGHBORS))
         check_ledger("ledger", ledger, getattr(X := in_memory(X), "columns", None))
@@ -540,6 +542,13 @@ def estimate_domain(
             X, groups = without_column(X, "groups", groups, "Pass an array of identifiers.")
         if X.shape[1] == 0 or (len(X) == 0 and neighbors != "add_remove"):
             raise fail("X", "have records and columns")
+        if columns is None and hasattr(X, "columns"):
+            texts = {name for name, own in X.dtypes.items() if kind_of_dtype(own) == "strings"}
+            columns = {name: "levels" if name in texts else "bounds" for name in X.columns}
+        remedy = "Smaller is more private; 0.2 is common for bounds."
+        if epsilon is None:
+            remedy = f"Write estimate_domain(X, columns={columns}, epsilon=0.2, delta=1e-6)."
+        epsilon = check_epsilon(epsilon, remedy)
         request = Request.of(X, columns, target, other, missing, limit)
         plan = BoundsPlan.of(request, epsilon, delta, neighbors)
         unit = "row" if groups is None else "person"

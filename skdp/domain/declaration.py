@@ -50,10 +50,12 @@ def as_number(name: str, pair: object) -> Number:
     """Return a pair of bounds as a `Number`; ``name`` starts the error message."""
     if not isinstance(pair, tuple) or len(pair) != 2 or not all(map(_is_real, pair)):
         rule = "have a pair of real numbers (lower, upper) as its bounds"
-        raise fail(name, rule, pair, "Declare levels as a list, [first, second, ...].")
+        remedy = f"Declare levels as a list, [first, second, ...]. {_unknown(name)}"
+        raise fail(name, rule, pair, remedy)
     lower, upper = map(_as_float, pair)
     if not (math.isfinite(lower) and math.isfinite(upper)):
-        raise fail(name, "have finite bounds", pair, "Choose bounds from public knowledge.")
+        remedy = f"Choose bounds from public knowledge. {_unknown(name)}"
+        raise fail(name, "have finite bounds", pair, remedy)
     if not lower < upper:
         raise fail(name, "have lower < upper", pair, "Leave out constant columns.")
     number = Number(lower, upper)
@@ -63,13 +65,20 @@ def as_number(name: str, pair: object) -> Number:
     return number
 
 
+def _unknown(name: str) -> str:
+    what = f"columns={{{name.removeprefix('column ')}: 'bounds'}}"
+    what = what if name.startswith("column ") else "target='bounds'"
+    return f"If bounds are unknown, estimate them: skdp.estimate_domain(X, {what}, epsilon=0.2)."
+
+
 def as_levels(name: str, levels: object) -> tuple[Hashable, ...]:
     """Return a sequence of levels as a tuple of plain Python objects."""
     unordered = isinstance(levels, (str, bytes, Mapping, set, frozenset))
     unordered |= isinstance(levels, np.ndarray) and not levels.ndim
     if unordered or not isinstance(levels, Iterable):
         remedy = "Write (lower, upper) or [first, second, ...]; the order of levels matters."
-        raise fail(name, "be declared as a tuple of bounds or a list of levels", levels, remedy)
+        rule = "be declared as a tuple of bounds or a list of levels"
+        raise fail(name, rule, levels, f"{remedy} {_unknown(name)}")
     found = tuple(x.item() if isinstance(x, np.generic) else x for x in levels)
     if not found:
         raise fail(name, "have at least one level", levels, "Name the levels, or leave it out.")

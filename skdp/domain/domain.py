@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property, reduce
+from importlib import import_module
 from typing import Any, NoReturn, Optional
 from weakref import ref
 
@@ -540,6 +541,41 @@ class Domain:
         return DomainEncoder(self)
 
     sample = _declare.sample
+
+    def check(self, X: object, y: object = None, *, target: str | None = None) -> Any:
+        """Count cells outside the bounds, unlisted levels and missing cells of a private table.
+
+        A fit clips numbers and reads unlisted levels as ``other`` in silence, because how many they
+        are is private. The counts are for those who may see the table, **not for publication**.
+        Correct a misspelt declaration, but do not choose bounds by them.
+
+        Parameters
+        ----------
+        X : DataFrame, array-like, dict of columns, collection, path or callable
+            As in ``fit``. It is read once; other named columns are ignored.
+        y : array-like of shape (n,), default=None
+            The target of a table in memory.
+        target : str, default=None
+            Name of the column of ``X`` that is the target.
+
+        Returns
+        -------
+        DomainCheck
+            Print it, or use ``to_frame()``. The notes have the most frequent unlisted levels, and
+            the levels that never occur.
+
+        Examples
+        --------
+        >>> from skdp import Domain
+        >>> domain = Domain({"age": (17, 90), "sex": ["female", "male"]})
+        >>> print(domain.check({"age": [50, 107, 30], "sex": ["F", "F", "male"]}))
+        Not for publication: counts of private cells, which no guarantee covers
+        column  declared            cells  outside   share  missing  notes
+        age     (17, 90)                3        1  33.33%        0  above 1
+        sex     ['female', 'male']      3        2  66.67%        0  'F' 2, never 'female'
+        """
+        # By name: the readers of files import domains.
+        return import_module("skdp.rows.check").check(self, X, y, target)
 
     # Text and files
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -53,8 +53,15 @@ MOST_BYTES = 2**31
 def in_memory(X: Frame) -> Frame:
     """Return a table in memory as a DataFrame or an array with two dimensions.
 
-    Tables of polars, pyarrow and other Arrow libraries, and dicts of columns, become DataFrames.
+    Tables of polars, pyarrow and other Arrow libraries, dicts of columns, and records as one dict
+    or a list of dicts, become DataFrames.
     """
+    if type(X) is dict and X and not any(map(_is_column, X.values())):
+        X = [X]
+    if type(X) in _LISTS and kinds_of(X) == {dict}:
+        if any(own.keys() != X[0].keys() for own in X):
+            raise fail("the records of X", "have the same keys", None, "A missing cell is None.")
+        X = {name: [own[name] for own in X] for name in X[0]}
     X = _frame_of(X) if type(X) is dict else from_arrow(X, "X", is_table=True)
     pandas = pandas_module()
     if pandas is not None and isinstance(X, pandas.DataFrame):
@@ -64,9 +71,6 @@ def in_memory(X: Frame) -> Frame:
     if hasattr(type(X), "columns") or hasattr(type(X), "__dask_graph__"):
         rule = f"be an array or a pandas DataFrame, not a {type(X).__module__} table"
         raise fail("X", rule, remedy="Use X.to_pandas() or X.compute().")
-    if type(X) in _LISTS and dict in kinds_of(X):
-        remedy = "Pass pandas.DataFrame(X), with a dtype for each column."
-        raise fail("X", "be a table, not a list of dicts", None, remedy)
     cells = as_cells(X)
     if cells.ndim != 2:
         # Without a dimension: a path, a function, an iterator or a file, among others.
@@ -77,6 +81,11 @@ def in_memory(X: Frame) -> Frame:
         )
         raise fail("X", "have two dimensions", cells.ndim, remedy)
     return cells
+
+
+def _is_column(value: object) -> bool:
+    """Return whether an entry of a dict is a column, and not the cell of a single record."""
+    return hasattr(type(value), "__len__") and not isinstance(value, str | bytes)
 
 
 def as_cells(X: Frame, name: str = "X", *, one_type: bool = False) -> Array:
@@ -276,6 +285,9 @@ class ArrayTable:
     def dtype(self, column: int) -> object:
         return self.cells.dtype
 
+    def column(self, column: int) -> Array:
+        return np.asarray(self.cells[:, column])
+
 
 @dataclass(frozen=True, eq=False)
 class EncodedRows:
@@ -403,6 +415,9 @@ class FrameTable:
     def dtype(self, column: int) -> object:
         return self._column(column).series.dtype
 
+    def column(self, column: int) -> Frame:
+        return self._column(column).series
+
     def _moved(self, rows: slice) -> slice:
         start, stop, _ = rows.indices(self.n_rows)
         return slice(self.start + start, self.start + stop)
@@ -415,6 +430,13 @@ class FrameTable:
 
 RawTable: TypeAlias = ArrayTable | FrameTable
 Table: TypeAlias = RawTable | EncodedRows
+
+
+def with_declared(X: Frame, names: Sequence[str] | None) -> Frame:
+    """Return a table without its other columns, if it has all those that are named."""
+    if names is None or not hasattr(X, "columns") or not {*names} < {*X.columns}:
+        return X
+    return X.loc[:, [name in names for name in X.columns]]
 
 
 def as_table(X: Frame, names: tuple[str, ...] | None, n_columns: int) -> Table:
@@ -455,10 +477,10 @@ def _check_count(found: int, declared: int) -> None:
 
 _DROP = "Drop or fill the other cells by a public rule before this step"
 _REMEDIES = {
-    "strings": f"{_DROP}, or declare its levels: Domain({{'name': ['a', 'b']}}).",
-    "datetimes": "Use days since a public date: (x - pandas.Timestamp('2000-01-01')).dt.days.",
-    "dates": "Use days since a public date: (x - datetime.date(2000, 1, 1)).days for each x.",
-    "durations": "Convert to seconds: x.dt.total_seconds().",
+    "strings": f"{_DROP}, or declare its levels: Domain({{{{{{0}}: ['a', 'b']}}}}).",
+    "datetimes": "Use days since a public date: (X[{0}] - pandas.Timestamp('2000-01-01')).dt.days.",
+    "dates": "Use days since a public date: (x - datetime.date(2000, 1, 1)).days for x in X[{0}].",
+    "durations": "Convert to seconds: X[{0}].dt.total_seconds().",
 }
 
 
@@ -489,16 +511,17 @@ def read_numbers(
         if _read(table, rows, slice(column, column + 1), out[:, k : k + 1], own):
             continue
         kinds = "only finite numbers: no NaN, no inf"
-        remedy = _REMEDIES.get(kind_of_dtype(table.dtype(column)) or "")
+        name = _label(table, column, label)
+        key = name.removeprefix("column ") if name.startswith("column ") else "'name'"
+        remedy = _REMEDIES.get(kind_of_dtype(table.dtype(column)) or "", "").format(key)
         if own is not None and own.all():
             kinds = "only finite numbers and missing cells: no inf"
-        elif own is not None and remedy is None:
-            rule = f'missing={{{label(column).removeprefix("column ")}: "indicator"}}'
+        elif own is not None and not remedy:
+            rule = f'missing={{{key}: "indicator"}}'
             missing = f"For missing cells declare {rule} in the domain"
             remedy = f"{missing}, or a number within the bounds. {_DROP}."
         argument = "every argument must be a real number or a string that represents a number"
-        name, rule = _label(table, column, label), f"contain {kinds}, and {argument}"
-        error = fail(name, rule, remedy=remedy or f"{_DROP}.")
+        error = fail(name, f"contain {kinds}, and {argument}", remedy=remedy or f"{_DROP}.")
         found = NotNumbers(*error.args)
         found.__dict__.update(error.__dict__)
         raise found

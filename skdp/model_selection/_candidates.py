@@ -20,13 +20,12 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone, is_classifier
-from sklearn.compose import ColumnTransformer
-from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import ParameterGrid
-from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 
 from skdp.domain.tables import Frame
+from skdp.linear_model.callers import COMPOSITIONS, learners
 from skdp.linear_model.validation import GRID, Weights, check_ledger
 from skdp.model_selection._scores import Persons, SearchScore
 from skdp.privacy import PrivacyLeakWarning
@@ -44,8 +43,6 @@ OWNED = (
     *("epsilon", "delta", "ledger", "random_state", "neighbors", "n_public", "max_weight"),
     *("classes", "domain"),
 )
-# These fit only the estimators in them.
-_COMPOSITIONS = (Pipeline, FeatureUnion, ColumnTransformer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +199,7 @@ def _check_private(model: BaseEstimator) -> None:
 def _check_candidate(model: BaseEstimator) -> None:
     """Raise for steps that learn from data, caches on disk, and searches."""
     private = private_step(model)
-    for step in _learners(model, private):
+    for step in learners(model, private):
         remedy = (
             "Use domain.encoder(), a FunctionTransformer that treats rows one by one, or"
             " FrozenEstimator(step) of a step that was fitted to public data, in scikit-learn's"
@@ -217,40 +214,11 @@ def _check_candidate(model: BaseEstimator) -> None:
         raise fail("estimator", "not be a search", type(private), remedy)
 
 
-def _learners(step: BaseEstimator, private: BaseEstimator) -> Iterator[object]:
-    """Yield the parts of a step that learn from data, except the private model.
-
-    A subclass of scikit-learn's classes may do anything in its own ``fit``.
-    """
-    if step is private or type(step) is FrozenEstimator:
-        return
-    if isinstance(step, list | tuple):
-        for part in step:
-            yield from _learners(part, private)
-    elif type(step) in _COMPOSITIONS:
-        for *_, columns in getattr(step, "transformers", ()):
-            if callable(columns):  # one cell may change the type of a column, and so what is read
-                yield columns
-        for part in step.get_params(deep=False).values():
-            yield from _learners(part, private)
-    elif (hasattr(step, "fit") or hasattr(step, "fit_transform")) and not _is_stateless(step):
-        yield step
-
-
-def _is_stateless(step: BaseEstimator) -> bool:
-    """Return whether the class that defines the methods of a step says that it needs no fit."""
-    line = type(step).__mro__
-    place = {name: k for k, kind in reversed([*enumerate(line)]) for name in vars(kind)}
-    methods = [place[name] for name in ("fit", "fit_transform", "transform") if name in place]
-    says_so = place.get("__sklearn_tags__", len(line)) <= min(methods)
-    return says_so and not get_tags(step).requires_fit
-
-
 def warn_of_steps(models: Iterable[BaseEstimator]) -> None:
     """Warn of steps from outside this package; nothing depends on the data."""
     parts = [part for model in models for part in model.get_params(deep=True).values()]
     kinds = {type(part) for part in parts if hasattr(part, "transform") and not is_ours(part)}
-    if names := sorted(kind.__name__ for kind in kinds.difference(_COMPOSITIONS)):
+    if names := sorted(kind.__name__ for kind in kinds.difference(COMPOSITIONS)):
         text = (
             f"Steps of the classes {names} may print or warn of what is in the data. The guarantee"
             " does not cover this. Keep it private, or use domain.encoder()."

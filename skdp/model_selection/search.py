@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._estimators import Documented, with_bar
 from skdp.domain.tables import Frame, in_memory, read_target
+from skdp.linear_model.callers import warn_before_charge
 from skdp.linear_model.validation import (
     check_labels,
     check_ledger,
@@ -242,6 +243,7 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
             warn_of_steps(candidates.models)
             n, persons = units_of(groups, len(y))
             weights = read_weights(sample_weight, len(y), greatest_weight(candidates.private))
+            warn_before_charge(self, n if candidates.neighbors == "replace_one" else None)
             share = 0.75 if is_auto(self.refit_share) else float(self.refit_share)
             budget, last = (whole, None) if share == 0 else split(whole, share)
             task = self._task(budget, candidates, (X, y, persons, weights), n)

@@ -577,7 +577,10 @@ def _digits(value: float, rounding: str = decimal.ROUND_CEILING) -> str:
 
 
 class PrivacyLeakWarning(UserWarning):
-    """Warning about a value from the private data that no guarantee covers.
+    """Warning about values from the private data that no guarantee covers.
+
+    They are undeclared labels, what steps of a pipeline learned before the model, and choices of
+    searches by scores.
 
     Examples
     --------
@@ -598,7 +601,8 @@ class PrivacyLeakWarning(UserWarning):
 class UndeclaredDomainWarning(UserWarning):
     """Warning about a fit without a domain, which clips all cells to [-1, 1].
 
-    It does not depend on the data: whether a cell lies outside of [-1, 1] is private.
+    It does not depend on the data: whether a cell lies outside of [-1, 1] is private. `Domain.check`
+    counts the cells outside a domain for those who may see the table.
 
     Examples
     --------

@@ -503,6 +503,7 @@ class Ledger:
                 f"spent so far {account.spent()}; left {account.remaining()} of "
                 f"{ceiling}. Ask for at most what is left, or open a ledger with a "
                 "higher ceiling if the guarantee you gave for this data allows it."
+                " Clones of a model share its ledger: before a search ask fits_left(epsilon)."
                 f"{account.why_not(entry)}"
             )
             error.asked = entry

@@ -230,13 +230,14 @@ Stream: TypeAlias = ArrowStream | FactoryStream
 
 def _stream_at(place: str) -> ArrowStream:
     path = Path(place)
+    if not (place and path.exists()):
+        rule = "be the path of a file or a folder, and there is none at this path"
+        raise FileNotFoundError(str(fail("X", rule, place)))
     try:
         from pyarrow import dataset
     except ImportError:
         install = "Install it: pip install 'skdp[arrow]'."
         raise ImportError(f"Reading files needs pyarrow. {install}") from None
-    if not (place and path.exists()):
-        raise fail("X", "be the path of a file or a folder", place)
     files = sorted(own for own in path.rglob("*") if own.is_file())
     first = next((own for own in files if not own.name.startswith(("_", "."))), path)
     suffix = path.suffix if path.is_file() else first.suffix

@@ -236,18 +236,22 @@ def test_models_name_the_unit_of_the_estimate_if_it_is_another(estimated, fitted
 
 
 TABLE = pd.DataFrame({"a": [1.0, 2.0], "city": ["SECRET", "b"], "hole": [1.0, NAN]})
-CITY = "declare levels, or give columns={'city': \"levels\"} with delta > 0"
+CITY = "declare levels, or give columns={'a': 'bounds', 'city': 'levels'} with delta > 0"
+BOTH = {"a": "bounds", "city": "bounds"}
 HOLE = 'For missing cells give missing={\'hole\': "indicator"} or "middle"'
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"X": TABLE[["a", "city"]]}, CITY),
-        ({"X": TABLE[["a", "city"]].astype({"city": "string"})}, CITY),
-        ({"X": TABLE[["a", "city"]].astype({"city": "category"})}, CITY),
-        ({"X": pl.from_pandas(TABLE[["a", "city"]])}, CITY),
-        ({"X": TABLE[["city"]].to_numpy(object)}, 'columns={"name": "levels"}'),
+        ({"X": TABLE[["a", "city"]], "columns": BOTH}, CITY),
+        ({"X": TABLE[["a", "city"]].astype({"city": "string"}), "columns": BOTH}, CITY),
+        ({"X": TABLE[["a", "city"]].astype({"city": "category"}), "columns": BOTH}, CITY),
+        ({"X": pl.from_pandas(TABLE[["a", "city"]]), "columns": BOTH}, CITY),
+        ({"X": TABLE[["a", "city"]].astype({"city": object})}, CITY),
+        ({"X": TABLE[["a", "city"]], "delta": 0}, "or list the levels of ['city']"),
+        ({"X": TABLE[["a", "city"]], "epsilon": None}, "columns={'a': 'bounds', 'city': 'levels'}"),
+        ({"X": TABLE[["city"]].to_numpy(object)}, "columns={'name': 'levels'}"),
         ({"X": TABLE[["a", "hole"]]}, HOLE),
         ({"X": TABLE[["hole"]].to_numpy()}, 'missing={0: "indicator"}'),
         ({"X": TABLE[["a"]].replace(2.0, np.inf), "missing": "middle"}, "and missing cells"),

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp._codec import to_text
+from skdp._estimators import html_table, text_lines
 from skdp.domain import Domain
 from skdp.domain.columns import Levels
 from skdp.domain.splines import Interaction
@@ -530,11 +531,6 @@ _FIT = (
     "The fit of the model has a guarantee of its own, which adds to this one: epsilon ="
     " {0.epsilon:g} and delta = {0.delta:g}."
 )
-# Browsers do not pass colours on to tables in pages without a doctype.
-_TABLE = "border-collapse:collapse;font-variant-numeric:tabular-nums;color:inherit"
-_CELL = "padding:0.15em 0.6em;text-align:right;border:none"
-_NAME = "padding:0.15em 0.6em;text-align:left;border:none;font-weight:normal"
-_RULE = "border:none;border-bottom:1px solid currentColor"
 _FOOT = "max-width:46em;text-align:left;line-height:1.4;opacity:0.8;margin:0.2em 0"
 
 
@@ -611,11 +607,7 @@ class CoefficientTable:
     def __str__(self) -> str:
         found = self.to_dict()
         header, cells = self._cells(found)
-        widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
-        lines = [
-            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
-            for row in (header, *cells)
-        ]
+        lines = text_lines([header, *cells])
         width = max(_WIDTH, len(lines[0]))
         notes = [line for note in found["notes"] for line in textwrap.wrap(note, width)]
         # Two entries in each line, which are read from the left to the right.
@@ -639,19 +631,10 @@ class CoefficientTable:
         found = self.to_dict()
         header, cells = self._cells(found)
         head = "; ".join(f"{name}: {value}" for name, value in found["head"].items())
-        top = "".join(f'<th style="{_CELL};{_RULE}">{html.escape(cell)}</th>' for cell in header)
-        body = "".join(
-            f'<tr style="background:none"><th style="{_NAME}">{html.escape(row[0])}</th>'
-            + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in row[1:])
-            + "</tr>"
-            for row in cells
-        )
         foot = "".join(f'<p style="{_FOOT}">{html.escape(note)}</p>' for note in found["notes"])
         return (
             f'<div class="skdp-coefficients"><b>{html.escape(self._title())}</b>'
-            f'<p style="{_FOOT}">{html.escape(head)}</p><div style="overflow-x:auto">'
-            f'<table style="{_TABLE}">'
-            f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>{foot}</div>"
+            f'<p style="{_FOOT}">{html.escape(head)}</p>{html_table(header, *cells)}{foot}</div>'
         )
 
     def _title(self) -> str:

@@ -44,6 +44,7 @@ from skdp.linear_model._shared.task import (
     spell_levels,
     split_frame,
 )
+from skdp.linear_model.callers import warn_before_charge
 from skdp.linear_model.export import Exportable
 from skdp.linear_model.losses import Softmax
 from skdp.linear_model.proof import PUBLIC_MODEL
@@ -289,6 +290,9 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
     ) -> Self:
         """Fit the model. Each call spends ``epsilon`` and ``delta``.
 
+        Cells outside the domain are clipped or read as another level in silence:
+        :meth:`skdp.domain.Domain.check` counts them for those who may see the table.
+
         Parameters
         ----------
         X : DataFrame, array-like, dict of columns, collection, path or callable
@@ -340,6 +344,8 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
                 records = self._read(X, y, target, groups, sample_weight)
                 facts = records.n, len(records.models), records.unit, records.are_weighted
                 plan = self._plan(records.design, *facts)
+                n = self._task(records.design, facts[0], 1, *facts[2:]).n_assumed
+                warn_before_charge(self, n, records.design.domain.n_columns)
                 parts = (getattr(self, name, None) for name in ("loss", "mechanism"))
                 public = self._public(records, *relied_on(*parts))
                 guarantee = _certified(plan.releases, public)

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.domain import Domain
 from skdp.domain.layout import compact_blocks
-from skdp.domain.tables import from_arrow
-from skdp.linear_model._shared.task import header_of, spell_levels
+from skdp.domain.tables import from_arrow, with_declared
+from skdp.linear_model._shared.task import header_of, spell_levels, split_frame
 from skdp.linear_model.validation import check_table
 from skdp.rows.tables import (
     Collection,
@@ -89,9 +89,8 @@ _SECTIONS = """
 Parameters
 ----------
 X : DataFrame, array-like, dict of columns, collection, path or callable
-    A table as in `fit`, without a target. If the columns of the domain have names, files,
-    collections of ``dask`` and batches of functions may have further columns. Targets of pairs
-    are not used.
+    A table as in `fit`. If columns have names, further columns such as the target are ignored, and
+    so are targets of pairs. A record of its own may be a dict, ``{"age": 30, "sex": "f"}``.
 
 Returns
 -------
@@ -123,7 +122,10 @@ def for_any_rows(method: Callable[[M, Any], R]) -> Callable[[M, Any], R | Any]:
             batches = data.batches(_names(self, data))
             tables = (own[0] if isinstance(own, tuple) else own for own in batches)
             return (method(self, table) for table in tables)
-        return method(self, data)
+        check_is_fitted(self)
+        names = self._design.domain.names
+        names = getattr(self, "feature_names_in_", None) if names is None else names
+        return method(self, with_declared(data, names))
 
     called.__doc__ = f"{method.__doc__}{_SECTIONS}"
     return called
@@ -135,9 +137,11 @@ Parameters
 ----------
 X : DataFrame, array-like, collection, path or callable
     As in :meth:`predict`. The predictions of all rows are kept in memory.
-y : array-like or dask collection of shape (n,)
+y : array-like or dask collection of shape (n,), default=None
     The target, in the order of the rows.
 sample_weight : array-like of shape (n,), default=None
+target : str, default=None
+    Name of the column of a table in memory that is the target, in place of ``y``.
 
 Returns
 -------
@@ -156,7 +160,10 @@ def score_by(
     Errors say that y must be ``targets``.
     """
 
-    def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(
+        self: Any, X: Any, y: Any = None, sample_weight: Any = None, *, target: str | None = None
+    ) -> float:
+        X, y, *_ = split_frame(X, y, target, None, None)
         found, y = _gathered(self.predict(X)), _gathered(y)
         rule = f"be {targets}, one for each row of X"
         # scikit-learn's errors quote labels and entries that are no numbers.

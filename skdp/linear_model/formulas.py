@@ -301,7 +301,8 @@ class _Graph:
         names = [own if isinstance(own, str) else self.constant(own) for own in inputs]
         # A column's name may be any other text.
         result = attributes.pop("to_output", f"skdp:{len(self.nodes)}")
-        self.nodes.append(self.onnx.helper.make_node(operator, names, [result], **attributes))
+        results = [result, "skdp:places"] if operator == "TopK" else [result]
+        self.nodes.append(self.onnx.helper.make_node(operator, names, results, **attributes))
         return result
 
     def constant(self, value: Any) -> str:

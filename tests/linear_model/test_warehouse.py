@@ -15,7 +15,6 @@ import skdp
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, PrivateSearchCV, from_json
 from skdp.domain import Spline
 from skdp.domain.columns import Levels
-from skdp.linear_model.formulas import Formula
 
 N_ROWS = 10_000
 ALL_KINDS = {
@@ -75,7 +74,10 @@ def fitted(estimator, domain, seed=0, **parameters):
 def in_duckdb(table, expressions):
     with duckdb.connect() as database:
         # Numbers have NaN, and texts have nulls. SQLite has nulls only.
-        columns = {name: pa.array(own.array, from_pandas=own.dtype == object) for name, own in table.items()}
+        columns = {
+            name: pa.array(own.array, from_pandas=own.dtype == object)
+            for name, own in table.items()
+        }
         database.register("t", pa.table(columns))
         listed = ", ".join(f"{own} AS p{k}" for k, own in enumerate(expressions))
         found = database.sql(f"SELECT {listed} FROM t").fetchnumpy()
@@ -96,7 +98,9 @@ def in_onnx(model, table):
         own = own.fillna("").to_numpy(object) if is_text else own.to_numpy(float)
         fed[place.name] = own[:, None]
         assert place.shape == ["n", 1]
-    return dict(zip([own.name for own in session.get_outputs()], session.run(None, fed), strict=True))
+    return dict(
+        zip([own.name for own in session.get_outputs()], session.run(None, fed), strict=True)
+    )
 
 
 def check(model, table=None):
@@ -107,14 +111,19 @@ def check(model, table=None):
     for output in ("predict", "predict_proba")[: 1 + hasattr(model, "classes_")]:
         expected, written = getattr(model, output)(given), model.to_sql(output)
         assert isinstance(written, str) == (expected.ndim == 1)
-        found = [run(table, [written] if expected.ndim == 1 else written) for run in (in_duckdb, in_sqlite)]
+        found = [
+            run(table, [written] if expected.ndim == 1 else written)
+            for run in (in_duckdb, in_sqlite)
+        ]
         assert graph[output].shape == expected.shape
         for own in (*(own.reshape(expected.shape) for own in found), graph[output]):
             if output == "predict" and hasattr(model, "classes_"):
                 assert (own == expected)[apart(model, given)].all()
             else:
                 scale = np.ptp(expected) or 1.0
-                np.testing.assert_allclose(own.astype(float), expected, rtol=1e-6, atol=1e-9 * scale)
+                np.testing.assert_allclose(
+                    own.astype(float), expected, rtol=1e-6, atol=1e-9 * scale
+                )
     return table
 
 

@@ -14,6 +14,7 @@ from skdp._codec import VERSION, encode, package_version, to_text
 from skdp.domain import Domain
 from skdp.linear_model._inference.estimate import NoisyEquations, NoisyEstimate
 from skdp.linear_model._objective.theorem import NoisyMinimiser
+from skdp.linear_model.formulas import to_onnx, to_sql
 from skdp.linear_model.proof import Claim, written
 from skdp.privacy import Guarantee
 from skdp.trusted.arrays import FloatArray
@@ -194,16 +195,80 @@ class Exportable:
             If a level or a label is not a string, a finite number or a bool, or the class is not
             one of this package.
         """
-        check_is_fitted(self)
-        kind = type(self).__name__
-        if not is_ours(self):
-            remedy = "A subclass may predict in another way: use pickle."
-            raise fail("the class of the model", "be an estimator of skdp", kind, remedy)
-        return entries_of(ModelFile.of(self), kind)
+        return entries_of(ModelFile.of(self._exported()), type(self).__name__)
 
     def to_json(self) -> str:
         """Return the fitted model as JSON text; see :meth:`to_dict`."""
         return to_text(self.to_dict()) + "\n"
+
+    def to_sql(self, output: str = "predict") -> str | list[str]:
+        """Return SQL expressions that predict inside a database.
+
+        They run in DuckDB, PostgreSQL, SQLite and other databases with ``EXP``, and equal the
+        predictions in Python up to rounding.
+
+        Parameters
+        ----------
+        output : {"predict", "predict_proba"}, default="predict"
+            "predict_proba" is possible for classifiers.
+
+        Returns
+        -------
+        str or list of str
+            An expression over the quoted names of the columns, or ``"x0"``, ``"x1"``, ... without
+            names. A list has an expression for each column of the output: for each label in the
+            order of ``classes_``, or for each of several quantiles.
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        ValueError
+            If the domain declares encoded columns, if levels of a column are neither all strings
+            nor all numbers, or if a name or a level is not valid text.
+
+        Notes
+        -----
+        The type of a column in the database must be that of the declaration: numbers, text or
+        bools. Numbers are clipped to ``bounds_``. NULL and NaN follow the domain's rule for missing
+        cells. Without a rule for a number the result is NULL, where `predict` raises an error.
+        Infinite numbers, which `predict` refuses too, are undefined.
+
+        Examples
+        --------
+        >>> from skdp import Domain, DPHuberRegressor
+        >>> domain = Domain({"age": (20, 80)}, target=(0, 10))
+        >>> X, y = domain.sample(1000, random_state=0, with_target=True)  # artificial rows
+        >>> print(DPHuberRegressor(domain=domain, random_state=0).fit(X, y).to_sql())
+        """
+        return to_sql(self._exported(), output)
+
+    def to_onnx(self) -> Any:
+        """Return an ONNX graph of the predictions. It needs ``pip install skdp[onnx]``.
+
+        Returns
+        -------
+        onnx.ModelProto
+            The inputs are the columns by their names, or ``x0``, ``x1``, ... without names, each of
+            shape (n, 1): strings for levels that are strings, and otherwise float64, with NaN for
+            missing cells. A missing string is empty. The outputs ``predict``, and for classifiers
+            ``predict_proba``, have the shapes of these methods.
+
+        Raises
+        ------
+        ImportError
+            If ``onnx`` is not installed.
+        NotFittedError, ValueError
+            As for :meth:`to_sql`.
+        """
+        return to_onnx(self._exported())
+
+    def _exported(self) -> Any:
+        check_is_fitted(self)
+        if not is_ours(self):
+            remedy = "A subclass may predict in another way: use pickle."
+            raise fail("the class of the model", "be an estimator of skdp", type(self), remedy)
+        return self
 
 
 def _parameters(model: Any) -> tuple[dict[str, Any], list[str]]:

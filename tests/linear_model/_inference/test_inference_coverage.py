@@ -81,7 +81,7 @@ def counts(found, level=0.95):
 @pytest.mark.parametrize("epsilon", [2.0, 20.0])
 @pytest.mark.parametrize("case", ["labels", "counts", "t", "unequal", "persons"])
 def test_intervals_hold_the_coefficients_of_the_population(case, epsilon):
-    """For labels, overdispersed counts, errors with heavy tails, of a variance that depends on x, persons."""
+    """For labels, overdispersed counts, heavy tails, variances that depend on x, persons."""
     found = list(estimates(case, epsilon))
     for level in (0.8, 0.95):
         held, bounded = counts(found, level)

@@ -524,10 +524,12 @@ class InferenceRelease:
             leverage = matrix**2 / total
             matrix *= max(float(matrix @ denominator) / total, 0.0)
         apart = variances(plan.denominators) * entries**2
-        share = apart / (apart + law.spread)
+        # In the rows of a level of counts, curvatures change by about the step of its coefficient.
+        own = law.spread + np.square(matrix * step[at]) * scores.is_log
+        share = apart / (apart + own)
         denominator += share * (matrix - denominator)
         # The factor contains a part of the first estimate.
-        spread = share * law.spread + share * (2 - share) * leverage * apart
+        spread = share * own + share * (2 - share) * leverage * apart
         sampling = usual / unit**2 * gram * np.outer(root, root)
         if scores.is_curved:
             facts = mass, n, scores.is_log

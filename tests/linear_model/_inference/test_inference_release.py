@@ -100,7 +100,7 @@ def test_with_large_epsilon_labels_and_counts_have_the_table_of_maximum_likeliho
     assert np.abs((np.ravel(model.coef_) - theta[1:]) / errors[1:]).max() > 0.1
     found = model.infer(X, y, epsilon=LARGE, random_state=0)
     np.testing.assert_allclose((found.coef - theta) / errors, 0, atol=2e-2)
-    np.testing.assert_allclose(found.std_error, errors, rtol=0.15)
+    np.testing.assert_allclose(found.std_error, errors, rtol=0.1)
     model._encoded_coef = theta[None, 1:] * [8, 3, 1, 1]
     model._encoded_intercept = theta[:1]
     assert_close(model.infer(X, y, epsilon=LARGE, random_state=0), theta, errors, 1)
@@ -138,8 +138,8 @@ def test_counts_of_persons_and_with_weights_have_robust_errors(given):
     domain = Domain(COLUMNS, target=(0, 100))
     model = DPPoissonRegressor(epsilon=LARGE, domain=domain, random_state=0, **limit)
     found = model.fit(X, y, **facts).infer(X, y, epsilon=LARGE, random_state=0, **facts)
-    np.testing.assert_allclose((found.coef - theta) / errors, 0, atol=0.1)
-    np.testing.assert_allclose(found.std_error, errors, rtol=0.15)
+    np.testing.assert_allclose((found.coef - theta) / errors, 0, atol=2e-2)
+    np.testing.assert_allclose(found.std_error, errors, rtol=0.1)
 
 
 def test_sampling_errors_are_those_without_noise_for_any_epsilon():

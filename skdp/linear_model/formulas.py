@@ -77,7 +77,7 @@ class Writer:
     def __init__(self, model: Any) -> None:
         domain, encoded = model._design.domain, (model._encoded_coef, model._encoded_intercept)
         if domain.is_ball:
-            raise fail("domain", "bound each column, and not the length of rows", domain)
+            raise fail("domain", "bound each column, and not the length of rows, for SQL or ONNX")
         scaled = not (hasattr(model, "classes_") or hasattr(model, "_mean"))
         coef, self.intercept = domain.decode_coef(*encoded, regression=scaled)
         clipped = None if model._clipping is None else iter(model._clipping.in_units(domain))
@@ -154,7 +154,8 @@ class Writer:
             node = self("Round", self("Sum", self("Mul", node, share), -share / 2))
         if is_bent:
             return self.lookup(node, [*map(then, values)])
-        return self("Sum", then(first), self("Mul", then(change), node))
+        line: str = self("Sum", then(first), self("Mul", then(change), node))
+        return line
 
     def results(self, output: str) -> list[str]:
         """Return each column of an output."""

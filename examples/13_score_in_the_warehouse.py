@@ -56,8 +56,8 @@ print(MODEL.guarantee_)
 
 # %% [markdown]
 # ## The expression
-# It has the clipping bounds, the rule for missing cells and the coefficients. The mean has a cap, so
-# that the exponential turns into a curve that stays below it.
+# It has the clipping bounds, the rule for missing cells and the coefficients. The mean has a cap:
+# beyond half of it, the exponential turns into a curve that stays below it.
 
 # %%
 EXPRESSION = MODEL.to_sql()

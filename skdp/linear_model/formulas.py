@@ -146,9 +146,10 @@ class Writer:
         is_bent = np.nanmax(bend) > 1e-13 * np.nanmax(np.abs(values))
         if not is_bent and not np.nanmax(np.abs(change)) > 0:
             return then(first)
-        # The steps of `Spline.positions`, so that numbers between two nodes have the same one.
-        moved = self("Sum", self("Mul", self("Double", cell), 0.5), -start / 2)
-        node = self("Mul", self("Div", moved, stop / 2 - start / 2), float(STEPS))
+        # `Spline.positions` has the same rounding errors; divisors are powers of two times its own.
+        # onnxruntime leaves out divisions by numbers near 1, so the divisor is negative.
+        moved = self("Sum", self("Mul", self("Double", cell), -0.5), start / 2)
+        node = self("Div", moved, (start / 2 - stop / 2) / STEPS)
         node = self("Round", node)
         if (share := steps / STEPS) < 1:  # the nearest of fewer nodes, and of two the first
             node = self("Round", self("Sum", self("Mul", node, share), -share / 2))

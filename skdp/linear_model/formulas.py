@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
 from itertools import pairwise
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
@@ -145,7 +145,7 @@ class Writer:
         bend = np.abs(values - first - np.multiply.outer(np.arange(steps + 1), change))
         is_bent = np.nanmax(bend) > 1e-13 * np.nanmax(np.abs(values))
         if not is_bent and not np.nanmax(np.abs(change)) > 0:
-            return then(first)
+            return cast("Written", then(first))
         # `Spline.positions` has the same rounding errors; divisors are powers of two times its own.
         # onnxruntime leaves out divisions by numbers near 1, so the divisor is negative.
         moved = self("Sum", self("Mul", self("Double", cell), -0.5), start / 2)

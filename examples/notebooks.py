@@ -26,6 +26,7 @@ SCRIPTS = [
     "10_publish_a_regression_table",
     "11_wages",
     "12_durations",
+    "13_score_in_the_warehouse",
 ]
 
 

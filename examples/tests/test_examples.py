@@ -360,3 +360,11 @@ def test_durations(tmp_path):
     assert len(usual) == 12
     assert np.abs(private - usual)[:6].max() < 0.02
     assert np.abs(private - usual)[6:].max() > 0.2
+
+
+def test_score_in_the_warehouse(tmp_path):
+    """SQL and ONNX predict what Python predicts."""
+    text = run("13_score_in_the_warehouse.py", tmp_path)
+    found = re.findall(r"greatest difference of \w+: +([\d.e-]+)$", text, re.M)
+    assert len(found) == 2
+    assert max(map(float, found)) < 1e-9

@@ -202,64 +202,52 @@ class Exportable:
         return to_text(self.to_dict()) + "\n"
 
     def to_sql(self, output: str = "predict") -> str | list[str]:
-        """Return SQL expressions that predict inside a database.
+        """Return SQL expressions of the predictions, for DuckDB, PostgreSQL, SQLite and others.
 
-        They run in DuckDB, PostgreSQL, SQLite and other databases with ``EXP``, and equal the
-        predictions in Python up to rounding.
+        Numbers are clipped to ``bounds_``. NULL and NaN follow the domain's rules for missing
+        cells; without a rule for a number the prediction is NULL. Infinite numbers are not allowed.
 
         Parameters
         ----------
         output : {"predict", "predict_proba"}, default="predict"
-            "predict_proba" is possible for classifiers.
+            The second one only for classifiers.
 
         Returns
         -------
         str or list of str
-            An expression over the quoted names of the columns, or ``"x0"``, ``"x1"``, ... without
-            names. A list has an expression for each column of the output: for each label in the
-            order of ``classes_``, or for each of several quantiles.
+            Expressions over the quoted names of the columns, or ``"x0"``, ``"x1"``, ... without
+            names. A list has one for each label of ``classes_``, or for each of several quantiles.
 
         Raises
         ------
-        NotFittedError
-            If the model is not fitted.
         ValueError
-            If the domain declares encoded columns, if levels of a column are neither all strings
-            nor all numbers, or if a name or a level is not valid text.
-
-        Notes
-        -----
-        The type of a column in the database must be that of the declaration: numbers, text or
-        bools. Numbers are clipped to ``bounds_``. NULL and NaN follow the domain's rule for missing
-        cells. Without a rule for a number the result is NULL, where `predict` raises an error.
-        Infinite numbers, which `predict` refuses too, are undefined.
+            If the levels of a column, or the labels, are neither strings nor numbers nor bools, or
+            if the domain has encoded columns or bounds the length of rows.
 
         Examples
         --------
         >>> from skdp import Domain, DPHuberRegressor
         >>> domain = Domain({"age": (20, 80)}, target=(0, 10))
         >>> X, y = domain.sample(1000, random_state=0, with_target=True)  # artificial rows
-        >>> print(DPHuberRegressor(domain=domain, random_state=0).fit(X, y).to_sql())
+        >>> model = DPHuberRegressor(domain=domain, random_state=0).fit(X, y)
+        >>> sql = f"SELECT {model.to_sql()} AS prediction FROM persons"
         """
         return to_sql(self._exported(), output)
 
     def to_onnx(self) -> Any:
-        """Return an ONNX graph of the predictions. It needs ``pip install skdp[onnx]``.
+        """Return an ONNX graph of the predictions; the extra ``skdp[onnx]`` is required.
 
         Returns
         -------
         onnx.ModelProto
-            The inputs are the columns by their names, or ``x0``, ``x1``, ... without names, each of
-            shape (n, 1): strings for levels that are strings, and otherwise float64, with NaN for
-            missing cells. A missing string is empty. The outputs ``predict``, and for classifiers
-            ``predict_proba``, have the shapes of these methods.
+            Its inputs are the columns of :meth:`to_sql`, each of shape (n, 1): strings if the
+            levels are strings, and otherwise float64. A missing cell is an empty string or NaN. Its
+            outputs have the names and shapes of ``predict`` and ``predict_proba``.
 
         Raises
         ------
-        ImportError
-            If ``onnx`` is not installed.
-        NotFittedError, ValueError
-            As for :meth:`to_sql`.
+        ImportError, ValueError
+            If ``onnx`` is not installed, or as for :meth:`to_sql`.
         """
         return to_onnx(self._exported())
 

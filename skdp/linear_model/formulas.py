@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
 from itertools import pairwise
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
@@ -31,6 +31,7 @@ OPSET, IR_VERSION = 19, 9
 EXPONENT = (-700.0, 700.0)
 # SQL orders NaN above all numbers: what is not below this number is missing.
 ABOVE = 1e308
+PREDICTIONS = "predict", "predict_proba"
 
 
 def part_of(names: Sequence[str], column: Any, bounds: Any, coef: FloatArray) -> Part:
@@ -76,7 +77,7 @@ class Writer:
     def __init__(self, model: Any) -> None:
         domain, encoded = model._design.domain, (model._encoded_coef, model._encoded_intercept)
         if domain.is_ball:
-            raise fail("domain", "bound each column, and not the length of rows", domain)
+            raise fail("domain", "bound each column, and not the length of rows, for SQL or ONNX")
         scaled = not (hasattr(model, "classes_") or hasattr(model, "_mean"))
         coef, self.intercept = domain.decode_coef(*encoded, regression=scaled)
         clipped = None if model._clipping is None else iter(model._clipping.in_units(domain))
@@ -104,7 +105,7 @@ class Writer:
         low, high = map(float, bounds)
         return self.case([(self("Less", z, low), low), (self("Less", high, z), high)], z)
 
-    def term(self, columns: Any, steps: int, values: Array) -> Written:
+    def term(self, columns: Sequence[Any], steps: int, values: Array) -> Written:
         """Return what columns add, for ``values`` of a single predictor."""
         if not columns or np.isnan(values).all():
             return float(values.flat[0])
@@ -144,16 +145,18 @@ class Writer:
         bend = np.abs(values - first - np.multiply.outer(np.arange(steps + 1), change))
         is_bent = np.nanmax(bend) > 1e-13 * np.nanmax(np.abs(values))
         if not is_bent and not np.nanmax(np.abs(change)) > 0:
-            return then(first)
-        # The steps of `Spline.positions`, so that numbers between two nodes have the same one.
-        moved = self("Sum", self("Mul", self("Double", cell), 0.5), -start / 2)
-        node = self("Mul", self("Div", moved, stop / 2 - start / 2), float(STEPS))
+            return cast("Written", then(first))
+        # `Spline.positions` has the same rounding errors; divisors are powers of two times its own.
+        # onnxruntime leaves out divisions by numbers near 1, so the divisor is negative.
+        moved = self("Sum", self("Mul", self("Double", cell), -0.5), start / 2)
+        node = self("Div", moved, (start / 2 - stop / 2) / STEPS)
         node = self("Round", node)
         if (share := steps / STEPS) < 1:  # the nearest of fewer nodes, and of two the first
             node = self("Round", self("Sum", self("Mul", node, share), -share / 2))
         if is_bent:
             return self.lookup(node, [*map(then, values)])
-        return self("Sum", then(first), self("Mul", then(change), node))
+        line: str = self("Sum", then(first), self("Mul", then(change), node))
+        return line
 
     def results(self, output: str) -> list[str]:
         """Return each column of an output."""
@@ -168,7 +171,6 @@ class Writer:
                 labels = map(self.constant, alike("labels", model.classes_))
                 best = [reduce(partial(self, "And"), own) for own in ahead]
                 return [self.case([*zip(best, labels, strict=True)])]
-            # Differences of predictors: exponentials do not overflow.
             if count == 1 or hasattr(model, "normalizer_"):
                 a = getattr(model, "normalizer_", 1.0)
                 found = [self.share([b - own for b in rest], a) for own, rest in pairs]
@@ -210,6 +212,8 @@ def checked(text: str) -> str:
 
 
 class Sql(Writer):
+    """Writes expressions as texts."""
+
     # Adding and subtracting 2^52 rounds to an integer, and ties to an even one: the functions of
     # databases round ties in different ways. The quotient of two integers may be an integer.
     patterns: ClassVar = {
@@ -220,6 +224,8 @@ class Sql(Writer):
         "Equal": "{} = {}",
         "And": "{} AND {}",
         "Exp": "EXP({})",
+        "When": "WHEN {} THEN {}",
+        "Else": "ELSE {} END",
         "Double": "CAST({} AS DOUBLE PRECISION)",
         "Round": "({} + 4503599627370496e0 - 4503599627370496e0)",
     }
@@ -227,7 +233,7 @@ class Sql(Writer):
     def __call__(self, operator: str, *inputs: Written) -> str:
         texts = [self.constant(own) if isinstance(own, float) else own for own in inputs]
         joined = "({})".format("\n+ ".join(texts))
-        return joined if operator == "Sum" else self.patterns[operator].format(*texts)
+        return joined if operator == "Sum" else str(self.patterns[operator].format(*texts))
 
     def cell(self, name: str, is_text: bool = False) -> str:
         return '"{}"'.format(checked(name).replace('"', '""'))
@@ -241,14 +247,12 @@ class Sql(Writer):
             return "NULL" if math.isnan(value) else text if "e" in text else f"{text}e0"
         return str(value).upper()
 
-    def case(self, cases: Any, otherwise: Written = math.nan, cell: str = "") -> str:
-        pairs = [[self.constant(p) if isinstance(p, float) else p for p in own] for own in cases]
-        whens = "\n  ".join("WHEN {} THEN {}".format(*own) for own in pairs)
-        last = self.constant(otherwise) if isinstance(otherwise, float) else otherwise
-        return f"CASE {cell}{whens}{'' if last == 'NULL' else f' ELSE {last}'} END"
+    def case(self, cases: Any, otherwise: Written = math.nan, place: str = "") -> str:
+        texts = [*(self("When", *own) for own in cases), self("Else", otherwise)]
+        return f"CASE {place}" + "\n  ".join(texts)
 
     def lookup(self, place: str, values: list[Written]) -> str:
-        return self.case([(float(k), own) for k, own in enumerate(values)], cell=f"{place} ")
+        return self.case([(float(k), own) for k, own in enumerate(values)], place=f"{place} ")
 
 
 class Onnx(Writer):
@@ -284,18 +288,18 @@ class Onnx(Writer):
         return name
 
     def constant(self, value: Any) -> str:
-        name = f"skdp:{type(value).__name__}:{value!r}"
+        cells = np.asarray(value, float if isinstance(value, int) else None)
+        name = f"skdp:{cells.tolist()!r}"
         if isinstance(value, str):
             kind, text = self.onnx.TensorProto.STRING, checked(value).encode()
             self.constants[name] = self.onnx.helper.make_tensor(name, kind, [], [text])
         else:
-            cells = np.asarray(value, None if isinstance(value, np.ndarray) else float)
             self.constants[name] = self.onnx.numpy_helper.from_array(cells, name)
         return name
 
     def case(self, cases: Any, otherwise: Written | None = None) -> str:
         *whens, last = cases if otherwise is None else [*cases, ("", otherwise)]
-        return reduce(lambda rest, own: self("Where", *own, rest), reversed(whens), last[1])
+        return str(reduce(lambda rest, own: self("Where", *own, rest), reversed(whens), last[1]))
 
     def lookup(self, place: str, values: list[Written]) -> str:
         cases = [(self("Equal", place, float(k)), own) for k, own in enumerate(values)]
@@ -318,8 +322,7 @@ def alike(name: str, values: Iterable[Any]) -> list[Any]:
 
 
 def to_sql(model: Any, output: str) -> str | list[str]:
-    known = ("predict", "predict_proba") if hasattr(model, "classes_") else ("predict",)
-    check_choice("output", output, known)
+    check_choice("output", output, PREDICTIONS[: 1 + hasattr(model, "classes_")])
     found = Sql(model).results(output)
     return found if len(found) > 1 else found[0]
 
@@ -327,19 +330,17 @@ def to_sql(model: Any, output: str) -> str | list[str]:
 def to_onnx(model: Any) -> Any:
     write, outputs = Onnx(model), []
     onnx, kinds, helper = write.onnx, write.onnx.TensorProto, write.onnx.helper
-    labels = alike("labels", getattr(model, "classes_", [0.0]))
-    kind = {str: kinds.STRING, int: kinds.INT64, bool: kinds.BOOL}.get(
-        type(labels[0]), kinds.DOUBLE
-    )
-    for name in ("predict", "predict_proba")[: 1 + hasattr(model, "classes_")]:
-        columns, own = write.results(name), kind if name == "predict" else kinds.DOUBLE
+    types = {str: kinds.STRING, int: kinds.INT64, bool: kinds.BOOL, float: kinds.DOUBLE}
+    for name in PREDICTIONS[: 1 + hasattr(model, "classes_")]:
+        labels = model.classes_ if hasattr(model, "classes_") and name == "predict" else [0.0]
+        columns, kind = write.results(name), types[type(alike("labels", labels)[0])]
         found, shape = write("Concat", *columns, axis=1), ["n", len(columns)]
         if len(columns) == 1:
             found, shape = write("Squeeze", found, np.array([1])), ["n"]
-        if own != kinds.STRING:
-            found = write("Cast", found, to=own)
+        if kind != kinds.STRING:
+            found = write("Cast", found, to=kind)
         write.nodes[name] = helper.make_node("Identity", [found], [name])
-        outputs.append(helper.make_tensor_value_info(name, own, shape))
+        outputs.append(helper.make_tensor_value_info(name, kind, shape))
     inputs = [
         helper.make_tensor_value_info(name, kinds.STRING if is_text else kinds.DOUBLE, ["n", 1])
         for name, is_text in write.are_texts.items()

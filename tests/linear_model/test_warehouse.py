@@ -1,7 +1,6 @@
 """Models as SQL and as ONNX predict what they predict in Python."""
 
 import sqlite3
-import sys
 
 import duckdb
 import numpy as np
@@ -39,7 +38,7 @@ RULES = {
 FEW = {"age": (17, 90), "sex": ["f", "m"], "curve": Spline(0, 10, knots=4)}
 
 
-def cells(column, other, n, rng):
+def cells(column, n, rng):
     """Cells within the declaration and outside it, with ties between nodes, and missing ones."""
     if isinstance(column, Levels):
         values = [*column.levels, *column.levels]
@@ -62,7 +61,7 @@ def cells(column, other, n, rng):
 
 def rows(domain, n=N_ROWS, seed=1):
     rng, columns = np.random.default_rng(seed), zip(domain._labels, domain._columns, strict=True)
-    return pd.DataFrame({name: cells(column, None, n, rng) for name, column in columns})
+    return pd.DataFrame({name: cells(column, n, rng) for name, column in columns})
 
 
 def fitted(estimator, domain, seed=0, **parameters):
@@ -171,11 +170,12 @@ MORE = {"a": (0, 4), "b": Spline(0, 4, knots=2), "l": ["x", "y", "z"], "m": ["u"
 ODD = {
     "no names": Domain.box([0, -1], [1, 2], target=(0, 10)),
     "no domain's scale": Domain.unit_box(3, target=(-1, 1)),
-    "ball": Domain.l2_ball(3, 1.5, target=(-3, 3)),
     "one number": box(x=(0, 1)),
     "one level": box(x=(0, 1), l=["only"]),
     "other": Domain({"l": ["x", "y", "?"], "x": (-1, 1)}, target=(0, 1), other={"l": "?"}),
-    "other is missing": Domain({"l": ["x", "y", "?"]}, target=(0, 1), other={"l": "?"}, missing="indicator"),
+    "other is missing": Domain(
+        {"l": ["x", "y", "?"]}, target=(0, 1), other={"l": "?"}, missing="indicator"
+    ),
     "an empty level": box(l=["x", "", "y"]),
     "quotes": box(**{"'": (0, 1), '"': (0, 1), '""': ["'", "''", '"', "\\", "\\'"]}),
     "names of words": box(**{"select": (0, 1), "group by": ["NULL", "CASE", "a; --"], " ": (0, 1)}),
@@ -190,8 +190,12 @@ ODD = {
     "narrow bounds": box(x=(1.7e9, 1.7e9 + 86400), z=(1e-30, 2e-30)),
     "wide bounds": box(x=(-1e20, 1e30), z=(-1e-300, 1e-290)),
     "negative bounds": box(x=(-8, -7), z=(-1, 0)),
-    "rules of numbers": Domain({"x": (0, 10), "z": (0, 10)}, target=(0, 1), missing={"x": 9.9, "z": "middle"}),
-    "unequal knots": box(x=Spline(0.1, 0.7, knots=(0.2, 0.21, 0.3)), z=Spline(-3, 1e6, knots=(0.1,), degree=2)),
+    "rules of numbers": Domain(
+        {"x": (0, 10), "z": (0, 10)}, target=(0, 1), missing={"x": 9.9, "z": "middle"}
+    ),
+    "unequal knots": box(
+        x=Spline(0.1, 0.7, knots=(0.2, 0.21, 0.3)), z=Spline(-3, 1e6, knots=(0.1,), degree=2)
+    ),
     "no knots": box(x=Spline(0, 1, knots=0), z=Spline(0, 1, knots=0, degree=3)),
     "ages on ties": box(x=Spline(20, 84, knots=0), z=Spline(0, 90, knots=8)),
     "steps": box(x=Spline(0, 1, knots=1, degree=0), z=Spline(0, 3, knots=(1, 1.5), degree=0)),
@@ -203,13 +207,88 @@ ODD = {
     "curve x number": box(**MORE).interact("b", "a"),
     "two interactions": box(**MORE).interact("b", "a").interact("l", "b"),
     "few nodes": box(x=Spline(0, 1, knots=8), z=Spline(0, 2, knots=8)).interact("x", "z"),
-    "bent surface": box(x=Spline(0, 1, knots=3, degree=3), l=["x", "y"], z=Spline(0, 1, knots=3, degree=0))
-    .interact("x", "z").interact("l", "x"),
-    "missing in interactions": Domain(MORE, target=(0, 1), missing={"a": "indicator", "b": 1.0, "l": "indicator"})
-    .interact("a", "l").interact("b", "m"),
+    "bent surface": box(x=(0, 1), l=["x", "y"], z=Spline(0, 1, knots=3, degree=0))
+    .additive(degree=3).interact("x", "z").interact("l", "x"),
+    "missing in interactions": Domain(
+        MORE, target=(0, 1), missing={"a": "indicator", "b": 1.0, "l": "indicator"}
+    ).interact("a", "l").interact("b", "m"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("domain", ODD.values(), ids=ODD)
 def test_odd_domains(domain):
     check(fitted(DPHuberRegressor, domain), rows(domain, 2000))
+
+
+@pytest.mark.parametrize("labels", [[True, False], [0, 1], [-1, 3, 7], [0.5, 1.5], ["", " "]])
+def test_labels_of_other_types(labels):
+    """The types of ONNX are those of the labels."""
+    model = fitted(DPLogisticRegression, Domain({"x": (0, 1)}, target=labels))
+    table = rows(model.domain, 500)
+    check(model, table)
+    predicted = in_onnx(model, table)["predict"]
+    assert type(predicted.tolist()[0]) is type(labels[0])
+
+
+def test_a_missing_number_without_a_rule_gives_no_prediction():
+    """In Python it is an error."""
+    domain = Domain({"x": (0, 1), "z": Spline(0, 1)}, target=(0, 10))
+    model, table = fitted(DPHuberRegressor, domain), pd.DataFrame({"x": [np.nan, 0], "z": [0, 0]})
+    assert [*np.isnan(in_onnx(model, table)["predict"])] == [True, False]
+    assert [own is None for own in in_sqlite(table, [model.to_sql()])[:, 0]] == [True, False]
+
+
+def test_extreme_predictors_overflow_nowhere():
+    model = fitted(DPLogisticRegression, Domain({"x": (0, 1)}, target=["a", "b", "c"]))
+    model._encoded_coef = model._encoded_coef * 1e6
+    check(model, rows(model.domain, 500))
+
+
+def test_the_best_model_of_a_search():
+    domain = Domain(FEW, target=["no", "yes"])
+    X, y = domain.sample(1000, random_state=0, with_target=True)
+    base = DPLogisticRegression(domain=domain)
+    search = PrivateSearchCV(base, {"loss": ["logistic", "sharp"]}, epsilon=2.0, random_state=0)
+    check(search.fit(X, y).best_estimator_)
+
+
+def test_a_relation_of_duckdb_is_a_table():
+    domain = Domain(FEW, target=["no", "yes"])
+    table, y = domain.sample(1000, random_state=0, with_target=True)
+    table["y"] = y
+    with duckdb.connect() as database:
+        database.register("t", table)
+        model = DPLogisticRegression(domain=domain, random_state=0)
+        model.fit(database.sql("SELECT * FROM t"), target="y")
+    again = DPLogisticRegression(domain=domain, random_state=0).fit(table, target="y")
+    np.testing.assert_array_equal(model.coef_, again.coef_)
+    check(model, table[[*FEW]])
+
+
+@pytest.mark.parametrize(
+    ("domain", "message"),
+    [
+        (Domain({"l": ["x", 1]}, target=(0, 1)), "levels of 'l' must be all strings, or all"),
+        (Domain({"l": [b"x", b"y"]}, target=(0, 1)), "levels of 'l' must be all strings, or all"),
+        (Domain({"l": ["x", "\0"]}, target=(0, 1)), "must be valid text without NUL"),
+        (Domain({"x\0": (0, 1)}, target=(0, 1)), "must be valid text without NUL"),
+        (Domain.l2_ball(2, 1.0, target=(0, 1)), "must bound each column"),
+        (Domain(FEW, target=(0, 1)).encoded, "must declare columns that are not encoded yet"),
+    ],
+)
+def test_what_is_refused(domain, message):
+    model = fitted(DPHuberRegressor, domain)
+    for write in (model.to_sql, model.to_onnx):
+        with pytest.raises(ValueError, match=message):
+            write()
+
+
+def test_what_cannot_be_written():
+    with pytest.raises(NotFittedError):
+        DPHuberRegressor().to_sql()
+    model = fitted(DPHuberRegressor, Domain({"x": (0, 1)}, target=(0, 1)))
+    with pytest.raises(ValueError, match="output must be"):
+        model.to_sql("predict_proba")
+    model.__class__ = type("Other", (DPHuberRegressor,), {"__module__": "elsewhere"})
+    with pytest.raises(ValueError, match="must be an estimator of skdp"):
+        model.to_onnx()

@@ -83,6 +83,7 @@ USES = {
     "plot": ("matplotlib", "from skdp.inspection import NormBallDisplay as D; D.from_balls([B])"),
     "pandas": ("pandas", "M.fit({'x0': [0.0] * 9, 'x1': [0.0] * 9}, [0, 1, 0] * 3)"),
     "arrow": ("pyarrow", "M.fit('people.parquet', target='y')"),
+    "onnx": ("onnx", "M.fit([[0.0, 0.0]] * 9, [0, 1, 0] * 3).to_onnx()"),
 }
 
 

@@ -517,7 +517,7 @@ def read_numbers(
         if own is not None and own.all():
             kinds = "only finite numbers and missing cells: no inf"
         elif own is not None and not remedy:
-            rule = f'missing={{{key}: "indicator"}}'
+            rule = f'missing={{{label(column).removeprefix("column ")}: "indicator"}}'
             missing = f"For missing cells declare {rule} in the domain"
             remedy = f"{missing}, or a number within the bounds. {_DROP}."
         argument = "every argument must be a real number or a string that represents a number"

@@ -180,7 +180,9 @@ class DPQuantileRegressor(ObjectiveRegressor):
         assert bounds is not None  # the domain of a regressor
         return (SmoothedQuantile(level, float(self.bandwidth) / (bounds[1] / 2 - bounds[0] / 2)),)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, target: str | None = None
+    ) -> float:
         levels = self._levels()
 
         def mean_d2(y: Any, found: FloatArray, sample_weight: Any) -> float:
@@ -188,7 +190,7 @@ class DPQuantileRegressor(ObjectiveRegressor):
             facts = {"sample_weight": sample_weight}
             return float(np.mean([d2_pinball_score(y, one, alpha=a, **facts) for a, one in each]))
 
-        return float(score_by(mean_d2, "D^2")(self, X, y, sample_weight))
+        return float(score_by(mean_d2, "D^2")(self, X, y, sample_weight, target=target))
 
     score.__doc__ = SCORE.format(name="mean D^2, by the pinball loss of each quantile,")
     score.metric = "D^2"  # type: ignore[attr-defined]

@@ -601,8 +601,8 @@ class PrivacyLeakWarning(UserWarning):
 class UndeclaredDomainWarning(UserWarning):
     """Warning about a fit without a domain, which clips all cells to [-1, 1].
 
-    It does not depend on the data: whether a cell lies outside of [-1, 1] is private. `Domain.check`
-    counts the cells outside a domain for those who may see the table.
+    It does not depend on the data: whether a cell lies outside of [-1, 1] is private. For those
+    who may see the table, `Domain.check` counts the cells outside a domain.
 
     Examples
     --------

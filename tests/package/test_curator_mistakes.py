@@ -34,6 +34,7 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
     DPPoissonRegressor,
+    DPQuantileRegressor,
     Ledger,
     PrivacyLeakWarning,
     estimate_domain,
@@ -371,7 +372,10 @@ def test_scores_take_the_table_of_the_fit(fitted):
         fitted.score(WIDE, Y, target="y")
 
 
-@pytest.mark.parametrize("estimator", [DPHuberRegressor, DPLinearRegression, DPPoissonRegressor])
+REGRESSORS = DPHuberRegressor, DPLinearRegression, DPPoissonRegressor, DPQuantileRegressor
+
+
+@pytest.mark.parametrize("estimator", REGRESSORS)
 def test_regressors_take_the_table_of_the_fit(estimator):
     domain = Domain({"age": (17, 90)}, target=(0, 20))
     made = estimator(domain=domain).fit(WIDE[["age", "dose"]], target="dose")

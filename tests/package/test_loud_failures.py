@@ -153,7 +153,7 @@ NO_NUMBERS = {
     "datetime": (pd.to_datetime(["2000-01-01", "2001-01-01"]), r"Timestamp\('2000-01-01'\)\)"),
     "date": (pd.Series([dt.date(2000, 1, 1)] * 2, dtype="date32[pyarrow]"), "datetime.date"),
     "timedelta": (pd.to_timedelta([1, 2]), "total_seconds"),
-    "str": (["a", "b"], r"declare its levels: Domain\(\{'name': \['a', 'b'\]\}\)"),
+    "str": (["a", "b"], r"declare its levels: Domain\(\{'seen': \['a', 'b'\]\}\)"),
     "string": (pd.array(["a", "b"], dtype="string"), "declare its levels"),
     "category": (pd.Categorical(["a", "b"]), "declare its levels"),
 }

@@ -95,15 +95,6 @@ def test_an_unknown_name_is_refused(bad):
         domain_of(bad)
 
 
-def test_weak_bounds_are_told():
-    """Those that were chosen with the data in view."""
-    data = datasets.load_breast_cancer()
-    assert len(data.informed) == 30
-    assert "30 of 31 columns" in data.description
-    assert datasets.load_digits().informed == ()
-    assert repr(data).startswith("Dataset('breast_cancer': classification of 'diagnosis', 569 rows")
-
-
 # From OpenML: their names, levels and units
 
 

@@ -12,6 +12,8 @@ from sklearn.pipeline import make_pipeline
 from skdp import Domain, DPLinearRegression, DPLogisticRegression
 from skdp.inspection import CoefficientDisplay
 
+pytest.importorskip("matplotlib")
+
 show = CoefficientDisplay.from_estimator
 
 

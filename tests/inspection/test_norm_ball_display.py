@@ -11,6 +11,8 @@ import pytest
 from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, NormBall, SimplexBall
 from skdp.inspection import NormBallDisplay
 
+pytest.importorskip("matplotlib")
+
 INF = math.inf
 THIN = LpBall(2, p=INF, weights=(0.01, 1.0))
 BALLS: dict[str, NormBall] = {

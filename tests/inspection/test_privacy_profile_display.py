@@ -16,6 +16,8 @@ from skdp.inspection import PrivacyProfileDisplay
 from skdp.mechanisms import Sensitivity, calibrate
 from skdp.privacy import Guarantee, compose
 
+pytest.importorskip("matplotlib")
+
 ONE = Sensitivity(LpBall(1))
 PURE = Guarantee(1.0, mechanism="pure")
 GAUSSIAN = calibrate("gaussian", ONE, epsilon=0.5, delta=1e-4).guarantee

@@ -1,7 +1,6 @@
 """Guarantees as events of dp-accounting, whose accountant finds the same or a greater epsilon."""
 
 import pytest
-from dp_accounting import dp_event, pld
 
 from skdp import Domain, DPCoordinateDescentClassifier, Guarantee
 from skdp.geometry import LpBall
@@ -11,6 +10,9 @@ from skdp.privacy import compose
 from skdp.privacy.shift import ShiftLoss
 from skdp.trusted.losses import GaussianLoss, PairLoss, SelectionLoss
 from skdp.trusted.radial import RadialLoss
+
+dp_accounting = pytest.importorskip("dp_accounting")
+from dp_accounting import dp_event, pld  # noqa: E402
 
 DELTA = 1e-5
 # The accountant's own grid of losses is 1e-4 wide, and each loss is rounded up to it.

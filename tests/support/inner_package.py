@@ -21,6 +21,7 @@ from skdp.model_selection._theorem import (
     permute_and_flip,
     uniform_below,
 )
+from skdp.testing._require import require
 from skdp.trusted.arrays import FloatArray, repeated, wide_rows
 from skdp.trusted.checks import (
     check_interval,

@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from inner_package import require
 from scipy.stats import chi2
 
 from skdp.mechanisms import release
-from skdp.testing._require import require
 from skdp.trusted.noise import variances
 
 # Number of patterns of low bits, and the false-alarm rate of one check.

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
 from itertools import pairwise
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -34,7 +34,7 @@ ABOVE = 1e308
 PREDICTIONS = "predict", "predict_proba"
 
 
-def part_of(names: Sequence[str], column: Any, bounds: Any, coef: FloatArray) -> Part:
+def part_of(names: Sequence[str], column: object, bounds: Any, coef: FloatArray) -> Part:
     """Return what a column or an interaction, with coefficients (n_out, models), adds."""
     if isinstance(column, Number):
         low, high = map(float, bounds)
@@ -70,7 +70,7 @@ class Writer:
 
     __call__: Callable[..., str]  # an operator with its inputs
     cell: Callable[..., str]
-    constant: Callable[[Any], str]
+    constant: Callable[[object], str]
     case: Callable[..., str]  # the value of the first condition that is true
     lookup: Callable[[str, list[Written]], str]  # the value at a place from 0
 
@@ -89,7 +89,9 @@ class Writer:
             own = domain._labels[read], column, bounds, coef[:, write].T
             self.parts.append(part_of(*own))
 
-    def predictor(self, weights: FloatArray, bounds: Any = None, shift: float = 0.0) -> str:
+    def predictor(
+        self, weights: FloatArray, bounds: tuple[float, float] | None = None, shift: float = 0.0
+    ) -> str:
         """Return a weighted sum of the predictors, clipped to bounds unless it is within them."""
         constant = float(self.intercept @ weights) + shift
         terms, low, high = [], constant, constant
@@ -105,7 +107,9 @@ class Writer:
         low, high = map(float, bounds)
         return self.case([(self("Less", z, low), low), (self("Less", high, z), high)], z)
 
-    def term(self, columns: Sequence[Any], steps: int, values: Array) -> Written:
+    def term(
+        self, columns: Sequence[tuple[str, Number | Levels | Spline]], steps: int, values: Array
+    ) -> Written:
         """Return what columns add, for ``values`` of a single predictor."""
         if not columns or np.isnan(values).all():
             return float(values.flat[0])
@@ -138,14 +142,16 @@ class Writer:
         cases = [(self("LessOrEqual", cell, lower), low), *cases, (self("Less", cell, ABOVE), high)]
         return self.case(cases, then(values[-1]))
 
-    def piece(self, cell: str, start: float, stop: float, values: Array, then: Any) -> Written:
+    def piece(
+        self, cell: str, start: float, stop: float, values: Array, then: Callable[[Array], Written]
+    ) -> Written:
         """Return a curve between two knots, linear in the number of the nearest node or a table."""
         steps, first = len(values) - 1, values[0]
         change = (values[-1] - first) / max(1, steps)
         bend = np.abs(values - first - np.multiply.outer(np.arange(steps + 1), change))
         is_bent = np.nanmax(bend) > 1e-13 * np.nanmax(np.abs(values))
         if not is_bent and not np.nanmax(np.abs(change)) > 0:
-            return cast("Written", then(first))
+            return then(first)
         # `Spline.positions` has the same rounding errors; divisors are powers of two times its own.
         # onnxruntime leaves out divisions by numbers near 1, so the divisor is negative.
         moved = self("Sum", self("Mul", self("Double", cell), -0.5), start / 2)
@@ -238,7 +244,7 @@ class Sql(Writer):
     def cell(self, name: str, is_text: bool = False) -> str:
         return '"{}"'.format(checked(name).replace('"', '""'))
 
-    def constant(self, value: Any) -> str:
+    def constant(self, value: object) -> str:
         if isinstance(value, str):
             return "'{}'".format(checked(value).replace("'", "''"))
         if isinstance(value, float):
@@ -247,7 +253,12 @@ class Sql(Writer):
             return "NULL" if math.isnan(value) else text if "e" in text else f"{text}e0"
         return str(value).upper()
 
-    def case(self, cases: Any, otherwise: Written = math.nan, place: str = "") -> str:
+    def case(
+        self,
+        cases: Iterable[tuple[Written, Written]],
+        otherwise: Written = math.nan,
+        place: str = "",
+    ) -> str:
         texts = [*(self("When", *own) for own in cases), self("Else", otherwise)]
         return f"CASE {place}" + "\n  ".join(texts)
 
@@ -262,10 +273,10 @@ class Onnx(Writer):
         super().__init__(model)
         self.onnx = optional_module("onnx", "to write a graph", "onnx")
         self.are_texts: dict[str, bool] = {}
-        self.nodes: dict[Any, Any] = {}
-        self.constants: dict[str, Any] = {}
+        self.nodes: dict[object, Any] = {}
+        self.constants: dict[str, object] = {}
 
-    def __call__(self, operator: str, *inputs: Any, **attributes: Any) -> str:
+    def __call__(self, operator: str, *inputs: object, **attributes: Any) -> str:
         if operator == "Double":
             return str(inputs[0])
         names = [own if isinstance(own, str) else self.constant(own) for own in inputs]
@@ -275,7 +286,9 @@ class Onnx(Writer):
             self.nodes[key] = make(operator, names, [result], **attributes)
         return str(self.nodes[key].output[0])
 
-    def predictor(self, weights: FloatArray, bounds: Any = None, shift: float = 0.0) -> str:
+    def predictor(
+        self, weights: FloatArray, bounds: tuple[float, float] | None = None, shift: float = 0.0
+    ) -> str:
         units, of_unit = np.eye(len(weights)), super().predictor
         if (weights == units).all(axis=1).any():
             return of_unit(weights, bounds, shift)
@@ -287,7 +300,7 @@ class Onnx(Writer):
         self.are_texts[checked(name)] = is_text
         return name
 
-    def constant(self, value: Any) -> str:
+    def constant(self, value: object) -> str:
         cells = np.asarray(value, float if isinstance(value, int) else None)
         name = f"skdp:{cells.tolist()!r}"
         if isinstance(value, str):
@@ -297,7 +310,9 @@ class Onnx(Writer):
             self.constants[name] = self.onnx.numpy_helper.from_array(cells, name)
         return name
 
-    def case(self, cases: Any, otherwise: Written | None = None) -> str:
+    def case(
+        self, cases: Iterable[tuple[Written, Written]], otherwise: Written | None = None
+    ) -> str:
         *whens, last = cases if otherwise is None else [*cases, ("", otherwise)]
         return str(reduce(lambda rest, own: self("Where", *own, rest), reversed(whens), last[1]))
 

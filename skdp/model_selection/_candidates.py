@@ -25,8 +25,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from skdp.domain.tables import Frame
-from skdp.linear_model.callers import COMPOSITIONS, learners
-from skdp.linear_model.validation import GRID, Weights, check_ledger
+from skdp.linear_model.validation import GRID, Weights, check_ledger, is_composition, learners
 from skdp.model_selection._scores import Persons, SearchScore
 from skdp.privacy import PrivacyLeakWarning
 from skdp.privacy.ledger import Budget
@@ -218,7 +217,7 @@ def warn_of_steps(models: Iterable[BaseEstimator]) -> None:
     """Warn of steps from outside this package; nothing depends on the data."""
     parts = [part for model in models for part in model.get_params(deep=True).values()]
     kinds = {type(part) for part in parts if hasattr(part, "transform") and not is_ours(part)}
-    if names := sorted(kind.__name__ for kind in kinds.difference(COMPOSITIONS)):
+    if names := sorted(kind.__name__ for kind in kinds if not is_composition(kind)):
         text = (
             f"Steps of the classes {names} may print or warn of what is in the data. The guarantee"
             " does not cover this. Keep it private, or use domain.encoder()."

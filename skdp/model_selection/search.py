@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._estimators import Documented, with_bar
 from skdp.domain.tables import Frame, in_memory, read_target
-from skdp.linear_model.callers import warn_before_charge
 from skdp.linear_model.validation import (
     check_labels,
     check_ledger,
@@ -26,6 +25,7 @@ from skdp.linear_model.validation import (
     refuse_unsupported,
     spent_note,
     units_of,
+    warn_before_charge,
     without_spent_notes,
 )
 from skdp.model_selection._candidates import (

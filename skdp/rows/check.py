@@ -28,7 +28,7 @@ _SHOWN, _COUNTED = 5, 10_000
 class DomainCheck:
     """What `Domain.check` found; ``rows`` has a dict for each column. It is not for publication."""
 
-    rows: tuple[dict[str, Any], ...]
+    rows: tuple[dict[str, object], ...]
 
     def to_frame(self) -> Any:
         return optional_module("pandas", "for a DataFrame", "pandas").DataFrame(list(self.rows))
@@ -46,15 +46,17 @@ class DomainCheck:
 
 @dataclass
 class _Counts:
-    column: Any  # a number, a spline or levels
+    column: Number | Spline | Levels  # a number, a spline or levels
     cells: int = 0
     missing: int = 0
     outside: int = 0
-    most: Counter[Any] = field(default_factory=Counter)  # unlisted levels, or sides of the bounds
+    most: Counter[object] = field(
+        default_factory=Counter
+    )  # unlisted levels, or sides of the bounds
     seen: set[int] = field(default_factory=set)  # positions of levels
 
     def add(self, cells: Any) -> None:
-        column, outside = self.column, Counter[Any]()
+        column, outside = self.column, Counter[object]()
         if isinstance(column, Levels):
             for cell, count in _counted(cells).items():
                 place = column._position.get(cell)
@@ -75,7 +77,7 @@ class _Counts:
         self.outside += outside.total()
         self.most = Counter(dict((self.most + outside).most_common(_COUNTED)))
 
-    def row(self, name: str) -> dict[str, Any]:
+    def row(self, name: str) -> dict[str, object]:
         levels = getattr(self.column, "levels", ())
         shown = repr if levels else str
         notes = [f"{shown(cell)} {count}" for cell, count in self.most.most_common(_SHOWN)]
@@ -86,7 +88,7 @@ class _Counts:
         return facts | {"missing": self.missing, "notes": ", ".join(notes)}
 
 
-def _counted(cells: Any) -> Counter[Any]:
+def _counted(cells: Any) -> Counter[object]:
     return Counter(own if isinstance(own, Hashable) else type(own) for own in cells.tolist())
 
 
@@ -103,7 +105,7 @@ def _floats(cells: Any) -> tuple[Any, Any]:
     return np.array(values), np.array([*every.values()])
 
 
-def check(domain: Domain, X: Any, y: Any, target: str | None) -> DomainCheck:
+def check(domain: Domain, X: object, y: object, target: str | None) -> DomainCheck:
     """Return what `Domain.check` returns; each row is read once."""
     labels, counts = domain.target_labels, dict[str, _Counts]()
     of_target = domain._target if labels is None else Levels(labels, labels[0])
@@ -125,7 +127,7 @@ def check(domain: Domain, X: Any, y: Any, target: str | None) -> DomainCheck:
     return DomainCheck(tuple(own.row(name) for name, own in counts.items()))
 
 
-def _parts(domain: Domain, data: Any, y: Any, target: str | None) -> Iterator[tuple[Any, Any]]:
+def _parts(domain: Domain, data: Any, y: object, target: str | None) -> Iterator[tuple[Any, Any]]:
     """Yield parts of a table, each with its target or None."""
     parts: Any = [(data, y)]
     if isinstance(data, Collection):

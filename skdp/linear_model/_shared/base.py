@@ -44,7 +44,6 @@ from skdp.linear_model._shared.task import (
     spell_levels,
     split_frame,
 )
-from skdp.linear_model.callers import warn_before_charge
 from skdp.linear_model.export import Exportable
 from skdp.linear_model.losses import Softmax
 from skdp.linear_model.proof import PUBLIC_MODEL
@@ -71,6 +70,7 @@ from skdp.linear_model.validation import (
     refuse_unsupported,
     sorted_labels,
     spent_note,
+    warn_before_charge,
     warn_without,
     without_bounds,
 )

@@ -202,7 +202,7 @@ class Exportable:
         return to_text(self.to_dict()) + "\n"
 
     def to_sql(self, output: str = "predict") -> str | list[str]:
-        """Return SQL expressions of the predictions, for DuckDB, PostgreSQL, SQLite and others.
+        """Return SQL expressions of the predictions, for DuckDB, PostgreSQL and SQLite.
 
         Numbers are clipped to ``bounds_``. NULL and NaN follow the domain's rules for missing
         cells; without a rule for a number the prediction is NULL. Infinite numbers are not allowed.

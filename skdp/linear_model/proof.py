@@ -285,9 +285,9 @@ def _check_inference(model: Any) -> None:
         needed |= {"limits"} if tables.counted_ends(domain, is_regression) else set()
         counts = [sums[name] for name in ("sizes", "other sizes") if name in sums]
         dims = [own.noise.dim for own in counts if isinstance(own, NoisySum)]
-        if len(dims) == len(counts) and sum(dims) < tables.CELLS * (
-            domain.n_numbers + is_regression
-        ):
+        # Those of means, too, if the predictor is their logarithm, where slopes are not 1.
+        n_sizes = domain.n_numbers + is_regression * (1 + (model.slope != 1.0))
+        if len(dims) == len(counts) and sum(dims) != tables.CELLS * n_sizes:
             needed |= {"sizes of all numbers"}
     missing = sorted(needed - {*sums})
     for own in (sums[name] for name in vectors & {*sums}):
@@ -374,7 +374,8 @@ def _expected(release: NoisySum, design: Design, public: Public) -> Sequence[obj
             balls = moment_ball(domain, relation), mean_ball(relation)
             return [Change(own, neighbors=relation) for own in balls]
         case "limits":
-            return [Change(LpBall(k, p=math.inf), 1.0, relation) for k in (1, 2)]
+            ends = tables.counted_ends(domain, domain.target_bounds is not None)
+            return [Change(LpBall(max(len(ends), 1), p=math.inf), 1.0, relation)]
         case "sizes" | "other sizes":
             most = domain.n_numbers + 2 * (domain.target_bounds is not None)
             return [tables.size_counts(m, relation) for m in range(1, most + 1)]

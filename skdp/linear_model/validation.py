@@ -503,7 +503,7 @@ def _is_stateless(step: BaseEstimator) -> bool:
     line = type(step).__mro__
     place = {name: k for k, kind in reversed([*enumerate(line)]) for name in vars(kind)}
     methods = [place[name] for name in ("fit", "fit_transform", "transform") if name in place]
-    says_so = place.get("__sklearn_tags__", len(line)) <= min(methods)
+    says_so = place.get("__sklearn_tags__", len(line)) <= min(methods, default=-1)
     return says_so and not get_tags(step).requires_fit
 
 
@@ -521,7 +521,9 @@ def warn_before_charge(model: Any, n: int | None, n_columns: int = 0) -> None:
         package, _, module = str(frame.f_globals.get("__name__")).partition(".")
         level = level or depth * (package not in ("skdp", "sklearn", "joblib"))  # the user's line
         is_search = package == "sklearn" and module.startswith("model_selection")
-        is_method = frame.f_code.co_varnames[:1] == ("self",)
+        # The variables of other methods are not read: Python may then keep them until they return.
+        is_fit = package == "skdp" or frame.f_code.co_name.startswith("fit")
+        is_method = is_fit and frame.f_code.co_varnames[:1] == ("self",)
         facts = frame.f_locals if is_search or is_method else {}
         if is_search and "parallel" in facts and facts["parallel"] not in _SEEN:
             searches.append(facts["parallel"])
@@ -529,17 +531,18 @@ def warn_before_charge(model: Any, n: int | None, n_columns: int = 0) -> None:
         caller, frame = facts.get("self"), frame.f_back
         if caller is None or any(caller is own for own in callers):
             continue
-        if is_ours(caller):
-            return
-        parts_of = getattr(caller, "__dict__", {})
-        steps = parts_of.get("steps") or []
-        if {"transformer", "regressor"} <= parts_of.keys():  # of the target
-            steps = [("transformer", parts_of["transformer"]), ("regressor", model)]
-        if steps and any(steps[-1][1] is own for own in callers):
-            parts = [(name, part) for name, own in steps[:-1] for part in learners(own, model)]
-            named = ", ".join(f"{name!r} ({type(part).__name__})" for name, part in parts)
-            text = f"The {type(caller).__name__} fits {named} to the private rows. {_LEARNED}"
-            found += [(text, PrivacyLeakWarning)] * bool(parts)
+        with suppress(Exception):  # any class may have a method fit, and steps of its own
+            if is_ours(caller):
+                return
+            parts_of = getattr(caller, "__dict__", {})
+            steps = parts_of.get("steps", ())
+            if {"transformer", "regressor"} <= parts_of.keys():  # of the target
+                steps = [("transformer", parts_of["transformer"]), ("regressor", model)]
+            if any(steps[-1][1] is own for own in callers):
+                parts = [(name, part) for name, own in steps[:-1] for part in learners(own, model)]
+                named = ", ".join(f"{name!r} ({type(part).__name__})" for name, part in parts)
+                text = f"The {type(caller).__name__} fits {named} to the private rows. {_LEARNED}"
+                found += [(text, PrivacyLeakWarning)] * bool(parts)
         callers.append(caller)
     for text, category in found:
         warnings.warn(text, category, stacklevel=level or 2)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from skdp.domain.layout import levels_by_name
 from skdp.domain.tables import as_column, as_table, copy_reals, with_declared
 from skdp.rows.memory import columns_to_read
 from skdp.rows.tables import Collection, CsvStream, FactoryStream, computed, opened, spellings
-from skdp.trusted.checks import fail, optional_module
+from skdp.trusted.checks import converted, fail, optional_module
 
 _TITLE = "Not for publication: counts of private cells, which no guarantee covers"
 # Unlisted levels that are shown, and that are counted one by one.
@@ -89,7 +90,14 @@ class _Counts:
 
 
 def _counted(cells: Any) -> Counter[object]:
-    return Counter(own if isinstance(own, Hashable) else type(own) for own in cells.tolist())
+    return Counter(map(_key, cells.tolist()))
+
+
+def _key(cell: object) -> object:
+    """Return a cell, or its class if it has no hash: a tuple may hold a list."""
+    with suppress(Exception):  # a cell's own code may raise anything
+        return cell if isinstance(hash(cell), int) else None
+    return type(cell)
 
 
 def _floats(cells: Any) -> tuple[Any, Any]:
@@ -118,7 +126,8 @@ def check(domain: Domain, X: object, y: object, target: str | None) -> DomainChe
             if isinstance(column, Number | Spline | Levels)  # the others are encoded already
         ]
         if domain.radius is not None:
-            squares = sum(np.square(np.asarray(own, dtype=float)) for own in cells)
+            values = converted(partial(np.asarray, cells, dtype=float), "X", "have only numbers")
+            squares = np.square(values).sum(axis=0)
             found = [("length of a row", Number(0.0, domain.radius), np.sqrt(squares))]
         if entries is not None and of_target is not None:
             found.append(("the target", of_target, as_column(entries)))

@@ -282,6 +282,19 @@ def fewer_sizes(part):
     own["change"]["radius"] = 2.0
 
 
+def without_means(part):
+    """Of two numbers and the residual of counts, without their means."""
+    own = releases_of(part, "sizes")
+    own["change"]["ball"]["dim"] = own["noise"]["ball"]["dim"] = 96
+    own["change"]["radius"] = 6.0
+
+
+def fewer_limits(part):
+    """Of the numbers, without the target."""
+    own = releases_of(part, "limits")
+    own["change"]["ball"]["dim"] = own["noise"]["ball"]["dim"] = 1
+
+
 SUMS = "coordinates, curvatures, denominators, limits, numerators, scales, scores, "
 SUMS += "sizes of all numbers, squares"
 SIZES = "no release gives sizes of all numbers, which the inference has"
@@ -295,12 +308,14 @@ FORGED = [
     (3, lambda part: smaller(part, "curvatures"), "curvatures: its change is not"),
     (3, without("curvatures"), "no release gives curvatures, which the inference has"),
     (3, without_release, f"gives {SUMS.replace('scales, ', '')}, which the inference"),
-    (3, shorter_domain, "no release gives its columns, which the inference has"),
+    (3, shorter_domain, "no release gives sizes of all numbers, its columns, which the inference"),
     (3, other_relation, "other neighbouring data sets"),
     (3, without("sizes"), SIZES),
     (24, without("other sizes"), SIZES),
     (25, without("other sizes"), SIZES),
     (12, fewer_sizes, SIZES),
+    (26, without_means, SIZES),
+    (12, fewer_limits, "limits: its change is not that of one record"),
     (3, without("numerators"), "no release gives numerators, which the inference has"),
     (12, lambda part: smaller(part, "squares"), "squares: its change is not"),
     (12, lambda part: smaller(part, "sizes"), "sizes: its change is not"),

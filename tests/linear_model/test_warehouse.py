@@ -292,3 +292,12 @@ def test_what_cannot_be_written():
     model.__class__ = type("Other", (DPHuberRegressor,), {"__module__": "elsewhere"})
     with pytest.raises(ValueError, match="must be an estimator of skdp"):
         model.to_onnx()
+
+
+@pytest.mark.parametrize("name", ["predict", "skdp:0", "skdp:1.0"])
+def test_columns_with_the_names_of_a_graph(name):
+    """They would stand for its results or its constants. In SQL they are names like others."""
+    model = fitted(DPHuberRegressor, Domain({name: (0, 1)}, target=(0, 1)))
+    assert name in model.to_sql()
+    with pytest.raises(ValueError, match="names of columns must not be"):
+        model.to_onnx()

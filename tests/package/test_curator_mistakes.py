@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import re
 import warnings
+import weakref
 
 import numpy as np
 import pandas as pd
@@ -166,15 +168,64 @@ def test_transformed_targets(transformer, words):
 
 def test_the_frames_of_a_failed_look_hold_no_table():
     """The walk keeps no frame: a table is freed after the fit."""
-    import gc
-    import weakref
-
     table = X.copy()
     gone = weakref.ref(table)
     make_pipeline(DOMAIN.encoder(), model(DOMAIN.encoded)).fit(table, Y)
     del table
     gc.collect()
     assert gone() is None
+
+
+class Caller:
+    """Its method fits a model. It has ``steps`` of its own, or reads none."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def fit(self, model, table):
+        model.fit(table, Y)
+
+    def run(self, model, table):
+        """Return whether the table lives on when its only variable is gone."""
+        gone = weakref.ref(table)
+        model.fit(table, Y)
+        del table
+        return gone() is not None
+
+
+class Closed(Caller):
+    def __getattribute__(self, name):
+        if name == "__dict__":
+            raise RuntimeError("no attributes")
+        return super().__getattribute__(name)
+
+
+@pytest.mark.parametrize("steps", [9, np.arange(3), ["a"], {"a": 1}, [("a",)], iter([1])])
+@pytest.mark.parametrize("kind", [Caller, Closed])
+def test_a_caller_may_have_steps_of_its_own(kind, steps):
+    assert caught(lambda: kind(steps).fit(model(), X)) == []
+
+
+def test_a_step_without_methods_of_its_class_is_named():
+    class Delegate:
+        def __init__(self, step):
+            self.step = step
+
+        def __getattr__(self, name):
+            if name in ("fit", "fit_transform", "transform"):
+                return getattr(self.step, name)
+            raise AttributeError(name)
+
+    made = Pipeline([("own", Delegate(DOMAIN.encoder())), ("model", model(DOMAIN.encoded))])
+    assert ["'own' (Delegate)" in str(own.message) for own in caught(lambda: made.fit(X, Y))] == [
+        True
+    ]
+
+
+def test_a_method_that_calls_a_fit_frees_its_table():
+    """Python keeps the variables of a frame that were read as a dict."""
+    is_kept = Caller(None).run(model(), X.copy())
+    assert not is_kept
 
 
 # Searches

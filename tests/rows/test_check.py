@@ -106,6 +106,7 @@ ODD = {
     "spaces": ({A: ["x", "y"]}, ["x ", "X", "y"], 2, 0, "'x ' 1, 'X' 1, never 'x'"),
     "NaN levels": ({A: [0.5, 1.5]}, [0.5, np.nan, np.nan], 0, 2, "never 1.5"),
     "lists": ({A: ["x", "y"]}, [["x"], "x", "y"], 1, 0, "<class 'list'> 1"),
+    "lists in tuples": ({A: ["x", "y"]}, [(["x"],), "x", "y"], 1, 0, "<class 'tuple'> 1"),
     "inf": ({A: (0, 1)}, [np.inf, -np.inf, 0.5], 2, 0, "no number 2"),
     "texts": ({A: (0, 1)}, ["0.5", "many", "7", ""], 2, 1, "no number 1, above 1"),
     "dates": ({A: (0, 1)}, [dt.date(2000, 1, 1), 0.5], 1, 0, "no number 1"),
@@ -157,6 +158,10 @@ ERRORS = {
     ),
     "two targets": (lambda: DOMAIN.check(frame(), CELLS["y"], target="y"), "y must be None"),
     "target of a function": (lambda: DOMAIN.check(pairs, CELLS["y"]), "y must be None"),
+    "text in a ball": (
+        lambda: Domain.l2_ball(2, 1.0).check(np.array([["secret", 1]], dtype=object)),
+        r"^X must have only numbers\.$",  # no cell
+    ),
     "no file": (lambda: DOMAIN.check("nope.csv"), "there is none at this path, got 'nope.csv'"),
 }
 

@@ -93,17 +93,17 @@ _FOLDS = (
 )
 _EPSILONS = (
     "A search over epsilon chooses by scores on private records, which no guarantee covers, and"
-    " mostly the greatest one. Choose epsilon before: the method plan shows what it buys."
+    " mostly the greatest one. Choose epsilon beforehand: the method plan shows what it buys."
 )
 _SMALL = (
-    "The ledger may be too small: {0} fits need epsilon={1:.4g} in total, and only {2} of"
-    " epsilon={3:.4g} fit (fits_left). Clones of a model share its ledger. PrivateSearchCV is"
-    " charged once for all its fits."
+    "The ledger may be too small: {0} fits need epsilon={1:.4g} in total, and only {2} with their"
+    " mean, epsilon={3:.4g}, can be paid for (fits_left). Clones of a model share its ledger."
+    " PrivateSearchCV is charged once for all its fits."
 )
 _WEAK = "epsilon={:g} protects hardly anything. Values from 0.1 to 10 are usual."
 _DELTA = (
-    "delta={:g} is above {}: publishing a record at random could have this guarantee. Choose a much"
-    " smaller one, such as 1e-6."
+    "delta={:g} is above {}: even a release of one record, drawn at random, could have this"
+    " guarantee. Choose a much smaller delta, such as 1e-6."
 )
 _FEW = (
     "Expect a model that is hardly better than a trivial one: {} records are few for {} columns at"
@@ -127,11 +127,6 @@ def check_table(
     given, X = X, in_memory(X)
     shape = X.shape
     refuse_empty(shape[0], neighbors)
-    if shape[1] == 0:
-        raise ValueError(
-            "X must have columns: found 0 feature(s) (shape=(, 0)) while a minimum of 1 is"
-            " required."
-        )
     if shape[0] > _MOST_RECORDS:
         raise fail("X", f"have at most {_MOST_RECORDS} records")
     if (reset or neighbors is not None) and isinstance(domain, Domain):
@@ -139,6 +134,11 @@ def check_table(
     names = getattr(domain, "names", None)
     if reset and names is not None and hasattr(X, "columns"):
         as_table(X, names, domain.n_columns)  # its error names missing and undeclared columns
+    if shape[1] == 0:
+        raise ValueError(
+            "X must have columns: found 0 feature(s) (shape=(, 0)) while a minimum of 1 is"
+            " required."
+        )
     header = X
     if names is not None and hasattr(X, "iloc") and sorted(map(str, X.columns)) == sorted(names):
         # In the domain's order, and empty. With an array pandas makes no type, for which it would
@@ -196,7 +196,7 @@ def check_max_weight(most: float | None, weights: Any) -> None:
     if most is not None:
         check_positive("max_weight", most)
         if weights is None:
-            remedy = "Pass the weights of rows: fit(X, y, sample_weight=weights)."
+            remedy = "Pass the weights of the rows: sample_weight=weights."
             raise fail("max_weight", "be None without weights", most, remedy)
     elif weights is not None:
         remedy = "Pass the greatest weight that counts, chosen without the data: max_weight=5000."
@@ -221,11 +221,12 @@ def check_labels(y: NDArray[Any], declared: Any) -> tuple[NDArray[Any], NDArray[
     positions are the labels: scikit-learn's meta-estimators replace labels so before they fit. The
     types alone decide.
     """
-    labels = _inferred(y) if declared is None else sorted_labels(declared)
+    labels, meaning = _inferred(y) if declared is None else sorted_labels(declared), ""
     _refuse_one(labels)
     if labels.dtype.kind == "U" and y.dtype.kind in "iu":
+        meaning = f", which stand for {labels.tolist()}"
         labels = np.arange(len(labels))
-    return labels, places_of(y, labels)
+    return labels, places_of(y, labels, meaning)
 
 
 def numbered(declared: Any, labels: NDArray[Any]) -> tuple[str, ...]:
@@ -304,10 +305,10 @@ def _inferred(y: NDArray[Any]) -> NDArray[Any]:
     return labels
 
 
-def places_of(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
+def places_of(y: NDArray[Any], labels: NDArray[Any], meaning: str = "") -> NDArray[Any]:
     """Return positions in ``labels``. The error for an undeclared label does not name it."""
     rule = "contain only declared labels"
-    remedy = f"The labels are {labels.tolist()}. Map or drop others by a public rule."
+    remedy = f"The labels are {labels.tolist()}{meaning}. Map or drop others by a public rule."
     found = converted(lambda: _positions(y, labels), "y", rule, remedy)
     if not found.all():
         raise fail("y", rule, None, remedy)

@@ -193,7 +193,7 @@ SEARCHES = {
     "ledger": (
         lambda m: cross_val_score(m, X, Y, cv=KFold(4)),
         3.5,
-        [SMALL + "4 fits need epsilon=4 in total, and only 3 of epsilon=1 fit"],
+        [SMALL + "4 fits need epsilon=4 in total, and only 3 with their mean, epsilon=1,"],
     ),
     "last fit": (
         lambda m: GridSearchCV(m, {"regularization": [0.5, 1.0]}, cv=KFold(2)).fit(X, Y),

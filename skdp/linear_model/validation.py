@@ -83,7 +83,7 @@ GREATEST_DELTA = 1e-3
 # The parallel calls of searches of which a fit has warned.
 _SEEN: WeakSet[Any] = WeakSet()
 _LEARNED = (
-    "No guarantee covers what they learn, and that of the model does not hold for the pipeline. Use"
+    "No guarantee covers what they learn, and the model's own does not hold for the pipeline. Use"
     " domain.encoder(), rules for missing cells in the domain, a FunctionTransformer with public"
     " constants, or FrozenEstimator(step) of a step that was fitted to public data."
 )
@@ -107,7 +107,7 @@ _DELTA = (
 )
 _FEW = (
     "Expect a model that is hardly better than a trivial one: {} records are few for {} columns at"
-    " epsilon={:g}; {:,.0f} are usual. The method plan shows what a budget buys."
+    " epsilon={:g}; a useful model needs about {:,.0f}. The method plan shows what a budget buys."
 )
 
 
@@ -345,7 +345,7 @@ _SOLVER = "The solver is chosen automatically, and its result is certified."
 # Parameters of other packages, and what to use here.
 _FOREIGN = {
     "C": _RIDGE + "1 / C.",
-    "alpha": _RIDGE + "n_records * alpha.",
+    "alpha": _RIDGE + "n_records * alpha for an alpha on the mean loss.",
     "l2": _RIDGE + "l2.",
     "penalty": _PENALTY,
     "l1_ratio": _PENALTY,
@@ -357,7 +357,7 @@ _FOREIGN = {
     "bounds": _BOUNDS,
     "bounds_X": _BOUNDS,
     "bounds_y": "Declare the bounds of the target in the domain: Domain(columns, target=(0, 100)).",
-    "data_norm": "Declare the greatest length of a row in the domain: Domain.l2_ball.",
+    "data_norm": "Declare the greatest length of a row in the domain: Domain.l2_ball(d, radius).",
     "accountant": "Write ledger=Ledger(epsilon).",
 }
 

@@ -269,7 +269,10 @@ def test_the_error_of_a_ledger_names_the_question_before_a_search():
 
 # Budgets
 
-FEW = "hardly better than a trivial one: 30 records are few for 2 columns at epsilon=0.1; 3,000 are"
+FEW = (
+    "hardly better than a trivial one: 30 records are few for 2 columns at epsilon=0.1; a useful"
+    " model needs about 3,000"
+)
 BUDGETS = {
     "few records": ({"epsilon": 0.1}, 30, [FEW]),
     "enough": ({"epsilon": 1.0}, 30, []),

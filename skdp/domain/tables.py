@@ -461,7 +461,7 @@ def as_table(X: Frame, names: tuple[str, ...] | None, n_columns: int) -> Table:
         raise fail("X", "have every declared column", remedy=remedy)
     declared = set(names)
     if extra := [name for name in columns if name not in declared]:
-        remedy = f"Drop columns {extra}, for example by X[list(domain.names)], or declare them."
+        remedy = f"Drop columns {extra}, for example by X.drop(columns=[...]), or declare them."
         raise fail("X", "have only declared columns", remedy=remedy)
     places = np.array([place[name] for name in names], dtype=np.intp)
     return FrameTable(X, places, 0, len(X))

@@ -83,7 +83,7 @@ GREATEST_DELTA = 1e-3
 # The parallel calls of searches of which a fit has warned.
 _SEEN: WeakSet[Any] = WeakSet()
 _LEARNED = (
-    "No guarantee covers what they learn, and that of the model does not hold for the pipeline. Use"
+    "No guarantee covers what they learn, and the model's own does not hold for the pipeline. Use"
     " domain.encoder(), rules for missing cells in the domain, a FunctionTransformer with public"
     " constants, or FrozenEstimator(step) of a step that was fitted to public data."
 )
@@ -93,21 +93,21 @@ _FOLDS = (
 )
 _EPSILONS = (
     "A search over epsilon chooses by scores on private records, which no guarantee covers, and"
-    " mostly the greatest one. Choose epsilon before: the method plan shows what it buys."
+    " mostly the greatest one. Choose epsilon beforehand: the method plan shows what it buys."
 )
 _SMALL = (
-    "The ledger may be too small: {0} fits need epsilon={1:.4g} in total, and only {2} of"
-    " epsilon={3:.4g} fit (fits_left). Clones of a model share its ledger. PrivateSearchCV is"
-    " charged once for all its fits."
+    "The ledger may be too small: {0} fits need epsilon={1:.4g} in total, and only {2} with their"
+    " mean, epsilon={3:.4g}, can be paid for (fits_left). Clones of a model share its ledger."
+    " PrivateSearchCV is charged once for all its fits."
 )
 _WEAK = "epsilon={:g} protects hardly anything. Values from 0.1 to 10 are usual."
 _DELTA = (
-    "delta={:g} is above {}: publishing a record at random could have this guarantee. Choose a much"
-    " smaller one, such as 1e-6."
+    "delta={:g} is above {}: even a release of one record, drawn at random, could have this"
+    " guarantee. Choose a much smaller delta, such as 1e-6."
 )
 _FEW = (
     "Expect a model that is hardly better than a trivial one: {} records are few for {} columns at"
-    " epsilon={:g}; {:,.0f} are usual. The method plan shows what a budget buys."
+    " epsilon={:g}; a useful model needs about {:,.0f}. The method plan shows what a budget buys."
 )
 
 
@@ -127,11 +127,6 @@ def check_table(
     given, X = X, in_memory(X)
     shape = X.shape
     refuse_empty(shape[0], neighbors)
-    if shape[1] == 0:
-        raise ValueError(
-            "X must have columns: found 0 feature(s) (shape=(, 0)) while a minimum of 1 is"
-            " required."
-        )
     if shape[0] > _MOST_RECORDS:
         raise fail("X", f"have at most {_MOST_RECORDS} records")
     if (reset or neighbors is not None) and isinstance(domain, Domain):
@@ -139,6 +134,11 @@ def check_table(
     names = getattr(domain, "names", None)
     if reset and names is not None and hasattr(X, "columns"):
         as_table(X, names, domain.n_columns)  # its error names missing and undeclared columns
+    if shape[1] == 0:
+        raise ValueError(
+            "X must have columns: found 0 feature(s) (shape=(, 0)) while a minimum of 1 is"
+            " required."
+        )
     header = X
     if names is not None and hasattr(X, "iloc") and sorted(map(str, X.columns)) == sorted(names):
         # In the domain's order, and empty. With an array pandas makes no type, for which it would
@@ -196,7 +196,7 @@ def check_max_weight(most: float | None, weights: Any) -> None:
     if most is not None:
         check_positive("max_weight", most)
         if weights is None:
-            remedy = "Pass the weights of rows: fit(X, y, sample_weight=weights)."
+            remedy = "Pass the weights of the rows: sample_weight=weights."
             raise fail("max_weight", "be None without weights", most, remedy)
     elif weights is not None:
         remedy = "Pass the greatest weight that counts, chosen without the data: max_weight=5000."
@@ -221,11 +221,12 @@ def check_labels(y: NDArray[Any], declared: Any) -> tuple[NDArray[Any], NDArray[
     positions are the labels: scikit-learn's meta-estimators replace labels so before they fit. The
     types alone decide.
     """
-    labels = _inferred(y) if declared is None else sorted_labels(declared)
+    labels, meaning = _inferred(y) if declared is None else sorted_labels(declared), ""
     _refuse_one(labels)
     if labels.dtype.kind == "U" and y.dtype.kind in "iu":
+        meaning = f", which stand for {labels.tolist()}"
         labels = np.arange(len(labels))
-    return labels, places_of(y, labels)
+    return labels, places_of(y, labels, meaning)
 
 
 def numbered(declared: Any, labels: NDArray[Any]) -> tuple[str, ...]:
@@ -304,10 +305,10 @@ def _inferred(y: NDArray[Any]) -> NDArray[Any]:
     return labels
 
 
-def places_of(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
+def places_of(y: NDArray[Any], labels: NDArray[Any], meaning: str = "") -> NDArray[Any]:
     """Return positions in ``labels``. The error for an undeclared label does not name it."""
     rule = "contain only declared labels"
-    remedy = f"The labels are {labels.tolist()}. Map or drop others by a public rule."
+    remedy = f"The labels are {labels.tolist()}{meaning}. Map or drop others by a public rule."
     found = converted(lambda: _positions(y, labels), "y", rule, remedy)
     if not found.all():
         raise fail("y", rule, None, remedy)
@@ -344,7 +345,7 @@ _SOLVER = "The solver is chosen automatically, and its result is certified."
 # Parameters of other packages, and what to use here.
 _FOREIGN = {
     "C": _RIDGE + "1 / C.",
-    "alpha": _RIDGE + "n_records * alpha.",
+    "alpha": _RIDGE + "n_records * alpha for an alpha on the mean loss.",
     "l2": _RIDGE + "l2.",
     "penalty": _PENALTY,
     "l1_ratio": _PENALTY,
@@ -356,7 +357,7 @@ _FOREIGN = {
     "bounds": _BOUNDS,
     "bounds_X": _BOUNDS,
     "bounds_y": "Declare the bounds of the target in the domain: Domain(columns, target=(0, 100)).",
-    "data_norm": "Declare the greatest length of a row in the domain: Domain.l2_ball.",
+    "data_norm": "Declare the greatest length of a row in the domain: Domain.l2_ball(d, radius).",
     "accountant": "Write ledger=Ledger(epsilon).",
 }
 

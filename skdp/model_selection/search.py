@@ -237,6 +237,8 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
         """
         with columns_kept(self), spent_note() as spent, without_spent_notes():
             sample_weight = others.pop("sample_weight", None)
+            if "target" in others:
+                raise TypeError("A search does not support target: pass y, and X without it.")
             refuse_unsupported(others)
             whole = self._check_parameters()
             candidates, X, y = self._read(X, y)

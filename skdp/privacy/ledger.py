@@ -412,7 +412,8 @@ class Ledger:
             first = ledger_file.enter_part(database, name, ceiling)
         if first != ceiling:
             rule = f"be the ceiling of the part {name!r} ({first})"
-            raise fail("epsilon, delta", rule, str(ceiling), "It is fixed when the part is made.")
+            remedy = "It is fixed when the part is made; give the same, or a new name."
+            raise fail("epsilon, delta", rule, str(ceiling), remedy)
         return self._with(None, (name, ceiling))
 
     def to_frame(self) -> pd.DataFrame:

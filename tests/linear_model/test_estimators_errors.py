@@ -246,6 +246,12 @@ def test_labels_that_cannot_be_inferred_are_refused(y, text):
     refuses(model_of(DPLogisticRegression, classes=None), X, y, (ValueError, TypeError), text)
 
 
+def test_positions_of_labels_are_explained_where_they_are_refused():
+    model = model_of(DPLogisticRegression, classes=["no", "yes"])
+    text = r"The labels are \[0, 1\], which stand for \['no', 'yes'\]"
+    refuses(model, X, np.array([1, 2] * 5), ValueError, text)
+
+
 @ALL
 def test_fit_parameters_are_refused(estimator):
     """An offset would change what one record can do."""

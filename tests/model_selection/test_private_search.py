@@ -273,6 +273,11 @@ def test_errors_come_before_anything_is_spent(options, message, people, domain, 
     assert fits == []
 
 
+def test_a_target_in_the_table_is_refused_with_its_remedy(people, domain, answers):
+    with pytest.raises(TypeError, match="does not support target: pass y"):
+        search(domain).fit(people.assign(income=answers), target="income")
+
+
 @pytest.mark.parametrize("row", [0, 399])
 def test_a_bad_cell_anywhere_is_found_before_anything_is_spent(row, people, domain, answers):
     """Also among the records that only scores see."""

@@ -244,7 +244,7 @@ SEARCHES = {
     "ledger": (
         lambda m: cross_val_score(m, X, Y, cv=KFold(4)),
         3.5,
-        [SMALL + "4 fits need epsilon=4 in total, and only 3 of epsilon=1 fit"],
+        [SMALL + "4 fits need epsilon=4 in total, and only 3 with their mean, epsilon=1,"],
     ),
     "last fit": (
         lambda m: GridSearchCV(m, {"regularization": [0.5, 1.0]}, cv=KFold(2)).fit(X, Y),
@@ -320,7 +320,10 @@ def test_the_error_of_a_ledger_names_the_question_before_a_search():
 
 # Budgets
 
-FEW = "hardly better than a trivial one: 30 records are few for 2 columns at epsilon=0.1; 3,000 are"
+FEW = (
+    "hardly better than a trivial one: 30 records are few for 2 columns at epsilon=0.1; a useful"
+    " model needs about 3,000"
+)
 BUDGETS = {
     "few records": ({"epsilon": 0.1}, 30, [FEW]),
     "enough": ({"epsilon": 1.0}, 30, []),

@@ -290,6 +290,13 @@ def test_bad_input_costs_nothing(kind, neighbors, case, tmp_path):
     assert str(N) not in str(error)
 
 
+def test_a_file_without_any_declared_column_is_refused_by_their_names(tmp_path):
+    """And not as a file without records."""
+    FRAME[["z"]].to_parquet(tmp_path / "other.parquet")
+    text, path = "have every declared column", tmp_path / "other.parquet"
+    check_refused(made(DPLinearRegression), text, path, target="z")
+
+
 def test_a_file_without_rows_is_refused_where_their_number_is_public(tmp_path):
     FRAME[:0].to_parquet(tmp_path / "empty.parquet")
     empty = tmp_path / "empty.parquet"

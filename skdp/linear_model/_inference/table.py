@@ -267,8 +267,8 @@ class Inference:
     def margins(self, *, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return average marginal effects: coefficients times ``slope``.
 
-        For labels they are changes of the probability. ``slope`` has noise, too, which is not in
-        the intervals.
+        For labels they are changes of the probability, for counts of the mean. ``slope`` has noise,
+        too, which is not in the intervals.
 
         Parameters
         ----------
@@ -300,8 +300,8 @@ class Inference:
         Raises
         ------
         ValueError
-            If a name is not one of the table's, if none is left, or if the table is one of labels
-            or of some ``effects`` only.
+            If a name is not one of the table's, if none is left, or if the table is one of labels,
+            of counts or of some ``effects`` only.
 
         Examples
         --------
@@ -357,8 +357,12 @@ class Inference:
     def _restricted(self, matrix: FloatArray, names: Sequence[str]) -> Inference:
         """Return the inference of gamma, where the coefficients are ``matrix @ gamma``."""
         if self.equations is None or len(self.rows) != self.rows.shape[1]:
-            rule = "be of a regression of numbers, with an intercept and all coefficients"
-            raise fail("the table", rule, remedy="Name all columns to leave out in one call.")
+            rule = "be of a linear regression, with an intercept and all coefficients"
+            remedy = (
+                "Name all columns to leave out in one call. For labels and counts call infer of a"
+                " smaller model."
+            )
+            raise fail("the table", rule, remedy=remedy)
         back = np.linalg.inv(self.rows)
         found = self.equations.restricted(back @ matrix, -back @ self.constants, self.estimate)
         unit = np.eye(len(names))

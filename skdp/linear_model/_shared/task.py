@@ -196,7 +196,7 @@ def header_of(
     import pandas as pd
 
     # Objects may be numbers or levels of any kind.
-    return pd.DataFrame({name: [0.0] for name in features}, dtype=object)
+    return pd.DataFrame(dict.fromkeys(features, 0.0), index=[0], dtype=object)
 
 
 def spell_levels(stream: CsvStream, domain: Domain | None, target: str | None, labels: Any) -> None:

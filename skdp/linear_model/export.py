@@ -255,7 +255,8 @@ class Exportable:
         check_is_fitted(self)
         if not is_ours(self):
             remedy = "A subclass may predict in another way: use pickle."
-            raise fail("the class of the model", "be an estimator of skdp", type(self), remedy)
+            kind = type(self).__name__
+            raise fail("the class of the model", "be an estimator of skdp", kind, remedy)
         return self
 
 

@@ -27,9 +27,13 @@ def both(classifier, regressor, domain, **parameters):
 
 
 def fit_quietly(model, X, y):
-    """Fit with every warning an error; what is found is finite, also after each pass."""
+    """Fit with every warning an error; what is found is finite, also after each pass.
+
+    But for those of budgets that are too great or too small for any use.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "epsilon=.* protects|Expect a model")
         model.fit(X, y)
     passes = getattr(model, "history_", ())
     found = [part for p in passes for part in (p.coef, p.intercept)]

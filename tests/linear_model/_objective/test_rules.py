@@ -69,7 +69,7 @@ def test_a_rule_is_told_nothing_private():
     asked = {"n_public", "epsilon", "delta", "neighbors", "are_persons"}
     assert fields == {"design", "n", "n_models"} | asked
     more = {field.name for field in dataclasses.fields(ModelTask)}
-    assert more == fields | {"reference", "size", "hidden", "scaled", "n_classes"}
+    assert more == fields | {"reference", "size", "hidden", "scaled", "n_classes", "together"}
     assert {field.name for field in dataclasses.fields(Design)} == {"domain", "intercept"}
 
 

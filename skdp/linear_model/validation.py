@@ -102,8 +102,8 @@ _SMALL = (
 )
 _WEAK = "epsilon={:g} protects hardly anything. Values from 0.1 to 10 are usual."
 _DELTA = (
-    "delta={:g} is above {}: even a release of one record, drawn at random, could have this"
-    " guarantee. Choose a much smaller delta, such as 1e-6."
+    "delta={:g} is above {}: a release of one record at random could have this guarantee. Choose a"
+    " much smaller delta, such as 1e-6."
 )
 _FEW = (
     "Expect a model that is hardly better than a trivial one: {} records are few for {} columns at"
@@ -196,8 +196,7 @@ def check_max_weight(most: float | None, weights: Any) -> None:
     if most is not None:
         check_positive("max_weight", most)
         if weights is None:
-            remedy = "Pass the weights of the rows: sample_weight=weights."
-            raise fail("max_weight", "be None without weights", most, remedy)
+            raise fail("max_weight", "be None without weights", most, "Pass sample_weight=weights.")
     elif weights is not None:
         remedy = "Pass the greatest weight that counts, chosen without the data: max_weight=5000."
         raise fail("max_weight", "be given with sample_weight", None, remedy)
@@ -217,9 +216,8 @@ def check_labels(y: NDArray[Any], declared: Any) -> tuple[NDArray[Any], NDArray[
     """Return the sorted public labels, and the position of every entry of ``y`` among them.
 
     Positions are of the smallest unsigned integer type. If all declared labels are strings and
-    ``y`` is an array of integers, its entries are positions among the sorted labels, and these
-    positions are the labels: scikit-learn's meta-estimators replace labels so before they fit. The
-    types alone decide.
+    ``y`` is an array of integers, its entries are positions among the sorted labels and become the
+    labels, as scikit-learn's meta-estimators replace them before a fit. The types alone decide.
     """
     labels, meaning = _inferred(y) if declared is None else sorted_labels(declared), ""
     _refuse_one(labels)

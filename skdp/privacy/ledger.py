@@ -412,8 +412,7 @@ class Ledger:
             first = ledger_file.enter_part(database, name, ceiling)
         if first != ceiling:
             rule = f"be the ceiling of the part {name!r} ({first})"
-            remedy = "It is fixed when the part is made; give the same, or a new name."
-            raise fail("epsilon, delta", rule, str(ceiling), remedy)
+            raise fail("epsilon, delta", rule, str(ceiling), "Give the same, or a new name.")
         return self._with(None, (name, ceiling))
 
     def to_frame(self) -> pd.DataFrame:

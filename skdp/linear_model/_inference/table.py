@@ -357,12 +357,8 @@ class Inference:
     def _restricted(self, matrix: FloatArray, names: Sequence[str]) -> Inference:
         """Return the inference of gamma, where the coefficients are ``matrix @ gamma``."""
         if self.equations is None or len(self.rows) != self.rows.shape[1]:
-            rule = "be of a linear regression, with an intercept and all coefficients"
-            remedy = (
-                "Name all columns to leave out in one call. For labels and counts call infer of a"
-                " smaller model."
-            )
-            raise fail("the table", rule, remedy=remedy)
+            rule = "be of a regression that is linear, with an intercept and all coefficients"
+            raise fail("the table", rule, remedy="Name all in one call, or infer a smaller model.")
         back = np.linalg.inv(self.rows)
         found = self.equations.restricted(back @ matrix, -back @ self.constants, self.estimate)
         unit = np.eye(len(names))

@@ -521,7 +521,7 @@ def warn_before_charge(model: Any, n: int | None, n_columns: int = 0) -> None:
         package, _, module = str(frame.f_globals.get("__name__")).partition(".")
         level = level or depth * (package not in ("skdp", "sklearn", "joblib"))  # the user's line
         is_search = package == "sklearn" and module.startswith("model_selection")
-        # The variables of other methods are not read: Python may then keep them until they return.
+        # Python may keep variables that were read until the method returns.
         is_fit = package == "skdp" or frame.f_code.co_name.startswith("fit")
         is_method = is_fit and frame.f_code.co_varnames[:1] == ("self",)
         facts = frame.f_locals if is_search or is_method else {}

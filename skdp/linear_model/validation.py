@@ -559,7 +559,7 @@ def _of_search(model: Any, facts: Mapping[str, Any]) -> Iterator[tuple[str, type
         yield _EPSILONS, PrivacyLeakWarning
     with suppress(Exception):  # of a splitter that needs data, or of a budget that a fit refuses
         epsilons = [float((own or [model.epsilon])[0]) for own in grid]
-        splits: int = facts.get("n_splits") or cv.get_n_splits()  # type: ignore[union-attr]
+        splits: int = cv.get_n_splits()  # type: ignore[union-attr]  # without the rows
         last = bool(getattr(facts.get("self"), "refit", False))
         fits, total = splits * len(grid) + last, splits * sum(epsilons) + last * max(epsilons)
         left = model.ledger.fits_left(mean := total / fits, model.delta)

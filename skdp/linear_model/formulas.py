@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from skdp._codec import is_plain, package_version
-from skdp.domain.columns import Levels, Number, listed
+from skdp.domain.columns import Levels, Number
 from skdp.domain.splines import STEPS, Interaction, Spline
 from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import check_choice, fail, optional_module
@@ -32,8 +32,6 @@ EXPONENT = (-700.0, 700.0)
 # SQL orders NaN above all numbers: what is not below this number is missing.
 ABOVE = 1e308
 PREDICTIONS = "predict", "predict_proba"
-# How names of results and constants of a graph begin.
-OWN = "skdp:"
 
 
 def part_of(names: Sequence[str], column: object, bounds: Any, coef: FloatArray) -> Part:
@@ -284,7 +282,7 @@ class Onnx(Writer):
         names = [own if isinstance(own, str) else self.constant(own) for own in inputs]
         key = operator, *names, *attributes.items()
         if key not in self.nodes:
-            result, make = f"{OWN}{len(self.nodes)}", self.onnx.helper.make_node
+            result, make = f"skdp:{len(self.nodes)}", self.onnx.helper.make_node
             self.nodes[key] = make(operator, names, [result], **attributes)
         return str(self.nodes[key].output[0])
 
@@ -299,16 +297,14 @@ class Onnx(Writer):
         return z if bounds is None else self("Clip", z, *bounds)
 
     def cell(self, name: str, is_text: bool = False) -> str:
-        if name in PREDICTIONS or name.startswith(OWN):  # it would stand for a constant or result
-            raise fail(
-                "names of columns", f"not be {listed(PREDICTIONS)} or begin with {OWN!r}", name
-            )
+        if name in PREDICTIONS or name.startswith("skdp:"):  # names of results and constants
+            raise fail("names of columns", "not be names of the graph, or begin with 'skdp:'", name)
         self.are_texts[checked(name)] = is_text
         return name
 
     def constant(self, value: object) -> str:
         cells = np.asarray(value, float if isinstance(value, int) else None)
-        name = f"{OWN}{cells.tolist()!r}"
+        name = f"skdp:{cells.tolist()!r}"
         if isinstance(value, str):
             kind, text = self.onnx.TensorProto.STRING, checked(value).encode()
             self.constants[name] = self.onnx.helper.make_tensor(name, kind, [], [text])

@@ -520,7 +520,7 @@ def warn_before_charge(model: Any, n: int | None, n_columns: int = 0) -> None:
         package, _, module = str(frame.f_globals.get("__name__")).partition(".")
         level = level or depth * (package not in ("skdp", "sklearn", "joblib"))  # the user's line
         is_search = package == "sklearn" and module.startswith("model_selection")
-        # The variables of other methods are not read: Python may then keep them until they return.
+        # Python may keep variables that were read until the method returns.
         is_fit = package == "skdp" or frame.f_code.co_name.startswith("fit")
         is_method = is_fit and frame.f_code.co_varnames[:1] == ("self",)
         facts = frame.f_locals if is_search or is_method else {}
@@ -558,7 +558,7 @@ def _of_search(model: Any, facts: Mapping[str, Any]) -> Iterator[tuple[str, type
         yield _EPSILONS, PrivacyLeakWarning
     with suppress(Exception):  # of a splitter that needs data, or of a budget that a fit refuses
         epsilons = [float((own or [model.epsilon])[0]) for own in grid]
-        splits: int = facts.get("n_splits") or cv.get_n_splits()  # type: ignore[union-attr]
+        splits: int = cv.get_n_splits()  # type: ignore[union-attr]  # without the rows
         last = bool(getattr(facts.get("self"), "refit", False))
         fits, total = splits * len(grid) + last, splits * sum(epsilons) + last * max(epsilons)
         left = model.ledger.fits_left(mean := total / fits, model.delta)

@@ -90,14 +90,12 @@ class _Counts:
 
 
 def _counted(cells: Any) -> Counter[object]:
-    return Counter(map(_key, cells.tolist()))
+    def key(cell: Any) -> Any:
+        with suppress(Exception):  # a cell's own code may raise anything
+            return (cell, hash(cell))[0]
+        return type(cell)
 
-
-def _key(cell: object) -> object:
-    """Return a cell, or its class if it has no hash: a tuple may hold a list."""
-    with suppress(Exception):  # a cell's own code may raise anything
-        return cell if isinstance(hash(cell), int) else None
-    return type(cell)
+    return Counter(map(key, cells.tolist()))
 
 
 def _floats(cells: Any) -> tuple[Any, Any]:

@@ -19,6 +19,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
+    LeaveOneOut,
     PredefinedSplit,
     RandomizedSearchCV,
     StratifiedKFold,
@@ -306,6 +307,14 @@ def test_searches_warn_once_and_before_the_first_charge(name):
         with stops:
             call(model(DOMAIN, ledger=fresh))
     assert bool(fresh.entries) is not bool(words)
+
+
+def test_no_warning_tells_the_number_of_folds_that_follows_from_the_rows():
+    """It may be private: that of records, or of groups."""
+    private = model(neighbors="add_remove", ledger=Ledger(3.5))
+    search = grid(private, [0.5], cv=LeaveOneOut(), error_score="raise")
+    seen = caught(lambda: search.fit(X[:7], Y[:7]), error="the ledger's")
+    assert not any("fits need" in str(own.message) for own in seen)
 
 
 def test_each_search_is_a_new_one():

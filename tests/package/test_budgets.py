@@ -20,21 +20,21 @@ from examples.benchmarks.upkeep import size
 # Counts, quantiles, weights, durations, monotone curves and means are 1,490 lines. Formulas of SQL
 # and ONNX, checks of domains, warnings before a charge and ledgers of teams are 960.
 SIZES = {
-    "lines of skdp": 45_660,
+    "lines of skdp": 45_675,
     "lines of stubs": 110,
     "files of skdp": 145,
-    "lines of tests": 44_700,
-    "lines with Any": 556,
+    "lines of tests": 44_790,
+    "lines with Any": 557,
     "lines of imports": 2_680,
     "class names that occur twice": 0,
 }
-# With the check that a table has not the column of a ledger's groups, and warnings (64 lines).
+# With the check that a table has not the column of a ledger's groups, and warnings (67 lines).
 FITS = {
-    "DPLogisticRegression": {"files": 38, "classes": 52, "lines of functions": 4_600},
-    "DPHuberRegressor": {"files": 39, "classes": 50, "lines of functions": 4_173},
-    "DPLinearRegression": {"files": 36, "classes": 53, "lines of functions": 3_995},
-    "DPCoordinateDescentClassifier": {"files": 33, "classes": 43, "lines of functions": 3_711},
-    "DPCoordinateDescentRegressor": {"files": 33, "classes": 44, "lines of functions": 3_623},
+    "DPLogisticRegression": {"files": 38, "classes": 52, "lines of functions": 4_603},
+    "DPHuberRegressor": {"files": 39, "classes": 50, "lines of functions": 4_176},
+    "DPLinearRegression": {"files": 36, "classes": 53, "lines of functions": 3_998},
+    "DPCoordinateDescentClassifier": {"files": 33, "classes": 43, "lines of functions": 3_714},
+    "DPCoordinateDescentRegressor": {"files": 33, "classes": 44, "lines of functions": 3_626},
 }
 
 

@@ -523,6 +523,8 @@ def warn_before_charge(model: Any, n: int | None, n_columns: int = 0) -> None:
         # Python may keep variables that were read until the method returns.
         is_fit = package == "skdp" or frame.f_code.co_name.startswith("fit")
         is_method = is_fit and frame.f_code.co_varnames[:1] == ("self",)
+        if package == "skdp" and not is_method:  # a function, such as epsilon_curve
+            return
         facts = frame.f_locals if is_search or is_method else {}
         if is_search and "parallel" in facts and facts["parallel"] not in _SEEN:
             searches.append(facts["parallel"])

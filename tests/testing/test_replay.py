@@ -27,7 +27,7 @@ from skdp.trusted import NoisySum
 
 SLOW = [
     pytest.param(range(k, k + 150), marks=pytest.mark.slow("hundreds of fits"))
-    for k in (1000, 1150, 1300, 1450)
+    for k in (1000, 1150)
 ]
 
 

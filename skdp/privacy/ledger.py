@@ -526,9 +526,8 @@ class Ledger:
     def _read_token(self) -> str:
         ledger_file.wait_until_made(self._path)
         try:
-            with ledger_file.transaction(self._path, "BEGIN IMMEDIATE") as database:
+            with ledger_file.transaction(self._path, "BEGIN") as database:
                 ceiling, composition, token = ledger_file.terms_of(self._path, database)
-                ledger_file.create_tables(database)
         except LedgerLost as error:
             remedy = "Pass another path. Remove an empty file only if no ledger was there before."
             raise fail("path", "be a ledger's file or be free", self._path, remedy) from error

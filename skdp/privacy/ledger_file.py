@@ -59,16 +59,14 @@ _SCHEMA = (
     "CREATE TABLE entry (number INTEGER PRIMARY KEY, epsilon REAL NOT NULL, delta REAL NOT NULL,"
     " neighbors TEXT NOT NULL, mechanism TEXT NOT NULL, note TEXT NOT NULL,"
     " holds INTEGER NOT NULL, unit TEXT NOT NULL, losses TEXT NOT NULL,"
-    " groups TEXT NOT NULL, levels TEXT NOT NULL, level TEXT NOT NULL)",
-    # Files from before there were these get them when they are opened.
-    "CREATE TABLE about (number INTEGER PRIMARY KEY, author TEXT NOT NULL, date TEXT NOT NULL,"
-    " source TEXT NOT NULL, part TEXT NOT NULL)",
+    " groups TEXT NOT NULL, levels TEXT NOT NULL, level TEXT NOT NULL, author TEXT NOT NULL,"
+    " date TEXT NOT NULL, source TEXT NOT NULL, part TEXT NOT NULL)",
     "CREATE TABLE part (name TEXT PRIMARY KEY, epsilon REAL NOT NULL, delta REAL NOT NULL)"
     " WITHOUT ROWID",
     *(
         f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table}"
         " BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
-        for table in ("ceiling", "entry", "about", "part")
+        for table in ("ceiling", "entry", "part")
         for verb in ("UPDATE", "DELETE")
     ),
 )
@@ -135,9 +133,7 @@ def create(path: str, ceiling: Budget, composition: str, mode: int = 0o666) -> N
         rule = f"be a path where a file can be made ({error.strerror})"
         raise fail("path", rule, path, "Pass a path in another folder.") from error
     with transaction(path, "BEGIN IMMEDIATE") as database:
-        create_tables(database)
-        terms = ceiling.epsilon, ceiling.delta, composition, secrets.token_hex(16)
-        database.execute("INSERT INTO ceiling VALUES (?, ?, ?, ?)", terms)
+        create_tables(database, ceiling, composition)
 
 
 def wait_until_made(path: str) -> None:
@@ -253,11 +249,11 @@ def _is_mounted(path: str, device: int, inode: int) -> bool:
 # The tables
 
 
-def create_tables(database: sqlite3.Connection) -> None:
-    """Make the tables that are missing. SQLite keeps the statements without IF NOT EXISTS."""
+def create_tables(database: sqlite3.Connection, ceiling: Budget, composition: str) -> None:
     for statement in _SCHEMA:
-        create, kind, rest = statement.split(" ", 2)
-        database.execute(f"{create} {kind} IF NOT EXISTS {rest}")
+        database.execute(statement)
+    terms = ceiling.epsilon, ceiling.delta, composition, secrets.token_hex(16)
+    database.execute("INSERT INTO ceiling VALUES (?, ?, ?, ?)", terms)
 
 
 def terms_of(path: str, database: sqlite3.Connection) -> tuple[Budget, str, str]:
@@ -269,7 +265,7 @@ def terms_of(path: str, database: sqlite3.Connection) -> tuple[Budget, str, str]
     # ever.
     found = {sql for (sql,) in database.execute("SELECT sql FROM sqlite_master")}
     query, row = "SELECT epsilon, delta, composition, token FROM ceiling", None
-    if set(_SCHEMA[:2]) <= found <= set(_SCHEMA):
+    if set(_SCHEMA[:3]) <= found <= set(_SCHEMA):
         row = database.execute(query).fetchone()
     if row is None:
         raise lost(path, "states no ceiling, or has other tables")
@@ -299,14 +295,14 @@ def enter_part(database: sqlite3.Connection, part: str, ceiling: Budget) -> Budg
 
 def entries_after(database: sqlite3.Connection, number: int) -> tuple[list[Entry], int]:
     """Return the spends with greater numbers, in order, and the last number."""
-    query = "SELECT * FROM entry LEFT JOIN about USING (number) WHERE number > ? ORDER BY number"
+    query = "SELECT * FROM entry WHERE number > ? ORDER BY number"
     rows = database.execute(query, (number,)).fetchall()
     entries = []
     for number, epsilon, delta, neighbors, mechanism, note, holds, unit, text, *others in rows:
         # SQLite keeps any value in any column.
         amounts = isinstance(epsilon, float) and isinstance(delta, float) and number < _MOST
-        column, levels, level, *facts = ("" if own is None else own for own in others)
-        texts = neighbors, mechanism, note, unit, text, column, levels, level, *facts
+        column, levels, level, *facts = others
+        texts = neighbors, mechanism, note, unit, text, *others
         is_text = all(isinstance(own, str) for own in texts)
         if not (amounts and is_text and 0 <= epsilon < math.inf and 0 <= delta <= 1):
             raise sqlite3.DatabaseError("a row is not a spend")
@@ -320,16 +316,15 @@ def entries_after(database: sqlite3.Connection, number: int) -> tuple[list[Entry
 def append(database: sqlite3.Connection, entry: Entry, last: int) -> int:
     """Record a spend, with its losses if they can be kept, and return its number."""
     number = last + 1 + secrets.randbelow(_STEP)
+    # Names of users and of files may have bytes that are no text.
+    facts = entry.author, entry.date, entry.table, entry.part
     row = (
         *(number, entry.epsilon, entry.delta, entry.neighbors, entry.mechanism, entry.note),
         *(int(entry.holds), entry.unit, to_text(entry.losses) if entry.losses else ""),
         *((own.column, own.levels, own.level) if (own := entry.group) else ("",) * 3),
+        *(text.encode("utf-8", "replace").decode() for text in facts),
     )
-    database.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-    # Names of users and of files may have bytes that are no text.
-    texts = entry.author, entry.date, entry.table, entry.part
-    about = number, *(text.encode("utf-8", "replace").decode() for text in texts)
-    database.execute("INSERT INTO about VALUES (?, ?, ?, ?, ?)", about)
+    database.execute(f"INSERT INTO entry VALUES ({', '.join('?' * len(row))})", row)
     return number
 
 

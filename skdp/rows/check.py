@@ -47,13 +47,12 @@ class DomainCheck:
 
 @dataclass
 class _Counts:
-    column: Number | Spline | Levels  # a number, a spline or levels
+    column: Number | Spline | Levels
     cells: int = 0
     missing: int = 0
     outside: int = 0
-    most: Counter[object] = field(
-        default_factory=Counter
-    )  # unlisted levels, or sides of the bounds
+    # Of unlisted levels, or of the sides of the bounds.
+    most: Counter[object] = field(default_factory=Counter)
     seen: set[int] = field(default_factory=set)  # positions of levels
 
     def add(self, cells: Any) -> None:

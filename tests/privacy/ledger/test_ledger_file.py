@@ -55,8 +55,8 @@ def killed_inside_a_spend(ledger):
         with ledger._transaction("BEGIN IMMEDIATE") as database:
             database.execute("PRAGMA cache_size = 1")
             for number in range(10**6, 10**6 + 100):
-                row = (number, 1.0, 0.0, "replace_one", "", "x" * 2000, 1, "row", *[""] * 4)
-                database.execute(f"INSERT INTO entry VALUES ({'?, ' * 11}?)", row)
+                row = (number, 1.0, 0.0, "replace_one", "", "x" * 2000, 1, "row", *[""] * 8)
+                database.execute(f"INSERT INTO entry VALUES ({'?, ' * 15}?)", row)
             os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(child, 0)
     assert os.path.getsize(ledger.path + "-journal") > 0
@@ -301,8 +301,7 @@ def test_a_ledger_that_another_process_is_making_is_waited_for(tmp_path):
     def make():
         time.sleep(0.1)
         with ledger_file.transaction(str(path), "BEGIN IMMEDIATE") as database:
-            ledger_file.create_tables(database)
-            database.execute("INSERT INTO ceiling VALUES (10.0, 0.0, 'adaptive', 'token')")
+            ledger_file.create_tables(database, Ledger(10.0)._own[1], "adaptive")
 
     maker = threading.Thread(target=make)
     maker.start()
@@ -434,7 +433,7 @@ def test_a_file_with_other_tables_is_no_ledger(tmp_path, name):
         ledger.spend(Guarantee(0.1))
 
 
-ROW = "INSERT INTO entry VALUES ({}, {}, {}, 'replace_one', {}, '', 1, 'row', '', '', '', '')"
+ROW = "INSERT INTO entry VALUES ({}, {}, {}, 'replace_one', {}, '', 1, 'row'" + 8 * ", ''" + ")"
 ROWS = {
     "infinite": (1, "9e999", 0.0, "''"),
     "negative": (1, -1.0, 0.0, "''"),

@@ -7,9 +7,7 @@ import os
 import pickle
 import re
 import shutil
-import signal
 import sqlite3
-import threading
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -24,7 +22,7 @@ from sklearn.base import clone
 
 from skdp import Domain, DPLogisticRegression, PrivateSearchCV, estimate_domain
 from skdp.model_selection import private_score
-from skdp.privacy import BudgetExceeded, Guarantee, Ledger, LedgerLost, ledger_file
+from skdp.privacy import BudgetExceeded, Guarantee, Ledger, LedgerLost
 from skdp.privacy.ledger_rules import RULES
 
 TENTH = Guarantee(0.1)
@@ -143,43 +141,7 @@ def test_descriptions_are_strings(name, value):
     assert "private" not in str(error.value)
 
 
-# Files from before
-
-
-def made_before(path):
-    """Make a file as it was before entries had authors, and before there were parts."""
-    with sqlite3.connect(path) as database:
-        for statement in ledger_file._SCHEMA:
-            if not re.search(r"\b(about|part)\b", statement):
-                database.execute(statement)
-        database.execute("INSERT INTO ceiling VALUES (1.0, 0.0, 'adaptive', 'token')")
-        row = (7, 0.25, 0.0, "replace_one", "laplace", "before", 1, "row", "", "", "", "")
-        database.execute(f"INSERT INTO entry VALUES ({'?, ' * 11}?)", row)
-    return path
-
-
-def test_a_file_from_before_is_read_and_gets_parts(tmp_path):
-    path = made_before(tmp_path / "ledger")
-    ledgers = [Ledger(1.0, path=path, author="ann") for _ in range(2)]
-    (old,) = ledgers[0].entries
-    assert (old.note, old.author, old.date, old.table, old.part) == ("before", "", "", "", "")
-    ledgers[1].part("2026", epsilon=0.5).spend(TENTH)
-    ledgers[0].spend(TENTH)
-    assert [entry.author for entry in ledgers[1].entries] == ["", "ann", "ann"]
-    assert ledgers[0].remaining.epsilon == 0.55
-    assert Ledger(1.0, path=path).part("2026", epsilon=0.5).remaining.epsilon == 0.4
-
-
-def test_opening_by_many_threads_completes_a_file_once(tmp_path):
-    path = made_before(tmp_path / "ledger")
-    threads = [
-        threading.Thread(target=lambda: Ledger(1.0, path=path).spend(TENTH)) for _ in range(6)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(Ledger(1.0, path=path).entries) == 7
+# Files
 
 
 def test_a_database_of_somebody_else_gets_no_tables(tmp_path):
@@ -196,8 +158,8 @@ def test_a_description_that_is_no_text_is_refused(column, tmp_path):
     ledger = Ledger(1.0, path=tmp_path / "ledger")
     ledger.spend(TENTH)
     with sqlite3.connect(tmp_path / "ledger") as database:
-        database.execute("DROP TRIGGER about_UPDATE")
-        database.execute(f"UPDATE about SET {column} = x'00'")
+        database.execute("DROP TRIGGER entry_UPDATE")
+        database.execute(f"UPDATE entry SET {column} = x'00'")
     with pytest.raises(LedgerLost, match="a row is not a spend"):
         Ledger(1.0, path=tmp_path / "ledger").entries  # noqa: B018
 
@@ -392,8 +354,7 @@ def spend_until_refused(path, part, started):
 def test_processes_together_never_exceed_the_ceiling_of_a_part(parts, tmp_path):
     own = multiprocessing.get_context("fork")
     started = own.Barrier(len(parts))
-    path = made_before(tmp_path / "ledger")
-    path.unlink()
+    path = tmp_path / "ledger"
     workers = [own.Process(target=spend_until_refused, args=(path, p, started)) for p in parts]
     for worker in workers:
         worker.start()
@@ -404,33 +365,6 @@ def test_processes_together_never_exceed_the_ceiling_of_a_part(parts, tmp_path):
     for part in {*parts}:
         assert ledger.part(part, epsilon=2.0).spent.epsilon == 2.0
     assert ledger.spent.epsilon == 2.0 * len({*parts})
-
-
-@forks
-@pytest.mark.parametrize("statement", ["about", "part"])
-def test_a_writer_killed_between_two_tables_leaves_neither(statement, tmp_path, monkeypatch):
-    """Its entry and its description are one transaction; so are a part and its ceiling."""
-    path = made_before(tmp_path / "ledger")
-    connect = sqlite3.connect
-
-    class Killing(sqlite3.Connection):
-        def execute(self, sql, *rest):
-            found = super().execute(sql, *rest)
-            if sql.startswith(("INSERT INTO about", "INSERT OR IGNORE INTO part")):
-                os.kill(os.getpid(), signal.SIGKILL)
-            return found
-
-    if (child := os.fork()) == 0:
-        monkeypatch.setattr(
-            sqlite3, "connect", lambda *args, **given: connect(*args, factory=Killing, **given)
-        )
-        ledger = Ledger(1.0, path=path)
-        ledger.spend(TENTH) if statement == "about" else ledger.part("2026", epsilon=0.5)
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == signal.SIGKILL
-    ledger = Ledger(1.0, path=path)
-    assert [entry.note for entry in ledger.entries] == ["before"]
-    assert ledger.part("2026", epsilon=0.25).remaining.epsilon == 0.25
 
 
 @pytest.mark.parametrize("use", ["spent", "remaining", "entries", "spend"])

@@ -6,14 +6,17 @@ the levels .1, .5 and .9; and the share of test targets between the quantiles of
 half-range. The peer is gradient descent on the loss of the private model with full batches: clipped
 gradients, Gaussian noise, delta = 1e-6, and the noise of exact composition. Its number of steps and
 its rate are the best of a grid for each cell. Medians over repetitions. Reads the folder that
-SKDP_DATA names.
+SKDP_DATA names. With ``--several`` one model of the three levels has delta = 1e-6, with the noise
+that is chosen automatically and with Gaussian noise.
 
     python -m examples.benchmarks.accuracy.quantiles --repeats 10
+    python -m examples.benchmarks.accuracy.quantiles --several --sets normal skewed
 """
 
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -79,8 +82,13 @@ def descent(
     return np.mean(kept[steps // 2 :], axis=0)
 
 
-def scores(name: str, epsilons: list[float], seed: int, repetition: int) -> dict[str, Any]:
-    """Return ratios of pinball losses by epsilon and level, for the model and the peer."""
+def scores(
+    name: str, epsilons: list[float], seed: int, repetition: int, several: bool = False
+) -> dict[str, Any]:
+    """Return ratios of pinball losses by epsilon and level, for the model and the peer.
+
+    For a model of several levels: the mean ratio, by epsilon and noise.
+    """
     X, y, domain = table(name, seed + repetition)
     train, test = report.split(len(y), seed, repetition)
     own, (low, high) = report.noise_seed(seed, repetition), domain.target_bounds
@@ -95,6 +103,16 @@ def scores(name: str, epsilons: list[float], seed: int, repetition: int) -> dict
     found: dict[str, list[Any]] = {"private": [], "peer": [], "coverage": []}
     for epsilon in epsilons:
         facts = {"epsilon": epsilon, "domain": domain, "random_state": own}
+        if several:
+            found["private"].append([])
+            for mechanism in ("auto", "gaussian"):
+                model = DPQuantileRegressor(
+                    quantile=[*LEVELS], delta=DELTA, mechanism=mechanism, **facts
+                ).fit(X[train], y[train])
+                columns = zip(LEVELS, model.predict(X[test]).T, plain, strict=True)
+                ratios = [mean_pinball_loss(y[test], z, alpha=a) / b for a, z, b in columns]
+                found["private"][-1].append(np.mean(ratios))
+            continue
         private, peer = [], []
         for level, least in zip(LEVELS, plain, strict=True):
             model = DPQuantileRegressor(quantile=level, **facts).fit(X[train], y[train])
@@ -110,8 +128,13 @@ def scores(name: str, epsilons: list[float], seed: int, repetition: int) -> dict
 
 
 def figures(name: str, arguments: argparse.Namespace) -> list[report.Row]:
-    found = report.measure(scores, name, arguments.epsilons, arguments)
+    several = partial(scores, several=arguments.several)
+    found = report.measure(several, name, arguments.epsilons, arguments)
     rows = []
+    if arguments.several:
+        means = np.mean(found["private"], axis=0)
+        facts = zip(arguments.epsilons, means.tolist(), strict=True)
+        return [{"set": name, "epsilon": e, "auto": a, "gaussian": g} for e, (a, g) in facts]
     for k, epsilon in enumerate(arguments.epsilons):
         ratio, peer = (np.median(found[key][:, k], axis=0) for key in ("private", "peer"))
         peer = peer.min(axis=1)
@@ -126,6 +149,7 @@ def main() -> None:
     parser = report.parser_for(__doc__, repeats=10)
     parser.add_argument("--sets", nargs="+", default=[*SIMULATED, *REAL])
     parser.add_argument("--epsilons", nargs="+", type=float, default=EPSILONS)
+    parser.add_argument("--several", action="store_true", help="one model of all levels")
     arguments = parser.parse_args()
     rows = [row for name in arguments.sets for row in figures(name, arguments)]
     report.publish("quantiles", rows, arguments)

@@ -500,12 +500,13 @@ def choose(task: ModelTask, losses: Sequence[AnyLoss], families: Sequence[Family
     moment, candidates = task.population.moment, []
     for family in families:
         grid = family.grid if family.usual_q is None else np.array([family.usual_q])
-        choice = _best(task, losses, family, grid, 1 / moment)
+        scales = [family.scales(task, loss, grid) for loss in losses]
+        choice = _best(task, losses, family, grid, scales, 1 / moment)
         if family.is_shaped:
             # The cost of a unit of noise in a coordinate of a group is less if its ridge is large.
             h = task.size * task.reference.moments(choice.loss)[0] * moment
             ridge = per_group(task.design, choice.ridge) * task.population.stiffness
-            choice = _best(task, losses, family, grid, np.asarray(moment / (h + ridge) ** 2))
+            choice = _best(task, losses, family, grid, scales, moment / (h + ridge) ** 2)
         candidates.append(choice)
     return min(candidates, key=lambda choice: choice.risk * choice.family.handicap(task))
 
@@ -515,9 +516,13 @@ def _best(
     losses: Sequence[AnyLoss],
     family: Family,
     grid: FloatArray,
-    importance: FloatArray,
+    scales: list[tuple[FloatArray, FloatArray]],
+    importance: Any,
 ) -> Candidate:
-    """Return the best choice within a family, for given costs of noise, (groups,)."""
+    """Return the best choice within a family, for given costs of noise, (groups,).
+
+    ``scales`` are those of each loss.
+    """
     shape: Any
     shape, unit_noise = family.shaped(task, importance)
     moment, prior, size, _, stiffness = task.population
@@ -525,7 +530,6 @@ def _best(
     # From here on rows are pairs and columns are groups.
     mean = np.repeat([task.reference.moments(loss) for loss in losses], len(grid), axis=0)
     curvature, score = task.size * mean.T[:, :, None]
-    scales = [family.scales(task, loss, grid) for loss in losses]
     scale, leverage = (np.concatenate(column) for column in zip(*scales, strict=True))
     unit_noise = np.square(scale)[:, None] * unit_noise
     per_ridge = 1 / (curvature * moment * prior)
@@ -534,20 +538,23 @@ def _best(
     floor = score * moment * per_ridge
     population = task.reached if family.counts_weights else task.population
     noise, enforced = 0.0 * unit_noise, np.full(len(leverage), np.inf)
-    for _ in range(_ROUNDS):
+    if not family.counts_weights:  # the reach is the same for all ridges
+        reach = family.reach(task.design, shape, floor, enforced)
+        noise = unit_noise * np.square(reach)[:, None]
+    for _ in range(_ROUNDS if family.counts_weights else 1):
         ridge = _ridges(task, population, floor + noise * per_ridge, floor, leverage)
         if family.counts_weights:
             enforced = np.minimum(leverage, np.sum(population.square / ridge, axis=-1))
-        reach = family.reach(task.design, shape, ridge, enforced)
-        noise = unit_noise * np.square(reach)[:, None]
+            reach = family.reach(task.design, shape, ridge, enforced)
+            noise = unit_noise * np.square(reach)[:, None]
     # The mean squared error of the linear predictor.
     h, j, stiff = curvature * moment, score * moment, ridge * stiffness
     error = (noise + j + stiff * stiff * prior) / (h + stiff) ** 2
     risk = (size * moment * error).sum(axis=-1)
     at = int(np.argmin(risk))
     if family.is_rough and len(grid) > 1:  # only the best candidate is calibrated exactly
-        loss, q = pairs[at]
-        return _best(task, [loss], family, np.array([q]), importance)
+        (loss, q), exact = pairs[at], grid[[at % len(grid)]]
+        return _best(task, [loss], family, exact, [family.scales(task, loss, exact)], importance)
     ridges = per_coordinate(task.design, ridge[at])
     return Candidate(*pairs[at], ridges, family, shape, float(enforced[at]), float(risk[at]))
 

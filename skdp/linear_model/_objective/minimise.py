@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from skdp.linear_model._objective.certificate import UNIT, certified_gradient
 from skdp.linear_model._objective.problem import Hessian, Objective, euclidean, pairs_of
@@ -122,7 +122,7 @@ class _Metric:
         # A unit diagonal allows ridges of 1e-6 and of 1e12 in one matrix.
         self.scale = 1 / np.sqrt(np.diagonal(matrices, axis1=1, axis2=2))
         matrices *= self.scale[:, :, None] * self.scale[:, None]
-        self.factors = [_factor(matrix) for matrix in matrices]
+        self.factors = [_factor(matrix) for matrix in matrices if len(matrix)]
 
     def learn(self, step: FloatArray, change: FloatArray) -> None:
         curvature = float(step @ change)
@@ -138,23 +138,22 @@ class _Metric:
             parts.append(part)
         own = self.scale * q[self.core]
         q = q / self.diagonal
-        for k, (core, factor) in enumerate(zip(self.core, self.factors, strict=True)):
-            q[core] = self.scale[k] * cho_solve(factor, own[k], check_finite=False)
+        for k, factor in enumerate(self.factors):
+            q[self.core[k]] = self.scale[k] * dpotrs(factor, own[k], lower=1)[0]
         q *= self.unit
         for (step, change, curvature), part in zip(self.pairs, reversed(parts), strict=True):
             q = q + (part - change @ q / curvature) * step
         return np.asarray(q)
 
 
-def _factor(matrix: FloatArray) -> tuple[FloatArray, bool]:
+def _factor(matrix: FloatArray) -> FloatArray:
     """Return the Cholesky factor of a matrix with unit diagonal, made definite if necessary."""
     for excess in (0.0, 1e-14, 1e-11, 1e-8):
         matrix[np.diag_indices_from(matrix)] = 1 + excess * len(matrix)
-        try:
-            return cho_factor(matrix, lower=True, check_finite=False)
-        except LinAlgError:
-            continue
-    return np.eye(len(matrix)), True
+        factor, failed = dpotrf(matrix, lower=1, clean=0)
+        if not failed:
+            return np.asarray(factor)
+    return np.eye(len(matrix))
 
 
 def _descend(objective: Objective, theta: FloatArray, metric: _Metric, target: float) -> FloatArray:

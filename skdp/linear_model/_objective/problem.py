@@ -170,7 +170,8 @@ def constants_of(design: Design, theta: FloatArray) -> list[Any]:
     if not design.intercept:
         return []
     pairs = zip(design.blocks, design.sizes, strict=True)
-    return [_fraction(theta[:1]), *(_fraction(-theta[block], m) for block, m in pairs)]
+    intercept = Fraction(theta[0]) if math.isfinite(theta[0]) else None
+    return [intercept, *(_fraction(-theta[block], m) for block, m in pairs)]
 
 
 def gradient_of(design: Design, sums: Sums) -> FloatArray:
@@ -269,7 +270,7 @@ def _scores_of_numbers(numbers: Singles, ridge: FloatArray) -> FloatArray:
     return scores
 
 
-def _fraction(values: FloatArray, divisor: int = 1) -> Fraction | None:
+def _fraction(values: FloatArray, divisor: int) -> Fraction | None:
     """Return the sum of values over a divisor, or None if it is not finite."""
     entries = values.tolist()
     if not np.isfinite(values).all() or not math.isfinite(high := math.fsum(entries)):

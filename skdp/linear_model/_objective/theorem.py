@@ -58,6 +58,7 @@ from skdp.mechanisms import GaussianNoise, KNormNoise, Sensitivity
 from skdp.mechanisms.calibrate import Noise
 from skdp.rows import Kept, KeptBlocks
 from skdp.trusted.arrays import ROUND_UP, FloatArray, add_multiples, float_above
+from skdp.trusted.ball import greatest_gauge
 from skdp.trusted.certify import NoisySum, described
 from skdp.trusted.checks import check_count, check_interval, check_positive, fail, remembered
 from skdp.trusted.composition import composed_delta
@@ -193,7 +194,7 @@ class NoisyMinimiser:
         if type(ball) is SumBall or type(ball) is ProductBall:
             groups = self.design.groups
             rows = ProductBall(tuple(g.ball for g in groups), tuple(g.index for g in groups))
-            found = Sensitivity(rows).radius_in(ball)
+            found = greatest_gauge(ball, rows)
             if found <= 1 + 1e-9:
                 return found
         ridge = per_group(self.design, self.ridge)

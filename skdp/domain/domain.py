@@ -857,8 +857,6 @@ def refuse_encoded(X: object, table: Frame, domain: Domain) -> None:
     many columns. Names, numbers of columns and declarations decide. ``table`` has the cells of
     ``X`` as a DataFrame or an array.
     """
-    if domain.encoded._columns == domain._columns:
-        return
     array, encoder = _RETURNED.get(id(X), (lambda: None, None))
     is_encoded = array() is X and getattr(encoder, "_columns", None) == domain._columns
     if hasattr(table, "columns"):
@@ -866,7 +864,7 @@ def refuse_encoded(X: object, table: Frame, domain: Domain) -> None:
         is_encoded |= names != domain.names and tuple(table.columns) == names
     else:
         is_encoded |= domain.n_columns != table.shape[1] == domain.n_encoded
-    if is_encoded:
+    if is_encoded and domain.encoded._columns != domain._columns:
         rule = f"have the domain's {domain.n_columns} columns and not the encoded ones"
         remedy = "Behind domain.encoder() give the model domain=domain.encoded."
         raise fail("X", rule, None, remedy)

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import accumulate, chain
 
 import numpy as np
 from numpy.random import Generator
@@ -387,7 +387,8 @@ class _Parts(NormBall):
         """Coordinates of each part."""
         if self.index is not None:
             return [np.array(part, dtype=np.intp) for part in self.index]
-        return np.split(np.arange(self.dim), np.cumsum([ball.dim for ball in self.balls])[:-1])
+        stops = zip(self.balls, accumulate(ball.dim for ball in self.balls), strict=True)
+        return [np.arange(stop - ball.dim, stop) for ball, stop in stops]
 
     def _split(self, v: ArrayLike, name: str = "v") -> list[tuple[NormBall, FloatArray]]:
         points = as_points(v, self.dim, name)

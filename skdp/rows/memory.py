@@ -229,9 +229,8 @@ class _SharedThreads:
     def __enter__(self) -> None:
         with self._lock:
             if self._users == 0:
-                pools = [pool for pool in _controller().info() if pool["user_api"] == "blas"]
-                self.count = max((pool["num_threads"] for pool in pools), default=1)
-                self._limit = _controller().limit(limits=1, user_api="blas")
+                self.count = max((own["num_threads"] for own in _blas().info()), default=1)
+                self._limit = _blas().limit(limits=1)
             self._users += 1
 
     def __exit__(self, *error: object) -> None:
@@ -291,11 +290,11 @@ def quietly(function: Callable[[S], T], item: S) -> T:
 
 
 @cache
-def _controller() -> Any:
+def _blas() -> Any:
     import scipy.linalg  # noqa: F401  (its BLAS is limited, too)
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    return ThreadpoolController().select(user_api="blas")
 
 
 class Kept(Protocol):

@@ -253,9 +253,9 @@ def others_in(part: Any) -> Iterator[Any]:
     elif not is_ours(part):
         if not isinstance(part, type) and any(hasattr(part, mark) for mark in _MARKS):
             yield part
-    elif is_dataclass(part):
-        for field in fields(part):
-            own = getattr(part, field.name)
+    else:
+        for name in getattr(part, "__dataclass_fields__", ()):
+            own = getattr(part, name, None)
             if type(own) not in _PLAIN:
                 yield from others_in(own)
 

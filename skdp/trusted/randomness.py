@@ -128,8 +128,8 @@ def discrete_laplace(scale: int, size: int, rng: Generator) -> IntArray:
     compares uniform integers and uses no float. ``scale`` is an integer from 1 to 2^55.
     """
     # The difference of two geometric variables has this law.
-    first, second = np.split(_geometric(scale, 2 * size, rng), 2)
-    return first - second
+    both = _geometric(scale, 2 * size, rng)
+    return both[:size] - both[size:]
 
 
 def _geometric(scale: int, size: int, rng: Generator) -> IntArray:

@@ -61,8 +61,9 @@ from skdp.linear_model.losses import (
     is_one_sided,
     size_of_slopes,
 )
-from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
+from skdp.mechanisms import GaussianNoise, Sensitivity
 from skdp.mechanisms.calibrate import Noise
+from skdp.mechanisms.knorm import knorm_noise
 from skdp.trusted.arrays import ROUND_UP, FloatArray
 from skdp.trusted.ball import uniform_variance
 from skdp.trusted.checks import fail, remembered
@@ -285,7 +286,7 @@ class KNormFamily:
         if task.n_classes > 1:  # the norms of the slopes of all classes add up
             ball = SumBall((ball,) * task.n_classes, (1.0,) * task.n_classes)
         sensitivity = Sensitivity(ball, radius, task.neighbors)
-        return KNorm(ball).calibrate(sensitivity, epsilon=choice.q * task.epsilon)
+        return knorm_noise(ball, sensitivity, choice.q * task.epsilon)
 
 
 @dataclass(frozen=True)
@@ -519,10 +520,7 @@ def _best(
     scales: list[tuple[FloatArray, FloatArray]],
     importance: Any,
 ) -> Candidate:
-    """Return the best choice within a family, for given costs of noise, (groups,).
-
-    ``scales`` are those of each loss.
-    """
+    """Return the best choice within a family, for given costs of noise, (groups,)."""
     shape: Any
     shape, unit_noise = family.shaped(task, importance)
     moment, prior, size, _, stiffness = task.population
@@ -539,8 +537,7 @@ def _best(
     population = task.reached if family.counts_weights else task.population
     noise, enforced = 0.0 * unit_noise, np.full(len(leverage), np.inf)
     if not family.counts_weights:  # the reach is the same for all ridges
-        reach = family.reach(task.design, shape, floor, enforced)
-        noise = unit_noise * np.square(reach)[:, None]
+        noise = unit_noise * np.square(family.reach(task.design, shape, floor, enforced))[:, None]
     for _ in range(_ROUNDS if family.counts_weights else 1):
         ridge = _ridges(task, population, floor + noise * per_ridge, floor, leverage)
         if family.counts_weights:
@@ -553,7 +550,7 @@ def _best(
     risk = (size * moment * error).sum(axis=-1)
     at = int(np.argmin(risk))
     if family.is_rough and len(grid) > 1:  # only the best candidate is calibrated exactly
-        (loss, q), exact = pairs[at], grid[[at % len(grid)]]
+        loss, exact = pairs[at][0], grid[[at % len(grid)]]
         return _best(task, [loss], family, exact, [family.scales(task, loss, exact)], importance)
     ridges = per_coordinate(task.design, ridge[at])
     return Candidate(*pairs[at], ridges, family, shape, float(enforced[at]), float(risk[at]))
@@ -592,10 +589,8 @@ def _raise_to(
     # A ridge is raised if t is above its threshold, and t grows as the leverage falls.
     order = np.argsort(wanted / shape, axis=-1)
     with np.errstate(divide="ignore"):  # a wanted ridge of 0 is always raised
-        threshold, raised, kept = (
-            np.take_along_axis(own, order, axis=-1)
-            for own in np.broadcast_arrays(wanted / shape, square / shape, square / wanted)
-        )
+        own = np.array(np.broadcast_arrays(wanted / shape, square / shape, square / wanted))
+        threshold, raised, kept = np.take_along_axis(own, order[None], axis=-1)
         sums, rest = np.cumsum(raised, axis=-1), np.zeros_like(kept)
         rest[..., :-1] = np.cumsum(kept[..., :0:-1], axis=-1)[..., ::-1]
         is_raised = sums / threshold + rest > leverage[..., None]

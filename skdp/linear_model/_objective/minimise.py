@@ -149,7 +149,7 @@ class _Metric:
 def _factor(matrix: FloatArray) -> FloatArray:
     """Return the Cholesky factor of a matrix with unit diagonal, made definite if necessary."""
     for excess in (0.0, 1e-14, 1e-11, 1e-8):
-        matrix[np.diag_indices_from(matrix)] = 1 + excess * len(matrix)
+        matrix.flat[:: len(matrix) + 1] = 1 + excess * len(matrix)
         factor, failed = dpotrf(matrix, lower=1, clean=0)
         if not failed:
             return np.asarray(factor)
@@ -171,8 +171,8 @@ def _descend(objective: Objective, theta: FloatArray, metric: _Metric, target: f
     gradient, fresh = evaluate(theta), False
     size, before, best, best_step = euclidean(gradient), 0.0, math.inf, 0
     for steps in range(MAX_STEPS):
-        patience = NOISE_PATIENCE if size < objective.noise(theta) else MAX_STEPS
-        if not size > target or steps - best_step > patience:
+        is_stuck = steps - best_step > NOISE_PATIENCE and size < objective.noise(theta)
+        if not size > target or is_stuck:
             return theta
         direction = -metric.solve(gradient)
         # Convergence is superlinear, and quadratic with the Hessian at each point. After a step

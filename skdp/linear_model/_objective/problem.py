@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
-from numpy.linalg import norm
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
@@ -158,7 +157,7 @@ def terms_of(design: Design, theta: FloatArray) -> Terms:
         for block, table in zip(design.blocks, design.tables, strict=True)
     )
     parts = constants_of(design, theta)
-    constant = math.nan if None in parts else float(sum(parts))
+    constant = math.nan if None in parts else float(sum(parts[1:], *parts[:1]))
     return Terms(theta[design.number_coordinates] * design.unit, constant, tables)
 
 
@@ -594,7 +593,7 @@ def _chooser(stride: int) -> Callable[[DesignRows], list[DesignRows]]:
 
 
 def euclidean(v: FloatArray) -> float:
-    return float(norm(v))
+    return math.sqrt(v @ v)
 
 
 def power_above(size: float) -> float:
@@ -763,6 +762,8 @@ def _centred(
     sizes, unit = design.sizes, design.unit
     units = np.append(1.0, np.full(len(gram) - 1, unit))
     gram = gram * np.outer(units, units)
+    if not columns:
+        return np.asarray(gram[int(not design.intercept) :, int(not design.intercept) :])
     p, width = len(gram) - 1, len(gram) + sum(sizes[c] for c in columns)
     whole = np.zeros((width, width))  # over (1, numbers, all levels of core columns)
     whole[: p + 1, : p + 1] = gram

@@ -269,14 +269,15 @@ class NoisyMinimiser:
             # Bounds on the sums over the classes, for the errors of all slopes together.
             c, curvature = c * self.n_classes, 2 * self.loss.normalizer
         # A greater |V|_2 has a negligible probability. The fit may then end in an error.
-        spread = math.sqrt(float(variances(self.noise).sum()))  # of E |V|_2^2
+        of_noise = variances(self.noise)
+        spread = math.sqrt(float(of_noise.sum()))  # of E |V|_2^2
         radius = spread * (1 + 40 / math.sqrt(dim)) * math.sqrt(dim)
         facts = self.n_bound, self.design.row_norm, dim, c, curvature
         attainable = attainable_tolerance(*facts, linear_term=radius, stiffest=self.design.stiffest)
         # The output noise is then at most a tenth of the effect of V on any coefficient, for every
         # curvature of the objective. ``hiding`` is the standard deviation of a coordinate of the
         # output noise, per unit of tolerance.
-        moved = np.sqrt(variances(self.noise)) / (self.n_bound * curvature + self.ridges)
+        moved = np.sqrt(of_noise) / (self.n_bound * curvature + self.ridges)
         hiding = 3 * math.sqrt(dim) / self.output_epsilon
         return max(attainable, float(0.1 * np.min(moved) / hiding * np.min(self.ridge)))
 

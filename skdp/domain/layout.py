@@ -166,10 +166,11 @@ class Piece:
         self, table: RawTable, rows: slice, cells: FloatArray, label: Callable[[int], str]
     ) -> None:
         """Write the numbers of ``rows`` into ``cells``, a view of their encoded columns."""
-        # Compiled functions read floats where they are.
-        floats = table.floats(rows, self.read) if isinstance(self.step, BoxProjection) else None
-        if floats is not None and self.step.write(floats, cells):  # type: ignore[union-attr]
-            return
+        if kernels() is not None and isinstance(self.step, BoxProjection):
+            floats = table.floats(rows, self.read)
+            # Compiled functions read floats where they are.
+            if floats is not None and self.step.write(floats, cells):
+                return
         # Access to a few columns of a wider array is slow: it is done once and not five times.
         is_ready = cells.flags.c_contiguous and cells.dtype == np.float64
         work = cells if is_ready else np.empty(cells.shape)

@@ -399,8 +399,11 @@ class FrameTable:
 
     def copy_numbers(self, rows: slice, columns: slice, out: FloatArray, missing: bool) -> None:
         """Copy cells into ``out`` as floats, or raise any error; see `copy_reals`."""
+        own = self._moved(rows)
+        if self._cells is not None:
+            return copy_reals(self._cells[own, columns], out, missing)
         for k, column in enumerate(range(columns.start, columns.stop)):
-            self._column(column).copy_numbers(self._moved(rows), out[:, k], missing)
+            self._column(column).copy_numbers(own, out[:, k], missing)
 
     def floats(self, rows: slice, columns: slice) -> list[Array] | None:
         """Return cells of columns without a copy, or None if one is no array of numpy."""
@@ -417,6 +420,15 @@ class FrameTable:
 
     def column(self, column: int) -> Frame:
         return self._column(column).series
+
+    @cached_property
+    def _cells(self) -> Array | None:
+        """All columns, if they are the declared ones and pandas has them in one array."""
+        one, in_order = self.frame.iloc[:1].to_numpy(), np.arange(len(self.frame.columns))
+        if one.dtype.kind not in "biuf" or not np.array_equal(self.places, in_order):
+            return None
+        is_one = np.may_share_memory(one, self.frame.iloc[:, 0].to_numpy())
+        return self.frame.to_numpy() if is_one else None
 
     def _moved(self, rows: slice) -> slice:
         start, stop, _ = rows.indices(self.n_rows)
@@ -535,8 +547,8 @@ def _read(
         table.copy_numbers(rows, columns, out, missing)
     except Exception:  # a cell's own code may raise anything
         return False
-    # The sum is finite unless an entry is not, or large entries overflow: one pass, no temporary.
-    if np.isfinite(out.sum()):
+    # It is finite unless an entry is not, or squares overflow: one pass, no temporary.
+    if math.isfinite(np.vdot(out, out)):
         return True
     valid = np.isfinite(out)
     if missing:

@@ -909,7 +909,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of every row, (n,)."""
         z = self.decision_function(X)
-        best = (z > 0).astype(int) if z.ndim == 1 else np.argmax(z, axis=1)
+        best = (z > 0).view(np.uint8) if z.ndim == 1 else np.argmax(z, axis=1)
         return np.asarray(self.classes_[best])
 
     @for_any_rows

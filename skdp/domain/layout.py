@@ -167,8 +167,7 @@ class Piece:
     ) -> None:
         """Write the numbers of ``rows`` into ``cells``, a view of their encoded columns."""
         if kernels() is not None and isinstance(self.step, BoxProjection):
-            floats = table.floats(rows, self.read)
-            # Compiled functions read floats where they are.
+            floats = table.floats(rows, self.read)  # where they are
             if floats is not None and self.step.write(floats, cells):
                 return
         # Access to a few columns of a wider array is slow: it is done once and not five times.

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import chain
 
 import numpy as np
 from numpy.random import Generator
@@ -387,8 +387,7 @@ class _Parts(NormBall):
         """Coordinates of each part."""
         if self.index is not None:
             return [np.array(part, dtype=np.intp) for part in self.index]
-        stops = zip(self.balls, accumulate(ball.dim for ball in self.balls), strict=True)
-        return [np.arange(stop - ball.dim, stop) for ball, stop in stops]
+        return np.split(np.arange(self.dim), np.cumsum([ball.dim for ball in self.balls])[:-1])
 
     def _split(self, v: ArrayLike, name: str = "v") -> list[tuple[NormBall, FloatArray]]:
         points = as_points(v, self.dim, name)

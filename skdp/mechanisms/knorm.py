@@ -271,21 +271,20 @@ class KNorm:
         The scale is the least for delta = 0, for l_1 and l_inf, and for l_2 and its linear images.
         Other norms use the scale of l_1 and l_inf, which is sufficient for every norm.
         """
-        noise = knorm_noise(self.for_dim(sensitivity.ball), sensitivity, epsilon, delta)
+        noise = self.noise(sensitivity, epsilon, delta)
         return certified(noise, sensitivity, epsilon, delta, f"K-norm noise on {noise.ball!r}")
 
-
-def knorm_noise(
-    ball: NormBall, sensitivity: Sensitivity, epsilon: float, delta: float = 0.0
-) -> KNormNoise:
-    """Return the noise of `KNorm` without a guarantee, for releases that prove their own."""
-    epsilon, delta = check_budget(epsilon, delta)
-    if not ball.exact:
-        remedy = "Take a ball whose sampler is exact."
-        raise fail("ball", "be sampled exactly for the guarantee to be true", ball, remedy)
-    radius = sensitivity.radius_in(ball)
-    # The division rounds, so the scale is raised by more than its error.
-    return KNormNoise(ball, radius / greatest_shift(ball, epsilon, spendable(delta)) * ROUND_UP)
+    def noise(self, sensitivity: Sensitivity, epsilon: float, delta: float = 0.0) -> KNormNoise:
+        """Return the noise of `calibrate` without its guarantee, where the release proves one."""
+        epsilon, delta = check_budget(epsilon, delta)
+        ball = self.for_dim(sensitivity.ball)
+        if not ball.exact:
+            remedy = "Take a ball whose sampler is exact."
+            raise fail("ball", "be sampled exactly for the guarantee to be true", ball, remedy)
+        radius = sensitivity.radius_in(ball)
+        # The division rounds, so the scale is raised by more than its error.
+        scale = radius / greatest_shift(ball, epsilon, spendable(delta)) * ROUND_UP
+        return KNormNoise(ball, scale)
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by

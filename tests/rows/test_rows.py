@@ -43,8 +43,7 @@ def n_threads(request: Any) -> Iterator[int]:
 
 
 def blas_threads() -> int:
-    pools = memory_module._controller().info()
-    return max(pool["num_threads"] for pool in pools if pool["user_api"] == "blas")
+    return max(pool["num_threads"] for pool in memory_module._blas().info())
 
 
 # Totals

@@ -61,9 +61,8 @@ from skdp.linear_model.losses import (
     is_one_sided,
     size_of_slopes,
 )
-from skdp.mechanisms import GaussianNoise, Sensitivity
+from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
 from skdp.mechanisms.calibrate import Noise
-from skdp.mechanisms.knorm import knorm_noise
 from skdp.trusted.arrays import ROUND_UP, FloatArray
 from skdp.trusted.ball import uniform_variance
 from skdp.trusted.checks import fail, remembered
@@ -286,7 +285,7 @@ class KNormFamily:
         if task.n_classes > 1:  # the norms of the slopes of all classes add up
             ball = SumBall((ball,) * task.n_classes, (1.0,) * task.n_classes)
         sensitivity = Sensitivity(ball, radius, task.neighbors)
-        return knorm_noise(ball, sensitivity, choice.q * task.epsilon)
+        return KNorm(ball).noise(sensitivity, choice.q * task.epsilon)
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,6 @@ from skdp.mechanisms import GaussianNoise, KNormNoise, Sensitivity
 from skdp.mechanisms.calibrate import Noise
 from skdp.rows import Kept, KeptBlocks
 from skdp.trusted.arrays import ROUND_UP, FloatArray, add_multiples, float_above
-from skdp.trusted.ball import greatest_gauge
 from skdp.trusted.certify import NoisySum, described
 from skdp.trusted.checks import check_count, check_interval, check_positive, fail, remembered
 from skdp.trusted.composition import composed_delta
@@ -194,7 +193,7 @@ class NoisyMinimiser:
         if type(ball) is SumBall or type(ball) is ProductBall:
             groups = self.design.groups
             rows = ProductBall(tuple(g.ball for g in groups), tuple(g.index for g in groups))
-            found = greatest_gauge(ball, rows)
+            found = Sensitivity(rows).radius_in(ball)
             if found <= 1 + 1e-9:
                 return found
         ridge = per_group(self.design, self.ridge)
@@ -269,15 +268,14 @@ class NoisyMinimiser:
             # Bounds on the sums over the classes, for the errors of all slopes together.
             c, curvature = c * self.n_classes, 2 * self.loss.normalizer
         # A greater |V|_2 has a negligible probability. The fit may then end in an error.
-        of_noise = variances(self.noise)
-        spread = math.sqrt(float(of_noise.sum()))  # of E |V|_2^2
+        spread = math.sqrt(float((squares := variances(self.noise)).sum()))  # of E |V|_2^2
         radius = spread * (1 + 40 / math.sqrt(dim)) * math.sqrt(dim)
         facts = self.n_bound, self.design.row_norm, dim, c, curvature
         attainable = attainable_tolerance(*facts, linear_term=radius, stiffest=self.design.stiffest)
         # The output noise is then at most a tenth of the effect of V on any coefficient, for every
         # curvature of the objective. ``hiding`` is the standard deviation of a coordinate of the
         # output noise, per unit of tolerance.
-        moved = np.sqrt(of_noise) / (self.n_bound * curvature + self.ridges)
+        moved = np.sqrt(squares) / (self.n_bound * curvature + self.ridges)
         hiding = 3 * math.sqrt(dim) / self.output_epsilon
         return max(attainable, float(0.1 * np.min(moved) / hiding * np.min(self.ridge)))
 

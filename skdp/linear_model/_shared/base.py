@@ -343,10 +343,10 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
                 algorithm.check(self.delta)
                 warn_without(self.domain)
                 records = self._read(X, y, target, groups, sample_weight)
-                facts = records.n, len(records.models), records.unit, records.are_weighted
-                plan = self._plan(records.design, *facts)
-                n = self._task(records.design, facts[0], 1, *facts[2:]).n_assumed
-                warn_before_charge(self, n, records.design.domain.n_columns)
+                design, n_models = records.design, len(records.models)
+                facts = design, records.n, n_models, records.unit, records.are_weighted
+                plan = self._plan(*facts)
+                warn_before_charge(self, self._task(*facts).n_assumed, design.domain.n_columns)
                 parts = (getattr(self, name, None) for name in ("loss", "mechanism"))
                 public = self._public(records, *relied_on(*parts))
                 guarantee = _certified(plan.releases, public)
@@ -356,7 +356,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             # Attributes are set last: a fit that fails does not change an earlier model.
             self.guarantee_ = guarantee
             self.public_ = replace(public, delta=guarantee.delta)
-            self._store(plan, solution, records.attributes, records.design)
+            self._store(plan, solution, records.attributes, design)
             return self
 
     def infer(
@@ -599,18 +599,11 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         names = [own.name for own in fields(self) if own.init]
         return SimpleNamespace(**{name: getattr(self, name) for name in names})
 
-    def _plan(
-        self,
-        design: Design,
-        n: int,
-        n_models: int,
-        unit: str = "row",
-        are_weighted: bool = False,
-    ) -> Any:
-        return self._algorithm().plan(self._task(design, n, n_models, unit, are_weighted))
+    def _plan(self, *facts: Any) -> Any:
+        return self._algorithm().plan(self._task(*facts))
 
     def _task(
-        self, design: Design, n: int, n_models: int, unit: str, are_weighted: bool = False
+        self, design: Design, n: int, n_models: int, unit: str = "row", are_weighted: bool = False
     ) -> Task:
         if n_models > 1 and design.monotone:
             raise fail("domain", "have no monotone curves for more than two labels", n_models)

@@ -26,8 +26,6 @@ from skdp.rows.tables import (
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import converted
 
-# Number of cells that are multiplied at once; they fit in the cache.
-_CELLS = 2**17
 # numpy divides longer rows at positions that depend on other rows.
 _LONGEST = 4096
 
@@ -70,14 +68,11 @@ def row_products(rows: FloatArray, coef: FloatArray) -> FloatArray:
     Here they do not: numpy's own loops sum each row of a C-contiguous array in an order that
     depends only on its length, if it is not longer than a buffer.
     """
-    (n, dim), out = rows.shape, np.zeros((len(rows), len(coef)))
-    step = max(1, _CELLS // max(1, dim))
-    for start in range(0, n, step):
-        block = np.ascontiguousarray(rows[start : start + step])
-        for first in range(0, dim, _LONGEST):
-            columns = slice(first, first + _LONGEST)
-            for model, slopes in enumerate(coef[:, columns]):
-                out[start : start + step, model] += np.einsum("ij,j", block[:, columns], slopes)
+    rows, out = np.ascontiguousarray(rows), np.zeros((len(rows), len(coef)))
+    for first in range(0, rows.shape[1], _LONGEST):
+        columns = slice(first, first + _LONGEST)
+        for model, slopes in enumerate(coef[:, columns]):
+            out[:, model] += np.einsum("ij,j", rows[:, columns], slopes)
     return out
 
 

@@ -22,8 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.geometry import LpBall, NormBall, SquaresBall, SumBall
 from skdp.linear_model._shared.gram import ColumnSums, Estimates, release_exact
 from skdp.linear_model.validation import is_auto
-from skdp.mechanisms import GaussianNoise, KNormNoise, Sensitivity
-from skdp.mechanisms.knorm import knorm_noise
+from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, Sensitivity
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.certify import NoisySum
 from skdp.trusted.checks import check_interval
@@ -84,7 +83,7 @@ def sums_noise(
         share = needed / (needed + math.sqrt(2) * len(sums.blocks))
         parts = ball, LpBall(sums.n_levels, p=1.0)
         ball = SumBall(parts, (share, (1 - share) / len(sums.blocks)))
-    return knorm_noise(ball, Sensitivity(ball, moved, neighbors), epsilon)
+    return KNorm().noise(Sensitivity(ball, moved, neighbors), epsilon)
 
 
 def usual_share(needed: float) -> float:

@@ -4,7 +4,8 @@ Both estimators fit the same rows in the same process by turns, with the same nu
 A linear regression is compared with the products X'X and X'y alone. Mixed tables have 8 numbers and
 6 columns of 5 to 40 levels; scikit-learn gets the sparse indicators ready made. The memory of a fit
 is what it adds to the peak of a process of its own that holds the data. In the case "curves" a
-model with 10 knots for each number is compared with the linear one. Needs no data files.
+model with 10 knots for each number is compared with the linear one. The cases "predict" and
+"frame" are predictions for an array and for a DataFrame. Needs no data files.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,8 @@ from skdp._compiled import load_kernels
 
 CASES = ["logistic:1000000x100", "logistic:100000x100", "mixed:1000000x14", "huber:100000x20"]
 CASES += ["linear:1000000x100", "scaled:1000000x100", "logistic:569x30", "curves:1000000x50"]
+CASES += ["predict:100000x10", "frame:100000x10"]
+PREDICTIONS = ("predict", "frame")
 LEVELS = (5, 8, 12, 20, 30, 40)
 FITS = {
     "logistic": "DPLogisticRegression",
@@ -42,9 +46,12 @@ FITS = {
     "linear": 'DPLinearRegression(mechanism="matrix")',
     "scaled": "DPLinearRegression",
     "curves": "DPLogisticRegression(additive=10)",
+    "predict": "predictions for an array",
+    "frame": "predictions for a DataFrame",
 }
 # Greatest ratios of times.
 MOST = {"logistic": 0.5, "mixed": 0.5, "huber": 0.5, "linear": 1.1, "scaled": 2.2, "curves": 3.0}
+MOST |= dict.fromkeys(PREDICTIONS, 1.5)
 OURS, THEIRS = "skdp", "scikit-learn"
 STATUS = Path("/proc/self/status")
 MOST_MEMORY = 1.5  # in units of the data
@@ -71,6 +78,8 @@ def draw_data(model: str, n: int, d: int, seed: int) -> tuple[Any, Any, Any]:
     X *= 2
     X -= 1
     z = 3 * (X @ (rng.normal(size=p) / np.sqrt(p)))
+    if model == "frame":
+        X = pd.DataFrame(X, columns=[f"x{k}" for k in range(p)])
     table, theirs = X, X
     if model == "mixed":
         codes = [rng.integers(0, m, n) for m in LEVELS]
@@ -80,7 +89,7 @@ def draw_data(model: str, n: int, d: int, seed: int) -> tuple[Any, Any, Any]:
         table = pd.DataFrame(X, columns=[f"x{k}" for k in range(p)])
         for k, (m, own) in enumerate(zip(LEVELS, codes, strict=True)):
             table[f"c{k}"] = pd.Categorical.from_codes(own, [f"level {j}" for j in range(m)])
-    if model in ("logistic", "mixed", "curves"):
+    if model in ("logistic", "mixed", "curves", *PREDICTIONS):
         return table, theirs, (rng.random(n) < expit(z)).astype(int)
     return table, theirs, np.clip(z / 4 + rng.normal(size=n) / 10, -1, 1)
 
@@ -90,8 +99,10 @@ def estimator(name: str, model: str, d: int, seed: int) -> Any:
         by_model: dict[str, Any] = {"huber": HuberRegressor, "linear": Products}
         by_model["scaled"] = Products
         return by_model.get(model, LogisticRegression)()
-    if model in ("logistic", "mixed", "curves"):
+    if model in ("logistic", "mixed", "curves", *PREDICTIONS):
         domain = Domain.unit_box(d)
+        if model == "frame":
+            domain = Domain({f"x{k}": (-1, 1) for k in range(d)})
         if model == "mixed":
             columns: dict[str, Any] = {f"x{k}": (-1, 1) for k in range(d - len(LEVELS))}
             for k, m in enumerate(LEVELS):
@@ -105,6 +116,12 @@ def estimator(name: str, model: str, d: int, seed: int) -> Any:
         return DPHuberRegressor(domain=domain, random_state=seed)
     mechanism = "matrix" if model == "linear" else "auto"
     return DPLinearRegression(domain=domain, mechanism=mechanism, random_state=seed)
+
+
+def prepared(name: str, model: str, d: int, seed: int, X: Any, y: Any) -> Callable[[], Any]:
+    """Return what is measured: a fit, or the prediction of a model that is fitted before."""
+    made = estimator(name, model, d, seed)
+    return partial(made.fit(X, y).predict, X) if model in PREDICTIONS else partial(made.fit, X, y)
 
 
 def seconds(function: Callable[[], Any]) -> float:
@@ -122,12 +139,11 @@ def fit_times(
     with threadpool_limits(threads):
         for name in times:
             own = X if name == OURS else theirs
-            estimator(name, model, d, arguments.seed).fit(own, y)
+            prepared(name, model, d, arguments.seed, own, y)()
         for repetition in range(arguments.repeats):
             for name, found in times.items():
                 own = X if name == OURS else theirs
-                fitted = estimator(name, model, d, arguments.seed + repetition)
-                found.append(seconds(lambda fitted=fitted, own=own: fitted.fit(own, y)))
+                found.append(seconds(prepared(name, model, d, arguments.seed + repetition, own, y)))
             print(
                 f"\r{model}, n={n}, d={d}: {repetition + 1}/{arguments.repeats}",
                 end="",
@@ -145,9 +161,10 @@ def extra_memory(name: str, model: str, n: int, d: int, seed: int, threads: int)
         # Imports are not the fit's memory.
         load_kernels(math.inf)
         estimator(name, model, d, seed).fit(own[:1000], y[:1000])
+        measured = prepared(name, model, d, seed, own, y)
         forget_peak()
         before = peak_memory()
-        estimator(name, model, d, seed).fit(own, y)
+        measured()
     size = X.nbytes if isinstance(X, np.ndarray) else int(X.memory_usage(index=False).sum())
     return (peak_memory() - before) / size
 

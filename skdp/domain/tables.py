@@ -399,11 +399,10 @@ class FrameTable:
 
     def copy_numbers(self, rows: slice, columns: slice, out: FloatArray, missing: bool) -> None:
         """Copy cells into ``out`` as floats, or raise any error; see `copy_reals`."""
-        own = self._moved(rows)
         if self._cells is not None:
-            return copy_reals(self._cells[own, columns], out, missing)
+            return copy_reals(self._cells[self._moved(rows), columns], out, missing)
         for k, column in enumerate(range(columns.start, columns.stop)):
-            self._column(column).copy_numbers(own, out[:, k], missing)
+            self._column(column).copy_numbers(self._moved(rows), out[:, k], missing)
 
     def floats(self, rows: slice, columns: slice) -> list[Array] | None:
         """Return cells of columns without a copy, or None if one is no array of numpy."""
@@ -424,10 +423,9 @@ class FrameTable:
     @cached_property
     def _cells(self) -> Array | None:
         """All columns, if they are the declared ones and pandas has them in one array."""
-        one, in_order = self.frame.iloc[:1].to_numpy(), np.arange(len(self.frame.columns))
-        if one.dtype.kind not in "biuf" or not np.array_equal(self.places, in_order):
-            return None
-        is_one = np.may_share_memory(one, self.frame.iloc[:, 0].to_numpy())
+        row = self.frame.iloc[:1].to_numpy()
+        is_known = row.dtype.kind in "biuf" and self.places.tolist() == [*range(row.size)]
+        is_one = is_known and np.may_share_memory(row, self.frame.iloc[:, 0].to_numpy())
         return self.frame.to_numpy() if is_one else None
 
     def _moved(self, rows: slice) -> slice:

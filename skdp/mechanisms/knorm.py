@@ -281,10 +281,9 @@ class KNorm:
         if not ball.exact:
             remedy = "Take a ball whose sampler is exact."
             raise fail("ball", "be sampled exactly for the guarantee to be true", ball, remedy)
-        radius = sensitivity.radius_in(ball)
+        scale = sensitivity.radius_in(ball) / greatest_shift(ball, epsilon, spendable(delta))
         # The division rounds, so the scale is raised by more than its error.
-        scale = radius / greatest_shift(ball, epsilon, spendable(delta)) * ROUND_UP
-        return KNormNoise(ball, scale)
+        return KNormNoise(ball, scale * ROUND_UP)
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by

@@ -284,8 +284,7 @@ class KNormFamily:
         ball, radius = choice.shape, task.records_changed * size_of_slopes(choice.loss) * reach
         if task.n_classes > 1:  # the norms of the slopes of all classes add up
             ball = SumBall((ball,) * task.n_classes, (1.0,) * task.n_classes)
-        sensitivity = Sensitivity(ball, radius, task.neighbors)
-        return KNorm(ball).noise(sensitivity, choice.q * task.epsilon)
+        return KNorm(ball).noise(Sensitivity(ball, radius, task.neighbors), choice.q * task.epsilon)
 
 
 @dataclass(frozen=True)

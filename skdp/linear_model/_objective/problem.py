@@ -491,11 +491,8 @@ class Objective:
         self, high: Terms, low: Terms | None = None, grid: float = 0.0
     ) -> CompiledSums | None:
         """Return `CompiledSums` of a predictor; None if compiled functions are not used."""
-        return CompiledSums(self.loss, self.design, high, low, grid) if self.is_compiled else None
-
-    @cached_property
-    def is_compiled(self) -> bool:
-        return is_compiled(self.loss, self.n * self.design.domain.n_columns)
+        known = is_compiled(self.loss, self.n * self.design.domain.n_columns)
+        return CompiledSums(self.loss, self.design, high, low, grid) if known else None
 
 
 def is_compiled(loss: AnyLoss, entries: float) -> bool:

@@ -59,7 +59,7 @@ def _check_once(part: object, kind: str) -> None:
         raise ValueError(str(error)) from None
 
 
-def check_ball(ball: Any) -> None:
+def check_ball(ball: NormBall) -> None:
     """Raise ValueError unless an object is a norm ball, and those of others pass their checks."""
     members = ("dim", "exact", "gauge", "sample")
     if isinstance(ball, type) or not all(hasattr(ball, own) for own in members):

@@ -499,13 +499,14 @@ def choose(task: ModelTask, losses: Sequence[AnyLoss], families: Sequence[Family
     moment, candidates = task.population.moment, []
     for family in families:
         grid = family.grid if family.usual_q is None else np.array([family.usual_q])
-        scales = [family.scales(task, loss, grid) for loss in losses]
+        scales = [family.scales(task, own, grid) for own in losses]
         choice = _best(task, losses, family, grid, scales, 1 / moment)
         if family.is_shaped:
             # The cost of a unit of noise in a coordinate of a group is less if its ridge is large.
             h = task.size * task.reference.moments(choice.loss)[0] * moment
             ridge = per_group(task.design, choice.ridge) * task.population.stiffness
-            choice = _best(task, losses, family, grid, scales, moment / (h + ridge) ** 2)
+            cost = np.asarray(moment / (h + ridge) ** 2)
+            choice = _best(task, losses, family, grid, scales, cost)
         candidates.append(choice)
     return min(candidates, key=lambda choice: choice.risk * choice.family.handicap(task))
 
@@ -516,7 +517,7 @@ def _best(
     family: Family,
     grid: FloatArray,
     scales: list[tuple[FloatArray, FloatArray]],
-    importance: Any,
+    importance: FloatArray,
 ) -> Candidate:
     """Return the best choice within a family, for given costs of noise, (groups,)."""
     shape: Any

@@ -306,7 +306,7 @@ def plan_descent(
         shifts = [(gradient_size(task.records_changed, joint, rows), count)]
         if given is not None:
             stage, ratio = _stage_of(task, blocks, given, law, share, is_greedy, shifts[0])
-            budget -= (share or PURE_STAGE_SHARE) * budget if stage.norm is not None else 0.0
+            budget -= float(stage.norm.guarantee.epsilon) if stage.norm is not None else 0.0
             shifts += [(moved / ratio, times) for moved, times in stage.shifts]
         choices = choice = None
         if is_greedy:

@@ -83,7 +83,7 @@ def sums_noise(
         share = needed / (needed + math.sqrt(2) * len(sums.blocks))
         parts = ball, LpBall(sums.n_levels, p=1.0)
         ball = SumBall(parts, (share, (1 - share) / len(sums.blocks)))
-    return KNorm().noise(Sensitivity(ball, moved, neighbors), epsilon)
+    return KNorm().calibrate(Sensitivity(ball, moved, neighbors), epsilon=epsilon)
 
 
 def usual_share(needed: float) -> float:

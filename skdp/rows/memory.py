@@ -9,7 +9,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, islice
-from threading import Lock
+from threading import Lock, local
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -125,19 +125,19 @@ class Run:
         domain: Domain,
         rows: Iterable[slice],
         dtype: type | None = None,
-        at_once: bool = False,
+        rooms: local | None = None,
     ) -> Iterator[Block]:
         """Yield encoded rows with their encoded targets, one block for each slice.
 
         If a ``dtype`` is given, the numbers are those of `encode_compactly` with it. If each block
-        is used ``at_once``, and then no more, all have the same memory: new memory takes the system
-        as long as it takes to encode the numbers.
+        is used at once, and then no more, those of a thread have the same memory, in ``rooms``: new
+        memory takes the system as long as it takes to encode the numbers.
         """
-        room = None
         for own in rows:
+            room = getattr(rooms, "room", None)
             found = encode_compactly(domain, self.table.taken(own), dtype, room)
-            if at_once and not isinstance(self.table, EncodedRows):
-                room = found
+            if rooms is not None and not isinstance(self.table, EncodedRows):
+                rooms.room = found
             person = None if self.person is None else self.person[own]
             yield Block(found.numbers, found.levels, self.target[own], self.share, person)
 
@@ -446,7 +446,7 @@ class MemoryRows:
 
     def sum(self, part: Callable[[Block], T]) -> T:
         """Return the sum of ``part(block)`` over all rows."""
-        total: T = summed(self._blocks(part, in_order))
+        total: T = summed(self._blocks(part, in_order, rooms=local()))
         return total
 
     def keep(
@@ -465,6 +465,7 @@ class MemoryRows:
         run: Runner,
         blocks: int = 1,
         dtype: type | None = None,
+        rooms: local | None = None,
     ) -> Iterator[T]:
         load_kernels(self.n * self.domain.n_columns)
         domain = self.domain
@@ -472,7 +473,7 @@ class MemoryRows:
         self._runs = [replace(own, table=read_once(domain, own.table)) for own in self._runs]
 
         def applied(part: tuple[Run, slice]) -> T:
-            (block,) = part[0].blocks(domain, [part[1]], dtype)
+            (block,) = part[0].blocks(domain, [part[1]], dtype, rooms)
             return function(block)
 
         sizes = [(own, len(own.target)) for own in self._runs]

@@ -16,6 +16,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
+from threading import local
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -452,7 +453,7 @@ class StreamedRows:
         return self.stream.n
 
     def sum(self, part: Callable[[Block], T], blocks: int = 1, dtype: type | None = None) -> T:
-        total: T = summed(self._blocks(part, blocks, dtype, at_once=True))
+        total: T = summed(self._blocks(part, blocks, dtype, local()))
         self._is_read = True
         return total
 
@@ -473,7 +474,7 @@ class StreamedRows:
         return StreamedStates(self, build, blocks, dtype)
 
     def _blocks(
-        self, function: Callable[[Block], T], blocks: int, dtype: type | None, at_once: bool = False
+        self, function: Callable[[Block], T], blocks: int, dtype: type | None, rooms: local | None = None
     ) -> Iterator[T]:
         load_kernels(self.n * self.domain.n_columns)
         domain = self.domain
@@ -483,7 +484,7 @@ class StreamedRows:
             for run in self._runs():
                 has_rows = True
                 slices = block_slices(domain, len(run.target), blocks)
-                yield from run.blocks(domain, slices, dtype, at_once)
+                yield from run.blocks(domain, slices, dtype, rooms)
             if not has_rows:  # sums over no row are zeros
                 table = as_table(np.empty((0, domain.n_columns)), domain.names, domain.n_columns)
                 run = Run(table, self.encode(np.empty(0, object)))

@@ -17,10 +17,11 @@ squared length (docs/proofs/coordinate_descent.md, Theorem 2).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from operator import iadd
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from skdp.geometry import LpBall, ProductBall, SquaresBall
 from skdp.geometry.moments import MomentLayout
 from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.rows import Block, Kept, Rows
+from skdp.rows.memory import block_rows
 from skdp.rows.persons import WHOLE, WHOLE_BITS
 from skdp.trusted.arrays import ROUND_UP, FloatArray
 from skdp.trusted.noise import release_integers
@@ -47,6 +49,9 @@ GRAM_BITS = 2 * NUMBER_BITS
 SUM_BITS = GRAM_BITS + WHOLE_BITS
 # Adding and subtracting this rounds to a multiple of 2^-20, which is the value of its last bit.
 ROUNDER = 1.5 * 2.0 ** (52 - NUMBER_BITS)
+
+# Whole rows fill this part of the cache: several operations read them.
+PARTS = 8
 
 _NONE = np.empty(0)
 
@@ -185,28 +190,11 @@ def row_unit(domain: Domain) -> float:
 
 
 def _gram(domain: Domain, place: Place | None, block: Block) -> NDArray[np.int64]:
-    if place is None and not block.levels:
-        return _gram_of_numbers(domain, block)
-    return _added(in_units(rows.T @ rows) for rows in whole_rows(domain, block, place))
-
-
-def _gram_of_numbers(domain: Domain, block: Block) -> NDArray[np.int64]:
-    # Rows without indicators need not be put together.
-    width, unit = domain.n_encoded + 2, row_unit(domain)
-    if unit == 1.0:
+    if place is None and not block.levels and row_unit(domain) == 1.0:
         narrow = narrow_gram(block.numbers.T, block.target, rounder=ROUNDER)
         if narrow is not None:
             return in_units(narrow)
-    x = block.numbers + ROUNDER if unit == 1.0 else block.numbers / unit + ROUNDER
-    x -= ROUNDER
-    ends = np.ones((2, len(block)))  # of each row: 1 and the target
-    ends[1] = block.target + ROUNDER - ROUNDER
-    gram = np.empty((width, width))
-    gram[1:-1, 1:-1] = x.T @ x
-    gram[:: width - 1, 1:-1] = ends @ x
-    gram[:: width - 1, :: width - 1] = ends @ ends.T
-    gram[1:-1, :: width - 1] = gram[:: width - 1, 1:-1].T
-    return in_units(gram)
+    return in_units(reduce(iadd, (rows.T @ rows for rows in whole_rows(domain, block, place))))
 
 
 def _target_gram(block: Block) -> NDArray[np.int64]:
@@ -216,8 +204,8 @@ def _target_gram(block: Block) -> NDArray[np.int64]:
 
 
 def _cross(domain: Domain, place: Place | None, block: Block) -> NDArray[np.int64]:
-    blocks = whole_rows(domain, block, place)
-    return _added(in_units(rows[:, -1] @ rows[:, :-1]) for rows in blocks)
+    parts = (rows[:, -1] @ rows[:, :-1] for rows in whole_rows(domain, block, place))
+    return in_units(reduce(iadd, parts))
 
 
 def _sums(domain: Domain, block: Block) -> tuple[NDArray[np.int64], ...]:
@@ -225,9 +213,10 @@ def _sums(domain: Domain, block: Block) -> tuple[NDArray[np.int64], ...]:
     one = 2**GRAM_BITS
     sums, squares = np.zeros((2, domain.n_encoded + 1), dtype=np.int64)
     places = [*domain.number_index.tolist(), domain.n_encoded]
-    numbers = np.divide(block.numbers, row_unit(domain), dtype=np.float64)
-    parts = sums_of(numbers), sums_of(block.target[:, None].astype(np.float64))
-    sums[places], squares[places] = np.hstack(parts)
+    unit = row_unit(domain)
+    parts = (np.divide(p.numbers, unit, dtype=np.float64) for p in block.parts(PARTS * len(places)))
+    numbers = reduce(iadd, map(np.array, map(sums_of, parts)))
+    sums[places], squares[places] = np.hstack([numbers, sums_of(block.target[:, None].astype(np.float64))])
     facts = domain.blocks, domain.block_tables, domain.block_positions
     own = [fact for fact in zip(*facts, strict=True) if fact[0].stop > fact[0].start]
     for (columns, table, size), codes in zip(own, block.levels, strict=True):
@@ -242,10 +231,14 @@ def _sums(domain: Domain, block: Block) -> tuple[NDArray[np.int64], ...]:
 
 
 def whole_rows(domain: Domain, block: Block, place: Place | None) -> Iterator[FloatArray]:
-    """Yield the rows (1, x, y) of a block on the grid, in parts that fit in the cache."""
+    """Yield the rows (1, x, y) of a block on the grid, in parts that fit in the cache.
+
+    All parts have the same memory.
+    """
     unit, width = row_unit(domain), domain.n_encoded + 2
-    for part in block.parts(width):
-        rows = np.empty((len(part), width))
+    room = np.empty((block_rows(PARTS * width), width))
+    for part in block.parts(PARTS * width):
+        rows = room[: len(part)]
         rows[:, 0], rows[:, -1] = 1.0, part.target
         write_rows(domain, part, rows[:, 1:-1])
         if unit != 1.0:
@@ -254,13 +247,6 @@ def whole_rows(domain: Domain, block: Block, place: Place | None) -> Iterator[Fl
             place(rows)
         on_grid(rows)
         yield rows
-
-
-def _added(parts: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
-    first, *others = parts
-    for part in others:
-        first += part
-    return first
 
 
 Shifts = tuple[tuple[float, int], ...]

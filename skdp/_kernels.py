@@ -98,6 +98,35 @@ def scale_column(
 
 
 @njit(**COMPILED)
+def place_rows(
+    numbers: Array,
+    last: Array,
+    factor: Array,
+    centre: Array,
+    most: float,
+    rounder: float,
+    out: Array,
+) -> None:
+    """Write rows (1, numbers, last) * factor - centre, clipped to [-most, most] and rounded.
+
+    Adding and subtracting ``rounder`` rounds. Numbers have the shape (n, p).
+    """
+    q = numbers.shape[1] + 1
+    for i in range(len(last)):
+        out[i, 0], out[i, q] = 1.0, last[i]
+        for j in range(1, q):
+            x = numbers[i, j - 1] * factor[j] - centre[j]
+            x = -most if x < -most else x
+            x = most if x > most else x
+            out[i, j] = (x + rounder) - rounder
+        for j in (0, q):
+            x = out[i, j] * factor[j] - centre[j]
+            x = -most if x < -most else x
+            x = most if x > most else x
+            out[i, j] = (x + rounder) - rounder
+
+
+@njit(**COMPILED)
 def scale_singles(numbers: Array, centre: Array, factor: Array, rounder: np.float32) -> None:
     """Replace columns (p, n) by (numbers - centre) * factor, clipped to [-1, 1] and rounded.
 
@@ -549,6 +578,7 @@ def try_out() -> None:
     scale_to_columns(cells, ones, ones, False, ones, columns)
     scale_column(cells[:, 0].copy(), 0.0, 1.0, False, 0.0, columns[0])
     scale_column(cells[:, 0].copy(), 0.0, 1.0, False, 0.0, np.zeros(2))
+    place_rows(cells[:, :0], ones, *cells, 1.0, 1.0, np.zeros((1, 2)))
     scale_singles(columns, single, single, np.float32(1.0))
     add_squares(columns, np.zeros(2))
     sums_of_columns(columns, 1.0, sums)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +18,7 @@ from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 from skdp.linear_model._shared.gram import NUMBER_BITS, ColumnSums, number_square, row_unit
 from skdp.mechanisms.sensitivity import Sensitivity
-from skdp.trusted.arrays import ROUND_UP, FloatArray, repeated, squared_lengths, wide_rows
+from skdp.trusted.arrays import ROUND_UP, FloatArray
 from skdp.trusted.statement import records_changed
 
 
@@ -114,34 +113,6 @@ def layout_of(domain: Domain) -> MomentLayout:
     return MomentLayout.of(
         domain, target_square=True, neighbors="add_remove", shifted=False, with_curves=True
     )
-
-
-@dataclass(frozen=True, eq=False)
-class RowScaler:
-    """A map that scales and bounds rows (1, x, y), each row by itself."""
-
-    centre: FloatArray  # (n_encoded + 2,) as the others; 0 for columns that are not scaled
-    scale: FloatArray  # 1 for columns that are not scaled
-    factor: FloatArray  # scaled rows are multiplied by it, and then bounded
-    clips: bool = False  # entries to [-1, 1]; otherwise rows are shrunk to length 1
-
-    @cached_property
-    def _repeated(self) -> tuple[FloatArray, FloatArray]:
-        factor = self.factor / self.scale
-        return repeated(factor), repeated(self.factor * self.centre / self.scale)
-
-    def place(self, rows: FloatArray) -> None:
-        """Scale and bound rows (1, x, y), in place."""
-        for part in wide_rows(rows):
-            factor, centre = (own[: part.shape[1]] for own in self._repeated)
-            part *= factor
-            part -= centre
-        if self.clips:
-            np.clip(rows, -1.0, 1.0, out=rows)
-            return
-        length = np.sqrt(squared_lengths(rows))
-        outside = np.flatnonzero(length > 1)
-        rows[outside] /= length[outside, None]
 
 
 def greatest_square(layout: MomentLayout) -> float:

@@ -204,6 +204,16 @@ def sums_of_columns(numbers: Array, rounder: float, out: Array) -> None:
             out[1, j] += found[1]
 
 
+@njit(**COMPILED)
+def sums_of_rows(numbers: Array, unit: float, rounder: float, out: Array) -> None:
+    """Add what `sums_of_columns` writes, for rows (n, p) over a unit."""
+    for i in range(numbers.shape[0]):
+        for j in range(numbers.shape[1]):
+            x = (numbers[i, j] / unit + rounder) - rounder
+            out[0, j] += x
+            out[1, j] += x * x
+
+
 @njit(**ANY_ORDER)
 def _add_gram(left: Array, right: Array, n: int, out: Array) -> None:
     """Add the products of n columns' entries, left[j] @ right[k] for k <= j, to out."""
@@ -582,6 +592,7 @@ def try_out() -> None:
     scale_singles(columns, single, single, np.float32(1.0))
     add_squares(columns, np.zeros(2))
     sums_of_columns(columns, 1.0, sums)
+    sums_of_rows(cells, 1.0, 1.0, sums)
     gram_of_columns(np.zeros((1, 2)), np.zeros(2), np.zeros(0), 1.0)
     gram_of_columns(columns, np.zeros(0), np.zeros(2), 0.0)
     rows, starts = (columns, np.zeros((0, 2), np.uint8)), np.zeros(0, np.uint64)

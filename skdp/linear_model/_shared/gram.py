@@ -51,7 +51,7 @@ SUM_BITS = GRAM_BITS + WHOLE_BITS
 ROUNDER = 1.5 * 2.0 ** (52 - NUMBER_BITS)
 
 # Whole rows fill this part of the cache: several operations read them.
-PARTS = 8
+PARTS = 4
 
 _NONE = np.empty(0)
 
@@ -245,10 +245,15 @@ def _sums(domain: Domain, block: Block) -> tuple[NDArray[np.int64], ...]:
     one = 2**GRAM_BITS
     sums, squares = np.zeros((2, domain.n_encoded + 1), dtype=np.int64)
     places = [*domain.number_index.tolist(), domain.n_encoded]
-    unit = row_unit(domain)
-    parts = (np.divide(p.numbers, unit, dtype=np.float64) for p in block.parts(PARTS * len(places)))
-    numbers = reduce(iadd, map(np.array, map(sums_of, parts)))
-    sums[places], squares[places] = np.hstack([numbers, sums_of(block.target[:, None].astype(np.float64))])
+    own, unit, compiled = block.numbers, row_unit(domain), kernels()
+    if compiled is not None and own.flags.c_contiguous:
+        found = np.zeros((2, own.shape[1]))
+        compiled.sums_of_rows(own, unit, ROUNDER, found)
+        numbers = in_units(found)
+    else:
+        numbers = np.array(sums_of(np.divide(own, unit, dtype=np.float64)))
+    target = sums_of(block.target[:, None].astype(np.float64))
+    sums[places], squares[places] = np.hstack([numbers, target])
     facts = domain.blocks, domain.block_tables, domain.block_positions
     own = [fact for fact in zip(*facts, strict=True) if fact[0].stop > fact[0].start]
     for (columns, table, size), codes in zip(own, block.levels, strict=True):

@@ -98,32 +98,12 @@ def scale_column(
 
 
 @njit(**COMPILED)
-def place_rows(
-    numbers: Array,
-    last: Array,
-    factor: Array,
-    centre: Array,
-    most: float,
-    rounder: float,
-    out: Array,
-) -> None:
-    """Write rows (1, numbers, last) * factor - centre, clipped to [-most, most] and rounded.
-
-    Adding and subtracting ``rounder`` rounds. Numbers have the shape (n, p).
-    """
-    q = numbers.shape[1] + 1
-    for i in range(len(last)):
-        out[i, 0], out[i, q] = 1.0, last[i]
-        for j in range(1, q):
-            x = numbers[i, j - 1] * factor[j] - centre[j]
-            x = -most if x < -most else x
-            x = most if x > most else x
-            out[i, j] = (x + rounder) - rounder
-        for j in (0, q):
-            x = out[i, j] * factor[j] - centre[j]
-            x = -most if x < -most else x
-            x = most if x > most else x
-            out[i, j] = (x + rounder) - rounder
+def place_rows(rows: Array, factor: Array, centre: Array, most: float) -> None:
+    """Replace rows (n, p) by rows * factor - centre, clipped to [-most, most]."""
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            x = rows[i, j] * factor[j] - centre[j]
+            rows[i, j] = -most if x < -most else most if x > most else x
 
 
 @njit(**COMPILED)
@@ -205,7 +185,7 @@ def sums_of_columns(numbers: Array, rounder: float, out: Array) -> None:
 
 
 @njit(**COMPILED)
-def sums_of_rows(numbers: Array, unit: float, rounder: float, out: Array) -> None:
+def add_sums_of_rows(numbers: Array, unit: float, rounder: float, out: Array) -> None:
     """Add what `sums_of_columns` writes, for rows (n, p) over a unit."""
     for i in range(numbers.shape[0]):
         for j in range(numbers.shape[1]):
@@ -588,11 +568,11 @@ def try_out() -> None:
     scale_to_columns(cells, ones, ones, False, ones, columns)
     scale_column(cells[:, 0].copy(), 0.0, 1.0, False, 0.0, columns[0])
     scale_column(cells[:, 0].copy(), 0.0, 1.0, False, 0.0, np.zeros(2))
-    place_rows(cells[:, :0], ones, *cells, 1.0, 1.0, np.zeros((1, 2)))
+    place_rows(cells, ones, ones, 1.0)
     scale_singles(columns, single, single, np.float32(1.0))
     add_squares(columns, np.zeros(2))
     sums_of_columns(columns, 1.0, sums)
-    sums_of_rows(cells, 1.0, 1.0, sums)
+    add_sums_of_rows(cells, 1.0, 1.0, np.zeros((2, 1)))
     gram_of_columns(np.zeros((1, 2)), np.zeros(2), np.zeros(0), 1.0)
     gram_of_columns(columns, np.zeros(0), np.zeros(2), 0.0)
     rows, starts = (columns, np.zeros((0, 2), np.uint8)), np.zeros(0, np.uint64)

@@ -75,7 +75,7 @@ class FunctionalMechanism:
             scaling, products, every = plan.releases
             seen = plan.first.release(scaling, exact, rng)
             box, scaler = scalers(plan, seen)
-            cross, statistic = exact_both(rows, box, plan.layout, scaler)
+            cross, statistic = exact_both(rows, box.place, plan.layout, scaler.place)
             crossed = release_exact(products, cross, rng)
             released = release_exact(every, statistic, rng)
             moments = pooled(plan, seen, box, scaler, crossed, released, names)

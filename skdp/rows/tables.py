@@ -474,7 +474,11 @@ class StreamedRows:
         return StreamedStates(self, build, blocks, dtype)
 
     def _blocks(
-        self, function: Callable[[Block], T], blocks: int, dtype: type | None, rooms: local | None = None
+        self,
+        function: Callable[[Block], T],
+        blocks: int,
+        dtype: type | None,
+        rooms: local | None = None,
     ) -> Iterator[T]:
         load_kernels(self.n * self.domain.n_columns)
         domain = self.domain

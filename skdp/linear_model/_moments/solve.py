@@ -32,8 +32,9 @@ from skdp.geometry.moment_layout import IntArray
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._inference.estimate import NoisyEstimate
 from skdp.linear_model._moments.advice import MomentPlan, ScaledMoments
+from skdp.linear_model._moments.theorem import RowScaler
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import Estimates, RowScaler
+from skdp.linear_model._shared.gram import Estimates
 from skdp.linear_model._shared.scaling import MOMENTS
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import fail

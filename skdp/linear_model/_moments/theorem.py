@@ -13,12 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp._compiled import kernels
 from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 from skdp.linear_model._shared.gram import NUMBER_BITS, ColumnSums, number_square, row_unit
 from skdp.mechanisms.sensitivity import Sensitivity
-from skdp.trusted.arrays import ROUND_UP, FloatArray
+from skdp.trusted.arrays import ROUND_UP, FloatArray, squared_lengths
 from skdp.trusted.statement import records_changed
 
 
@@ -113,6 +114,32 @@ def layout_of(domain: Domain) -> MomentLayout:
     return MomentLayout.of(
         domain, target_square=True, neighbors="add_remove", shifted=False, with_curves=True
     )
+
+
+@dataclass(frozen=True, eq=False)
+class RowScaler:
+    """A map that scales and bounds rows (1, x, y), each row by itself."""
+
+    centre: FloatArray  # (n_encoded + 2,) as the others; 0 for columns that are not scaled
+    scale: FloatArray  # 1 for columns that are not scaled
+    factor: FloatArray  # scaled rows are multiplied by it, and then bounded
+    clips: bool = False  # entries to [-1, 1]; otherwise rows are shrunk to length 1
+
+    def place(self, rows: FloatArray) -> None:
+        """Scale and bound rows (1, x, y), in place."""
+        factor, centre = self.factor / self.scale, self.factor * self.centre / self.scale
+        compiled, most = kernels(), 1.0 if self.clips else math.inf
+        if compiled is not None:
+            compiled.place_rows(rows, factor, centre, most)
+        else:
+            rows *= factor
+            rows -= centre
+            np.clip(rows, -most, most, out=rows)
+        if self.clips:
+            return
+        length = np.sqrt(squared_lengths(rows))
+        outside = np.flatnonzero(length > 1)
+        rows[outside] /= length[outside, None]
 
 
 def greatest_square(layout: MomentLayout) -> float:

@@ -38,7 +38,7 @@ from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.rows import Block, Kept, Rows
 from skdp.rows.memory import block_rows
 from skdp.rows.persons import WHOLE, WHOLE_BITS
-from skdp.trusted.arrays import ROUND_UP, FloatArray, squared_lengths
+from skdp.trusted.arrays import ROUND_UP, FloatArray
 from skdp.trusted.noise import release_integers
 from skdp.trusted.statement import NotPrivate, records_changed
 
@@ -57,38 +57,6 @@ _NONE = np.empty(0)
 
 # A function that maps rows (1, x, y) in place, each by itself, to results in [-1, 1].
 Place = Callable[[FloatArray], None]
-
-
-@dataclass(frozen=True, eq=False)
-class RowScaler:
-    """A map that scales and bounds rows (1, x, y), each row by itself."""
-
-    centre: FloatArray  # (n_encoded + 2,) as the others; 0 for columns that are not scaled
-    scale: FloatArray  # 1 for columns that are not scaled
-    factor: FloatArray  # scaled rows are multiplied by it, and then bounded
-    clips: bool = False  # entries to [-1, 1]; otherwise rows are shrunk to length 1
-
-    @cached_property
-    def steps(self) -> tuple[FloatArray, FloatArray, float]:
-        """Rows are multiplied by the first, less the second, and clipped to +- the third."""
-        centre = self.factor * self.centre / self.scale
-        return self.factor / self.scale, centre, 1.0 if self.clips else math.inf
-
-    def __call__(self, rows: FloatArray) -> None:
-        """Scale and bound rows (1, x, y), in place."""
-        factor, centre, most = self.steps
-        rows *= factor
-        rows -= centre
-        if self.clips:
-            np.clip(rows, -most, most, out=rows)
-        else:
-            self.shrink(rows)
-
-    def shrink(self, rows: FloatArray) -> None:
-        """Shrink scaled rows to length 1, in place."""
-        length = np.sqrt(squared_lengths(rows))
-        outside = np.flatnonzero(length > 1)
-        rows[outside] /= length[outside, None]
 
 
 def exact_gram(rows: Rows, place: Place | None = None, features: bool = True) -> NDArray[Any]:
@@ -248,7 +216,7 @@ def _sums(domain: Domain, block: Block) -> tuple[NDArray[np.int64], ...]:
     own, unit, compiled = block.numbers, row_unit(domain), kernels()
     if compiled is not None and own.flags.c_contiguous:
         found = np.zeros((2, own.shape[1]))
-        compiled.sums_of_rows(own, unit, ROUNDER, found)
+        compiled.add_sums_of_rows(own, unit, ROUNDER, found)
         numbers = in_units(found)
     else:
         numbers = np.array(sums_of(np.divide(own, unit, dtype=np.float64)))
@@ -273,20 +241,9 @@ def whole_rows(domain: Domain, block: Block, place: Place | None) -> Iterator[Fl
     All parts have the same memory.
     """
     unit, width = row_unit(domain), domain.n_encoded + 2
-    scaler = RowScaler(*np.zeros((1, width)), *np.ones((2, width)), True) if place is None else place
-    is_plain = unit == 1.0 and not block.levels and block.numbers.flags.c_contiguous
-    compiled = kernels() if is_plain and isinstance(scaler, RowScaler) else None
     room = np.empty((block_rows(PARTS * width), width))
     for part in block.parts(PARTS * width):
         rows = room[: len(part)]
-        if compiled is not None:
-            y = np.asarray(part.target, np.float64)
-            compiled.place_rows(part.numbers, y, *scaler.steps, ROUNDER * scaler.clips, rows)
-            if not scaler.clips:
-                scaler.shrink(rows)
-                on_grid(rows)
-            yield rows
-            continue
         rows[:, 0], rows[:, -1] = 1.0, part.target
         write_rows(domain, part, rows[:, 1:-1])
         if unit != 1.0:

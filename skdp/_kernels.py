@@ -185,13 +185,15 @@ def sums_of_columns(numbers: Array, rounder: float, out: Array) -> None:
 
 
 @njit(**COMPILED)
-def add_sums_of_rows(numbers: Array, unit: float, rounder: float, out: Array) -> None:
-    """Add what `sums_of_columns` writes, for rows (n, p) over a unit."""
+def sums_of_rows(numbers: Array, unit: float, rounder: float) -> Array:
+    """Return what `sums_of_columns` writes, for rows (n, p) over a unit."""
+    out = np.zeros((2, numbers.shape[1]))
     for i in range(numbers.shape[0]):
         for j in range(numbers.shape[1]):
             x = (numbers[i, j] / unit + rounder) - rounder
             out[0, j] += x
             out[1, j] += x * x
+    return out
 
 
 @njit(**ANY_ORDER)
@@ -572,7 +574,7 @@ def try_out() -> None:
     scale_singles(columns, single, single, np.float32(1.0))
     add_squares(columns, np.zeros(2))
     sums_of_columns(columns, 1.0, sums)
-    add_sums_of_rows(cells, 1.0, 1.0, np.zeros((2, 1)))
+    sums_of_rows(cells, 1.0, 1.0)
     gram_of_columns(np.zeros((1, 2)), np.zeros(2), np.zeros(0), 1.0)
     gram_of_columns(columns, np.zeros(0), np.zeros(2), 0.0)
     rows, starts = (columns, np.zeros((0, 2), np.uint8)), np.zeros(0, np.uint64)

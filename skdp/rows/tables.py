@@ -453,7 +453,7 @@ class StreamedRows:
         return self.stream.n
 
     def sum(self, part: Callable[[Block], T], blocks: int = 1, dtype: type | None = None) -> T:
-        total: T = summed(self._blocks(part, blocks, dtype, local()))
+        total: T = summed(self._blocks(part, blocks, dtype, at_once=True))
         self._is_read = True
         return total
 
@@ -474,14 +474,10 @@ class StreamedRows:
         return StreamedStates(self, build, blocks, dtype)
 
     def _blocks(
-        self,
-        function: Callable[[Block], T],
-        blocks: int,
-        dtype: type | None,
-        rooms: local | None = None,
+        self, function: Callable[[Block], T], blocks: int, dtype: type | None, at_once: bool = False
     ) -> Iterator[T]:
         load_kernels(self.n * self.domain.n_columns)
-        domain = self.domain
+        domain, rooms = self.domain, local() if at_once else None
 
         def encoded() -> Iterator[Block]:
             has_rows = False

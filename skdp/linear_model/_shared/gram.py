@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial, reduce
-from operator import iadd
 from typing import Any
 
 import numpy as np
@@ -49,11 +48,8 @@ GRAM_BITS = 2 * NUMBER_BITS
 SUM_BITS = GRAM_BITS + WHOLE_BITS
 # Adding and subtracting this rounds to a multiple of 2^-20, which is the value of its last bit.
 ROUNDER = 1.5 * 2.0 ** (52 - NUMBER_BITS)
-
 # Whole rows fill this part of the cache: several operations read them.
 PARTS = 4
-
-_NONE = np.empty(0)
 
 # A function that maps rows (1, x, y) in place, each by itself, to results in [-1, 1].
 Place = Callable[[FloatArray], None]
@@ -164,21 +160,16 @@ def in_units(sums: FloatArray) -> NDArray[np.int64]:
 
 
 def narrow_gram(
-    columns: NDArray[Any],
-    last: FloatArray = _NONE,
-    weight: FloatArray = _NONE,
-    rounder: float = 0.0,
+    columns: NDArray[Any], last: FloatArray, weight: FloatArray, rounder: float
 ) -> FloatArray | None:
-    """Return the Gram matrix of the rows (1, numbers, last) by a compiled function.
+    """Return the result of `skdp._kernels.gram_of_columns`; None if BLAS is to be used.
 
-    The arguments are those of `skdp._kernels.gram_of_columns`. None without numba, for arrays of
-    rows, for many columns, which BLAS multiplies faster, and without rows, where ``last`` is lost.
+    That is without numba, for arrays of rows, for many columns, and without rows.
     """
     compiled, (m, n) = kernels(), columns.shape
     if compiled is None or not n or m > NARROW or not columns.flags.c_contiguous:
         return None
-    found: FloatArray = compiled.gram_of_columns(columns, last, weight, rounder)
-    return found
+    return np.asarray(compiled.gram_of_columns(columns, last, weight, rounder))
 
 
 def row_unit(domain: Domain) -> float:
@@ -191,10 +182,11 @@ def row_unit(domain: Domain) -> float:
 
 def _gram(domain: Domain, place: Place | None, block: Block) -> NDArray[np.int64]:
     if place is None and not block.levels and row_unit(domain) == 1.0:
-        narrow = narrow_gram(block.numbers.T, block.target, rounder=ROUNDER)
+        narrow = narrow_gram(block.numbers.T, block.target, np.empty(0), ROUNDER)
         if narrow is not None:
             return in_units(narrow)
-    return in_units(reduce(iadd, (rows.T @ rows for rows in whole_rows(domain, block, place))))
+    # Of at most 2^13 rows: floats hold the sum, too, without a rounding error.
+    return in_units(reduce(np.add, (rows.T @ rows for rows in whole_rows(domain, block, place))))
 
 
 def _target_gram(block: Block) -> NDArray[np.int64]:
@@ -205,7 +197,7 @@ def _target_gram(block: Block) -> NDArray[np.int64]:
 
 def _cross(domain: Domain, place: Place | None, block: Block) -> NDArray[np.int64]:
     parts = (rows[:, -1] @ rows[:, :-1] for rows in whole_rows(domain, block, place))
-    return in_units(reduce(iadd, parts))
+    return in_units(reduce(np.add, parts))
 
 
 def _sums(domain: Domain, block: Block) -> tuple[NDArray[np.int64], ...]:
@@ -213,13 +205,11 @@ def _sums(domain: Domain, block: Block) -> tuple[NDArray[np.int64], ...]:
     one = 2**GRAM_BITS
     sums, squares = np.zeros((2, domain.n_encoded + 1), dtype=np.int64)
     places = [*domain.number_index.tolist(), domain.n_encoded]
-    own, unit, compiled = block.numbers, row_unit(domain), kernels()
-    if compiled is not None and own.flags.c_contiguous:
-        found = np.zeros((2, own.shape[1]))
-        compiled.add_sums_of_rows(own, unit, ROUNDER, found)
-        numbers = in_units(found)
+    cells, unit, compiled = block.numbers, row_unit(domain), kernels()
+    if compiled is None or not cells.flags.c_contiguous:
+        numbers = np.array(sums_of(np.divide(cells, unit, dtype=np.float64)))
     else:
-        numbers = np.array(sums_of(np.divide(own, unit, dtype=np.float64)))
+        numbers = in_units(compiled.sums_of_rows(cells, unit, ROUNDER))
     target = sums_of(block.target[:, None].astype(np.float64))
     sums[places], squares[places] = np.hstack([numbers, target])
     facts = domain.blocks, domain.block_tables, domain.block_positions
@@ -236,10 +226,7 @@ def _sums(domain: Domain, block: Block) -> tuple[NDArray[np.int64], ...]:
 
 
 def whole_rows(domain: Domain, block: Block, place: Place | None) -> Iterator[FloatArray]:
-    """Yield the rows (1, x, y) of a block on the grid, in parts that fit in the cache.
-
-    All parts have the same memory.
-    """
+    """Yield rows (1, x, y) of a block on the grid, in parts that share memory in the cache."""
     unit, width = row_unit(domain), domain.n_encoded + 2
     room = np.empty((block_rows(PARTS * width), width))
     for part in block.parts(PARTS * width):

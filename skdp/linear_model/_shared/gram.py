@@ -48,8 +48,7 @@ GRAM_BITS = 2 * NUMBER_BITS
 SUM_BITS = GRAM_BITS + WHOLE_BITS
 # Adding and subtracting this rounds to a multiple of 2^-20, which is the value of its last bit.
 ROUNDER = 1.5 * 2.0 ** (52 - NUMBER_BITS)
-# Whole rows fill this part of the cache: several operations read them.
-PARTS = 4
+PARTS = 4  # whole rows fill this part of the cache, because several operations read them
 
 # A function that maps rows (1, x, y) in place, each by itself, to results in [-1, 1].
 Place = Callable[[FloatArray], None]
@@ -185,7 +184,6 @@ def _gram(domain: Domain, place: Place | None, block: Block) -> NDArray[np.int64
         narrow = narrow_gram(block.numbers.T, block.target, np.empty(0), ROUNDER)
         if narrow is not None:
             return in_units(narrow)
-    # Of at most 2^13 rows: floats hold the sum, too, without a rounding error.
     return in_units(reduce(np.add, (rows.T @ rows for rows in whole_rows(domain, block, place))))
 
 

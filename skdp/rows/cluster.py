@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from threading import local
 from typing import Any, TypeAlias
 
 from skdp._compiled import load_kernels
@@ -124,7 +123,7 @@ class ClusterRows:
             shares = None if groups is None else groups.shares(part)
             for run in encoded_runs(domain, batch, target, encode, shares):
                 slices = block_slices(domain, len(run.target), blocks)
-                yield from run.blocks(domain, slices, dtype, local() if at_once else None)
+                yield from run.blocks(domain, slices, dtype, {} if at_once else None)
 
         return blocks_of
 

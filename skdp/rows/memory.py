@@ -9,7 +9,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, islice
-from threading import Lock, local
+from threading import Lock, get_ident
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -125,7 +125,7 @@ class Run:
         domain: Domain,
         rows: Iterable[slice],
         dtype: type | None = None,
-        rooms: local | None = None,
+        rooms: dict[int, EncodedRows] | None = None,
     ) -> Iterator[Block]:
         """Yield encoded rows with their encoded targets, one block for each slice.
 
@@ -134,10 +134,10 @@ class Run:
         memory takes the system as long as it takes to encode the numbers.
         """
         for own in rows:
-            room = getattr(rooms, "room", None)
+            room = None if rooms is None else rooms.get(get_ident())
             found = encode_compactly(domain, self.table.taken(own), dtype, room)
             if rooms is not None and not isinstance(self.table, EncodedRows):
-                rooms.room = found
+                rooms[get_ident()] = found
             person = None if self.person is None else self.person[own]
             yield Block(found.numbers, found.levels, self.target[own], self.share, person)
 
@@ -446,7 +446,7 @@ class MemoryRows:
 
     def sum(self, part: Callable[[Block], T]) -> T:
         """Return the sum of ``part(block)`` over all rows."""
-        total: T = summed(self._blocks(part, in_order, rooms=local()))
+        total: T = summed(self._blocks(part, in_order, rooms={}))
         return total
 
     def keep(
@@ -465,7 +465,7 @@ class MemoryRows:
         run: Runner,
         blocks: int = 1,
         dtype: type | None = None,
-        rooms: local | None = None,
+        rooms: dict[int, EncodedRows] | None = None,
     ) -> Iterator[T]:
         load_kernels(self.n * self.domain.n_columns)
         domain = self.domain

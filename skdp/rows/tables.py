@@ -16,7 +16,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from threading import local
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -477,14 +476,14 @@ class StreamedRows:
         self, function: Callable[[Block], T], blocks: int, dtype: type | None, at_once: bool = False
     ) -> Iterator[T]:
         load_kernels(self.n * self.domain.n_columns)
-        domain, rooms = self.domain, local() if at_once else None
+        domain = self.domain
 
         def encoded() -> Iterator[Block]:
             has_rows = False
             for run in self._runs():
                 has_rows = True
                 slices = block_slices(domain, len(run.target), blocks)
-                yield from run.blocks(domain, slices, dtype, rooms)
+                yield from run.blocks(domain, slices, dtype, {} if at_once else None)
             if not has_rows:  # sums over no row are zeros
                 table = as_table(np.empty((0, domain.n_columns)), domain.names, domain.n_columns)
                 run = Run(table, self.encode(np.empty(0, object)))

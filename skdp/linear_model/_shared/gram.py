@@ -35,7 +35,6 @@ from skdp.geometry import LpBall, ProductBall, SquaresBall
 from skdp.geometry.moments import MomentLayout
 from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.rows import Block, Kept, Rows
-from skdp.rows.memory import block_rows
 from skdp.rows.persons import WHOLE, WHOLE_BITS
 from skdp.trusted.arrays import ROUND_UP, FloatArray
 from skdp.trusted.noise import release_integers
@@ -200,9 +199,8 @@ def _cross(domain: Domain, place: Place | None, block: Block) -> NDArray[np.int6
 
 def _sums(domain: Domain, block: Block) -> tuple[NDArray[np.int64], ...]:
     """Return the sums of columns and of their squares, which are equal for indicators."""
-    one = 2**GRAM_BITS
+    one, places = 2**GRAM_BITS, [*domain.number_index.tolist(), domain.n_encoded]
     sums, squares = np.zeros((2, domain.n_encoded + 1), dtype=np.int64)
-    places = [*domain.number_index.tolist(), domain.n_encoded]
     cells, unit, compiled = block.numbers, row_unit(domain), kernels()
     if compiled is None or not cells.flags.c_contiguous:
         numbers = np.array(sums_of(np.divide(cells, unit, dtype=np.float64)))
@@ -226,9 +224,9 @@ def _sums(domain: Domain, block: Block) -> tuple[NDArray[np.int64], ...]:
 def whole_rows(domain: Domain, block: Block, place: Place | None) -> Iterator[FloatArray]:
     """Yield rows (1, x, y) of a block on the grid, in parts that share memory in the cache."""
     unit, width = row_unit(domain), domain.n_encoded + 2
-    room = np.empty((block_rows(PARTS * width), width))
-    for part in block.parts(PARTS * width):
-        rows = room[: len(part)]
+    rows = np.empty((0, width))
+    for part in block.parts(PARTS * width):  # the first one is the longest
+        rows = rows[: len(part)] if len(rows) else np.empty((len(part), width))
         rows[:, 0], rows[:, -1] = 1.0, part.target
         write_rows(domain, part, rows[:, 1:-1])
         if unit != 1.0:

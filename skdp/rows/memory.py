@@ -92,6 +92,9 @@ def block_slices(domain: Domain, n: int, blocks: int = 1) -> Iterator[slice]:
         yield slice(start, min(start + step, n))
 
 
+Rooms: TypeAlias = dict[int, EncodedRows] | None  # by thread
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """Rows of a table with their encoded targets and persons; all have the same share, or None."""
@@ -125,7 +128,7 @@ class Run:
         domain: Domain,
         rows: Iterable[slice],
         dtype: type | None = None,
-        rooms: dict[int, EncodedRows] | None = None,
+        rooms: Rooms = None,
     ) -> Iterator[Block]:
         """Yield encoded rows with their encoded targets, one block for each slice.
 
@@ -446,7 +449,7 @@ class MemoryRows:
 
     def sum(self, part: Callable[[Block], T]) -> T:
         """Return the sum of ``part(block)`` over all rows."""
-        total: T = summed(self._blocks(part, in_order, rooms={}))
+        total: T = summed(self._blocks(part, in_order, 1, None, {}))
         return total
 
     def keep(
@@ -457,15 +460,15 @@ class MemoryRows:
         dtype: type | None = None,
     ) -> KeptBlocks:
         """Keep the states ``build(block)``, each of the rows of so many ``blocks``."""
-        return KeptBlocks(list(self._blocks(build, compiled_in_order, blocks, dtype)))
+        return KeptBlocks(list(self._blocks(build, compiled_in_order, blocks, dtype, None)))
 
     def _blocks(
         self,
-        function: Callable[[Block], T],
+        build: Callable[[Block], T],
         run: Runner,
-        blocks: int = 1,
-        dtype: type | None = None,
-        rooms: dict[int, EncodedRows] | None = None,
+        blocks: int,
+        dtype: type | None,
+        rooms: Rooms,
     ) -> Iterator[T]:
         load_kernels(self.n * self.domain.n_columns)
         domain = self.domain
@@ -474,7 +477,7 @@ class MemoryRows:
 
         def applied(part: tuple[Run, slice]) -> T:
             (block,) = part[0].blocks(domain, [part[1]], dtype, rooms)
-            return function(block)
+            return build(block)
 
         sizes = [(own, len(own.target)) for own in self._runs]
         parts = [(own, rows) for own, n in sizes for rows in block_slices(domain, n, blocks)]

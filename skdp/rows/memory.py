@@ -463,12 +463,7 @@ class MemoryRows:
         return KeptBlocks(list(self._blocks(build, compiled_in_order, blocks, dtype, None)))
 
     def _blocks(
-        self,
-        build: Callable[[Block], T],
-        run: Runner,
-        blocks: int,
-        dtype: type | None,
-        rooms: Rooms,
+        self, use: Callable[[Block], T], run: Runner, blocks: int, dtype: type | None, rooms: Rooms
     ) -> Iterator[T]:
         load_kernels(self.n * self.domain.n_columns)
         domain = self.domain
@@ -477,7 +472,7 @@ class MemoryRows:
 
         def applied(part: tuple[Run, slice]) -> T:
             (block,) = part[0].blocks(domain, [part[1]], dtype, rooms)
-            return build(block)
+            return use(block)
 
         sizes = [(own, len(own.target)) for own in self._runs]
         parts = [(own, rows) for own, n in sizes for rows in block_slices(domain, n, blocks)]

@@ -98,6 +98,15 @@ def scale_column(
 
 
 @njit(**COMPILED)
+def place_rows(rows: Array, factor: Array, centre: Array, most: float) -> None:
+    """Replace rows (n, p) by rows * factor - centre, clipped to [-most, most]."""
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            x = rows[i, j] * factor[j] - centre[j]
+            rows[i, j] = -most if x < -most else most if x > most else x
+
+
+@njit(**COMPILED)
 def scale_singles(numbers: Array, centre: Array, factor: Array, rounder: np.float32) -> None:
     """Replace columns (p, n) by (numbers - centre) * factor, clipped to [-1, 1] and rounded.
 
@@ -173,6 +182,18 @@ def sums_of_columns(numbers: Array, rounder: float, out: Array) -> None:
             found = _sums(rounded, len(x))
             out[0, j] += found[0]
             out[1, j] += found[1]
+
+
+@njit(**COMPILED)
+def sums_of_rows(numbers: Array, unit: float, rounder: float) -> Array:
+    """Return what `sums_of_columns` writes, for rows (n, p) over a unit."""
+    out = np.zeros((2, numbers.shape[1]))
+    for i in range(numbers.shape[0]):
+        for j in range(numbers.shape[1]):
+            x = (numbers[i, j] / unit + rounder) - rounder
+            out[0, j] += x
+            out[1, j] += x * x
+    return out
 
 
 @njit(**ANY_ORDER)
@@ -549,9 +570,11 @@ def try_out() -> None:
     scale_to_columns(cells, ones, ones, False, ones, columns)
     scale_column(cells[:, 0].copy(), 0.0, 1.0, False, 0.0, columns[0])
     scale_column(cells[:, 0].copy(), 0.0, 1.0, False, 0.0, np.zeros(2))
+    place_rows(cells, ones, ones, 1.0)
     scale_singles(columns, single, single, np.float32(1.0))
     add_squares(columns, np.zeros(2))
     sums_of_columns(columns, 1.0, sums)
+    sums_of_rows(cells, 1.0, 1.0)
     gram_of_columns(np.zeros((1, 2)), np.zeros(2), np.zeros(0), 1.0)
     gram_of_columns(columns, np.zeros(0), np.zeros(2), 0.0)
     rows, starts = (columns, np.zeros((0, 2), np.uint8)), np.zeros(0, np.uint64)

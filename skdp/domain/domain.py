@@ -374,7 +374,7 @@ class Domain:
         """Number of columns of numbers; each has one encoded number."""
         return len(self.number_index)
 
-    @property
+    @cached_property
     def number_index(self) -> NDArray[np.intp]:
         """Positions of the numbers among the encoded columns, of shape (n_numbers,)."""
         placed = self._layout.placed

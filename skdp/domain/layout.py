@@ -255,7 +255,7 @@ class Layout:
         reads = _slices([column.n_in for column in self.columns])
         return list(zip(self.columns, reads, strict=True))
 
-    @property
+    @cached_property
     def with_blocks(self) -> list[tuple[Column | Interaction, slice]]:
         """Columns that are encoded as a block, with their encoded columns."""
         return [(c, own) for c, _, own in self.placed if not isinstance(c, Number) or c.n_out > 1]

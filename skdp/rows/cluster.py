@@ -123,7 +123,7 @@ class ClusterRows:
             shares = None if groups is None else groups.shares(part)
             for run in encoded_runs(domain, batch, target, encode, shares):
                 slices = block_slices(domain, len(run.target), blocks)
-                yield from run.blocks(domain, slices, dtype, at_once)
+                yield from run.blocks(domain, slices, dtype, {} if at_once else None)
 
         return blocks_of
 

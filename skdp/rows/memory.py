@@ -9,7 +9,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, islice
-from threading import Lock
+from threading import Lock, get_ident
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -92,6 +92,9 @@ def block_slices(domain: Domain, n: int, blocks: int = 1) -> Iterator[slice]:
         yield slice(start, min(start + step, n))
 
 
+Rooms: TypeAlias = dict[int, EncodedRows] | None  # by thread
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """Rows of a table with their encoded targets and persons; all have the same share, or None."""
@@ -125,19 +128,19 @@ class Run:
         domain: Domain,
         rows: Iterable[slice],
         dtype: type | None = None,
-        at_once: bool = False,
+        rooms: Rooms = None,
     ) -> Iterator[Block]:
         """Yield encoded rows with their encoded targets, one block for each slice.
 
         If a ``dtype`` is given, the numbers are those of `encode_compactly` with it. If each block
-        is used ``at_once``, and then no more, all have the same memory: new memory takes the system
-        as long as it takes to encode the numbers.
+        is used at once, and then no more, those of a thread have the same memory, in ``rooms``: new
+        memory takes the system as long as it takes to encode the numbers.
         """
-        room = None
         for own in rows:
+            room = None if rooms is None else rooms.get(get_ident())
             found = encode_compactly(domain, self.table.taken(own), dtype, room)
-            if at_once and not isinstance(self.table, EncodedRows):
-                room = found
+            if rooms is not None and not isinstance(self.table, EncodedRows):
+                rooms[get_ident()] = found
             person = None if self.person is None else self.person[own]
             yield Block(found.numbers, found.levels, self.target[own], self.share, person)
 
@@ -445,7 +448,7 @@ class MemoryRows:
 
     def sum(self, part: Callable[[Block], T]) -> T:
         """Return the sum of ``part(block)`` over all rows."""
-        total: T = summed(self._blocks(part, in_order))
+        total: T = summed(self._blocks(part, in_order, 1, None, {}))
         return total
 
     def keep(
@@ -456,14 +459,10 @@ class MemoryRows:
         dtype: type | None = None,
     ) -> KeptBlocks:
         """Keep the states ``build(block)``, each of the rows of so many ``blocks``."""
-        return KeptBlocks(list(self._blocks(build, compiled_in_order, blocks, dtype)))
+        return KeptBlocks(list(self._blocks(build, compiled_in_order, blocks, dtype, None)))
 
     def _blocks(
-        self,
-        function: Callable[[Block], T],
-        run: Runner,
-        blocks: int = 1,
-        dtype: type | None = None,
+        self, use: Callable[[Block], T], run: Runner, blocks: int, dtype: type | None, rooms: Rooms
     ) -> Iterator[T]:
         load_kernels(self.n * self.domain.n_columns)
         domain = self.domain
@@ -471,8 +470,8 @@ class MemoryRows:
         self._runs = [replace(own, table=read_once(domain, own.table)) for own in self._runs]
 
         def applied(part: tuple[Run, slice]) -> T:
-            (block,) = part[0].blocks(domain, [part[1]], dtype)
-            return function(block)
+            (block,) = part[0].blocks(domain, [part[1]], dtype, rooms)
+            return use(block)
 
         sizes = [(own, len(own.target)) for own in self._runs]
         parts = [(own, rows) for own, n in sizes for rows in block_slices(domain, n, blocks)]

@@ -483,7 +483,7 @@ class StreamedRows:
             for run in self._runs():
                 has_rows = True
                 slices = block_slices(domain, len(run.target), blocks)
-                yield from run.blocks(domain, slices, dtype, at_once)
+                yield from run.blocks(domain, slices, dtype, {} if at_once else None)
             if not has_rows:  # sums over no row are zeros
                 table = as_table(np.empty((0, domain.n_columns)), domain.names, domain.n_columns)
                 run = Run(table, self.encode(np.empty(0, object)))

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp._compiled import kernels
 from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 from skdp.linear_model._shared.gram import NUMBER_BITS, ColumnSums, number_square, row_unit
 from skdp.mechanisms.sensitivity import Sensitivity
-from skdp.trusted.arrays import ROUND_UP, FloatArray, repeated, squared_lengths, wide_rows
+from skdp.trusted.arrays import ROUND_UP, FloatArray, squared_lengths
 from skdp.trusted.statement import records_changed
 
 
@@ -125,19 +125,17 @@ class RowScaler:
     factor: FloatArray  # scaled rows are multiplied by it, and then bounded
     clips: bool = False  # entries to [-1, 1]; otherwise rows are shrunk to length 1
 
-    @cached_property
-    def _repeated(self) -> tuple[FloatArray, FloatArray]:
-        factor = self.factor / self.scale
-        return repeated(factor), repeated(self.factor * self.centre / self.scale)
-
     def place(self, rows: FloatArray) -> None:
         """Scale and bound rows (1, x, y), in place."""
-        for part in wide_rows(rows):
-            factor, centre = (own[: part.shape[1]] for own in self._repeated)
-            part *= factor
-            part -= centre
+        factor, centre = self.factor / self.scale, self.factor * self.centre / self.scale
+        compiled, most = kernels(), 1.0 if self.clips else math.inf
+        if compiled is not None:
+            compiled.place_rows(rows, factor, centre, most)
+        else:
+            rows *= factor
+            rows -= centre
+            np.clip(rows, -most, most, out=rows)
         if self.clips:
-            np.clip(rows, -1.0, 1.0, out=rows)
             return
         length = np.sqrt(squared_lengths(rows))
         outside = np.flatnonzero(length > 1)

@@ -684,7 +684,7 @@ def curvature_sums(
 
 
 def _gram(numbers: NDArray[np.float32], second: FloatArray, dtype: Any) -> FloatArray:
-    narrow = narrow_gram(numbers, weight=second)
+    narrow = narrow_gram(numbers, np.empty(0), second, 0.0)
     if narrow is not None:
         return narrow
     found = np.zeros((len(numbers) + 1,) * 2)

@@ -17,10 +17,10 @@ squared length (docs/proofs/coordinate_descent.md, Theorem 2).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -47,8 +47,7 @@ GRAM_BITS = 2 * NUMBER_BITS
 SUM_BITS = GRAM_BITS + WHOLE_BITS
 # Adding and subtracting this rounds to a multiple of 2^-20, which is the value of its last bit.
 ROUNDER = 1.5 * 2.0 ** (52 - NUMBER_BITS)
-
-_NONE = np.empty(0)
+PARTS = 4  # whole rows fill this part of the cache, because several operations read them
 
 # A function that maps rows (1, x, y) in place, each by itself, to results in [-1, 1].
 Place = Callable[[FloatArray], None]
@@ -159,21 +158,16 @@ def in_units(sums: FloatArray) -> NDArray[np.int64]:
 
 
 def narrow_gram(
-    columns: NDArray[Any],
-    last: FloatArray = _NONE,
-    weight: FloatArray = _NONE,
-    rounder: float = 0.0,
+    columns: NDArray[Any], last: FloatArray, weight: FloatArray, rounder: float
 ) -> FloatArray | None:
-    """Return the Gram matrix of the rows (1, numbers, last) by a compiled function.
+    """Return the result of `skdp._kernels.gram_of_columns`; None if BLAS is to be used.
 
-    The arguments are those of `skdp._kernels.gram_of_columns`. None without numba, for arrays of
-    rows, for many columns, which BLAS multiplies faster, and without rows, where ``last`` is lost.
+    That is without numba, for arrays of rows, for many columns, and without rows.
     """
     compiled, (m, n) = kernels(), columns.shape
     if compiled is None or not n or m > NARROW or not columns.flags.c_contiguous:
         return None
-    found: FloatArray = compiled.gram_of_columns(columns, last, weight, rounder)
-    return found
+    return np.asarray(compiled.gram_of_columns(columns, last, weight, rounder))
 
 
 def row_unit(domain: Domain) -> float:
@@ -185,28 +179,11 @@ def row_unit(domain: Domain) -> float:
 
 
 def _gram(domain: Domain, place: Place | None, block: Block) -> NDArray[np.int64]:
-    if place is None and not block.levels:
-        return _gram_of_numbers(domain, block)
-    return _added(in_units(rows.T @ rows) for rows in whole_rows(domain, block, place))
-
-
-def _gram_of_numbers(domain: Domain, block: Block) -> NDArray[np.int64]:
-    # Rows without indicators need not be put together.
-    width, unit = domain.n_encoded + 2, row_unit(domain)
-    if unit == 1.0:
-        narrow = narrow_gram(block.numbers.T, block.target, rounder=ROUNDER)
+    if place is None and not block.levels and row_unit(domain) == 1.0:
+        narrow = narrow_gram(block.numbers.T, block.target, np.empty(0), ROUNDER)
         if narrow is not None:
             return in_units(narrow)
-    x = block.numbers + ROUNDER if unit == 1.0 else block.numbers / unit + ROUNDER
-    x -= ROUNDER
-    ends = np.ones((2, len(block)))  # of each row: 1 and the target
-    ends[1] = block.target + ROUNDER - ROUNDER
-    gram = np.empty((width, width))
-    gram[1:-1, 1:-1] = x.T @ x
-    gram[:: width - 1, 1:-1] = ends @ x
-    gram[:: width - 1, :: width - 1] = ends @ ends.T
-    gram[1:-1, :: width - 1] = gram[:: width - 1, 1:-1].T
-    return in_units(gram)
+    return in_units(reduce(np.add, (rows.T @ rows for rows in whole_rows(domain, block, place))))
 
 
 def _target_gram(block: Block) -> NDArray[np.int64]:
@@ -216,18 +193,21 @@ def _target_gram(block: Block) -> NDArray[np.int64]:
 
 
 def _cross(domain: Domain, place: Place | None, block: Block) -> NDArray[np.int64]:
-    blocks = whole_rows(domain, block, place)
-    return _added(in_units(rows[:, -1] @ rows[:, :-1]) for rows in blocks)
+    parts = (rows[:, -1] @ rows[:, :-1] for rows in whole_rows(domain, block, place))
+    return in_units(reduce(np.add, parts))
 
 
 def _sums(domain: Domain, block: Block) -> tuple[NDArray[np.int64], ...]:
     """Return the sums of columns and of their squares, which are equal for indicators."""
-    one = 2**GRAM_BITS
+    one, places = 2**GRAM_BITS, [*domain.number_index.tolist(), domain.n_encoded]
     sums, squares = np.zeros((2, domain.n_encoded + 1), dtype=np.int64)
-    places = [*domain.number_index.tolist(), domain.n_encoded]
-    numbers = np.divide(block.numbers, row_unit(domain), dtype=np.float64)
-    parts = sums_of(numbers), sums_of(block.target[:, None].astype(np.float64))
-    sums[places], squares[places] = np.hstack(parts)
+    cells, unit, compiled = block.numbers, row_unit(domain), kernels()
+    if compiled is None or not cells.flags.c_contiguous:
+        numbers = np.array(sums_of(np.divide(cells, unit, dtype=np.float64)))
+    else:
+        numbers = in_units(compiled.sums_of_rows(cells, unit, ROUNDER))
+    target = sums_of(block.target[:, None].astype(np.float64))
+    sums[places], squares[places] = np.hstack([numbers, target])
     facts = domain.blocks, domain.block_tables, domain.block_positions
     own = [fact for fact in zip(*facts, strict=True) if fact[0].stop > fact[0].start]
     for (columns, table, size), codes in zip(own, block.levels, strict=True):
@@ -242,10 +222,11 @@ def _sums(domain: Domain, block: Block) -> tuple[NDArray[np.int64], ...]:
 
 
 def whole_rows(domain: Domain, block: Block, place: Place | None) -> Iterator[FloatArray]:
-    """Yield the rows (1, x, y) of a block on the grid, in parts that fit in the cache."""
+    """Yield rows (1, x, y) of a block on the grid, in parts that share memory in the cache."""
     unit, width = row_unit(domain), domain.n_encoded + 2
-    for part in block.parts(width):
-        rows = np.empty((len(part), width))
+    rows = np.empty((0, width))
+    for part in block.parts(PARTS * width):  # the first one is the longest
+        rows = rows[: len(part)] if len(rows) else np.empty((len(part), width))
         rows[:, 0], rows[:, -1] = 1.0, part.target
         write_rows(domain, part, rows[:, 1:-1])
         if unit != 1.0:
@@ -254,13 +235,6 @@ def whole_rows(domain: Domain, block: Block, place: Place | None) -> Iterator[Fl
             place(rows)
         on_grid(rows)
         yield rows
-
-
-def _added(parts: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
-    first, *others = parts
-    for part in others:
-        first += part
-    return first
 
 
 Shifts = tuple[tuple[float, int], ...]

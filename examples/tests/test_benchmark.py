@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_rel
 
 import skdp
 from examples.benchmarks.peers import contenders as field
@@ -54,13 +55,6 @@ def test_every_estimator_takes_part():
     ours -= {"DPPoissonRegressor", "DPGammaRegressor", "DPQuantileRegressor"}
     assert ours == set(field.OURS)
     assert ours <= {c.method for c in field.contenders()}
-
-
-def test_delta_is_that_of_the_training_rows():
-    """1 / n^2 for n = 400 to the first digit: four fifths of 442 rows train."""
-    own = Contender(field.DESCENT["regression"], "regression", field.INVERSE_SQUARE)
-    assert field.delta_of(own, 442) == pytest.approx(1 / 400**2)
-    assert field.delta_of(HUBER, 442) == 0
 
 
 # Runs
@@ -172,7 +166,7 @@ def test_no_row_of_an_opponent_is_longer_than_one(own_lengths):
 def test_classifiers_of_the_literature_learn(name):
     """Nearly as good as without privacy at epsilon = 20, and not at 0.001 (the twin)."""
     wanted = [(0, (0.001, 20.0))]
-    method = next(m for m in field.settings("classification", name) if "30 " not in m)
+    method = next(m for m in field.SETTINGS if m.startswith(name) and "30 " not in m)
     own = Contender(method, "classification", field.SMALL)
     far, near = field.runs(own, "breast_cancer_wdbc", wanted)[0].scores.values()
     assert near[AUROC] > 0.95 > far[AUROC]
@@ -318,6 +312,8 @@ def test_the_order_gives_a_table_early():
     names = names_of("regression")
     jobs = list(everything.missing([], [HUBER], names, 10))
     large = [job for job in jobs if job.name in everything.LARGE]
+    more = everything.missing([], [HUBER], everything.LARGE, 20)
+    assert sum(len(job.wanted) for job in more) == everything.LARGE_SPLITS
     usual = jobs[: len(jobs) - len(large)]
     assert not {job.name for job in usual} & everything.LARGE
     firsts = [job.wanted[0][0] for job in usual]
@@ -339,37 +335,58 @@ def test_a_line_that_was_cut_off_is_dropped(tmp_path):
 # Verdicts
 
 
-def test_verdicts_tell_noise_from_loss():
-    """Lost on all 20 splits is behind; lost on 11 of 20 is what a coin does.
-
-    Nothing is random here, the scores are made.
-    """
-    base = np.linspace(0.5, 0.6, 20)
-    eleven = np.where(np.arange(20) < 11, -1e-3, 5e-4)
-    scores = Scores.of(
-        field_of(
-            {
-                "peer": base,
-                "better": base + 1e-3,
-                "same": base,
-                "worse": base - 1e-3,
-                "wavering": np.sort(base + eleven) - 1e-5 * (np.arange(20) == 9),
-            }
-        )
-    )
-    cell = {name: Cell("diabetes", name, "0", 1.0) for name in ("better", "same", "worse")}
-    peer = Cell("diabetes", "peer", "0", 1.0)
-    assert scores.verdict(cell["better"], peer) == AHEAD
-    assert scores.verdict(cell["same"], peer) == AHEAD
-    assert scores.verdict(cell["worse"], peer) == BEHIND
-    assert scores.verdict(Cell("diabetes", "wavering", "0", 1.0), peer) == LEVEL
+def difference(own, peer, **facts):
+    """The difference of scores that are given by split, of regressors or as losses."""
+    scores = Scores.of(field_of({"own": own, "peer": peer}, len(own)))
+    scores.is_loss = facts.get("is_loss", False)
+    return scores.difference(*(Cell("diabetes", name, "0", 1.0) for name in ("own", "peer")))
 
 
-def test_five_splits_are_too_few_to_be_behind():
-    """A coin loses five times of five in 1 of 16 cases, two-sided."""
-    scores = Scores.of(field_of({"own": np.zeros(5), "peer": np.ones(5)}, repeats=5))
-    own, peer = (Cell("diabetes", name, "0", 1.0) for name in ("own", "peer"))
-    assert scores.verdict(own, peer) == LEVEL
+BASE = np.linspace(0.5, 0.6, 20)
+
+
+@pytest.mark.parametrize(
+    ("own", "verdict"),
+    [
+        (BASE + 1e-3, AHEAD),
+        (BASE, LEVEL),
+        (BASE - 1e-3, BEHIND),
+        (BASE + np.where(np.arange(20) % 2, 0.011, -0.01), LEVEL),
+        (BASE - np.where(np.arange(20) % 2, 0.011, -0.001), BEHIND),
+    ],
+    ids=["better", "same", "worse", "wavering", "worse on every second split"],
+)
+def test_a_worse_method_is_behind(own, verdict):
+    """On the same splits: those of one method differ by far more than the two methods do."""
+    assert difference(own, BASE).verdict == verdict
+    mirrored = {AHEAD: BEHIND, BEHIND: AHEAD, LEVEL: LEVEL}[verdict]
+    assert difference(own, BASE, is_loss=True).verdict == mirrored
+
+
+def test_five_splits_can_be_lost_and_one_cannot():
+    own, peer = np.array([0.1, 0.2, 0.1, 0.2, 0.1]), np.full(5, 0.5)
+    assert difference(own, peer).verdict == BEHIND
+    assert difference(own[:1], peer[:1]).verdict == LEVEL
+
+
+def test_the_interval_is_that_of_a_paired_t_test():
+    own, peer = np.random.default_rng(0).uniform(size=(2, 20))
+    found, (low, high) = difference(own, peer), ttest_rel(own, peer).confidence_interval()
+    assert (found.lower, found.upper) == pytest.approx((low, high))
+    assert (found.mean, found.splits) == (pytest.approx(np.mean(own - peer)), 20)
+
+
+def test_a_failure_of_one_split_counts_once():
+    """R^2 of -1e12 is -1 here; or the peer would be level by the width of its interval."""
+    peer = np.where(np.arange(20) < 10, -1e12, 0.5)
+    assert difference(BASE, peer).verdict == AHEAD
+
+
+def test_verdicts_hold_of_equal_methods():
+    """Two methods that are equally good: one verdict in 20 is wrong, here 51 of 1000 +- 3 s.d."""
+    rng = np.random.default_rng(1)
+    verdicts_ = [difference(*rng.normal(0.5, 0.1, (2, 20))).verdict for _ in range(1000)]
+    assert 30 <= 1000 - verdicts_.count(LEVEL) <= 71
 
 
 def test_the_peer_is_given_its_better_setting():
@@ -390,53 +407,78 @@ def test_the_peer_is_given_its_better_setting():
 def written(tmp_path):
     """The page of a small field in which least squares is behind and Huber is ahead."""
     base = np.linspace(0.2, 0.4, 20)
-    runs = field_of({field.LINEAR: base - 0.1, field.HUBER: base + 0.1, field.DIFFPRIVLIB: base})
-    runs += [run(field.TRIVIAL, {np.inf: 0.0}), run(field.PLAIN, {np.inf: 0.5})]
+    made = {field.LINEAR: base - 0.1, field.HUBER: base + 0.1, field.EBM: base}
+    runs = []
+    for epsilon in field.EPSILONS:
+        for method, scores in made.items():
+            runs += [
+                run(method, {epsilon: score}, k, delta=field.SMALL)
+                for k, score in enumerate(scores)
+            ]
+    runs += [run(field.TRIVIAL, {np.inf: 0.0}, k) for k in range(20)]
+    runs += [run(field.PLAIN, {np.inf: 0.5}, k) for k in range(20)]
     page.write(runs, tmp_path)
     return tmp_path
 
 
+def lines_of(text, start):
+    """The cells of the lines of tables that start with a text."""
+    lines = [line for line in text.splitlines() if line.startswith(f"| {start}")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
 def test_page_says_where_ours_is_behind(written):
-    """With both medians; and nowhere that the other one is."""
-    text = (written / "benchmark_sets.md").read_text(encoding="utf-8")
-    assert (
-        f"**{field.LINEAR} (delta = 0) against diffprivlib, behind:** diabetes at 1 (.200 to .300)"
-        in text
-    )
-    assert f"**{field.HUBER} (delta = 0) against diffprivlib" not in text
-    line = next(line for line in text.splitlines() if line.startswith("| diabetes | "))
-    cells = [cell.strip() for cell in line.strip("|").split("|")]
-    assert cells == ["diabetes", ".200†", ".400", *[""] * 3, ".300", "", "", ".500", ".000"]
-    assert "## Classification" not in text
+    """With the difference and its interval; and nowhere that the other one is."""
     text = (written / "benchmark.md").read_text(encoding="utf-8")
-    assert "are set on simulated populations only" in text
-    shares = [line for line in text.splitlines() if line.startswith("| DPHuberRegressor ")]
-    assert "80 %" in shares[0]
-    assert "benchmark_classification.png" not in text
-    assert "20 random splits (at least 1 for trivial, without privacy on diabetes)" in text
+    (peer,) = lines_of(text, field.EBM + " ")[1:]
+    assert peer[:4] == [field.EBM, "1e-6", "0 / 0 / 4", "4 / 0 / 0"]
+    (all_,) = lines_of(text, "all ")
+    assert all_[2:4] == ["0 / 0 / 4", "4 / 0 / 0"]
+    lost = text.partition("<!-- figure: benchmark-losses -->")[2]
+    assert lines_of(lost, field.LINEAR)[0][2:] == ["diabetes", "0.1", "-.100", "-.100 to -.100"]
+    assert not lines_of(lost, field.HUBER)
+    assert "Classification" not in text
+    share = lines_of(text, field.HUBER)[0]
+    assert share[:3] == [field.HUBER, "R²", "80 %"]
 
 
-def test_table_and_picture_are_written(written):
-    """A row for each figure, with quartiles; a picture for each task that was run."""
+def test_files_and_picture_are_written(written):
+    """A row for each figure, with quartiles; one for each difference."""
     with (written / "benchmark.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 5
+    assert len(rows) == 3 * 4 + 2
     huber = next(row for row in rows if row["method"] == field.HUBER)
     assert float(huber["median"]) == pytest.approx(0.4)
     assert float(huber["lower quartile"]) == pytest.approx(0.35)
-    assert (written / "benchmark_regression.png").read_bytes().startswith(b"\x89PNG")
-    assert not (written / "benchmark_classification.png").exists()
+    with (written / "benchmark_differences.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * 2 * 4  # of ours and peers, with the trivial model
+    worse = [row for row in rows if row["skdp"] == field.LINEAR and row["peer"] != field.TRIVIAL]
+    assert {row["verdict"] for row in worse} == {BEHIND}
+    assert (written / page.PICTURE).read_bytes().startswith(b"\x89PNG")
+
+
+def test_shares_are_those_of_the_sets_that_all_have():
+    """A set that one of the methods does not have counts for none of them."""
+    runs = []
+    for name, methods in [("diabetes", (field.HUBER, field.EBM)), ("airfoil", (field.HUBER,))]:
+        runs += [run(field.TRIVIAL, {np.inf: 0.0}, name=name)]
+        runs += [run(field.PLAIN, {np.inf: 1.0}, name=name)]
+        score = 0.5 if name == "diabetes" else 0.9
+        scores = dict.fromkeys(field.EPSILONS, score)
+        runs += [run(m, scores, name=name, delta=field.SMALL) for m in methods]
+    by_measure = {measure: Scores.of(runs, measure) for measure in (AUROC, R2)}
+    shown = {row["method"]: row["0.5"] for row in page.share_rows(by_measure)}
+    assert shown == {field.HUBER: "50 %", field.EBM: "50 %"}
 
 
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (None, ""),
         (0.8251, ".825"),
         (-0.0004, ".000"),
         (-0.25, "-.250"),
         (1.0, "1.000"),
-        (-3e7, "-3e7"),
         (10.25, "10.250"),
     ],
 )
@@ -451,13 +493,12 @@ def test_command_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
     asked += ["--store", str(store), "--docs", str(docs)]
     everything.main(asked)
     first = store.read_text(encoding="utf-8")
-    assert len(first.splitlines()) == 6  # Huber at three deltas, its curves at two, the mean
-    assert "6/6 runs" in capsys.readouterr().err
+    assert len(first.splitlines()) == 5  # Huber and its curves at two deltas, the mean
+    assert "5/5 runs" in capsys.readouterr().err
     everything.main(asked)
     assert store.read_text(encoding="utf-8") == first
     assert "runs" not in capsys.readouterr().err
     assert (docs / "benchmark.md").exists()
-    assert (docs / "benchmark_sets.md").exists()
     assert report.RESULTS not in store.parents
 
 

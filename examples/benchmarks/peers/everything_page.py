@@ -176,10 +176,10 @@ settings, the better median is shown, although this choice is made after the fac
   disjoint parts of the rows, or fewer, so that a part has at least as many rows as coefficients. A
   test that takes half of epsilon and delta precedes the release. If it fails, the middle of the
   target's bounds is predicted. With fewer than about 1000 rows for each coefficient it mostly does.
-- Marginals to moments, our version of DD-SSP (Ferrando & Sheldon 2025): noisy tables of all pairs
-  of columns with equal noise, moments of the middles of the bins, and a ridge. DD-SSP chooses the
-  tables by AIM and fits a graphical model to them. The rules for bins and ridge were set on
-  simulated populations (`examples/benchmarks/rules/marginal_rules.py`).
+- Marginals to moments, our version of DD-SSP (Ferrando & Sheldon 2025): noisy tables of all columns
+  and of all pairs of columns, their moments, and a ridge. DD-SSP chooses the pairs by AIM and fits
+  a graphical model to them. The rules for bins and ridge were set on simulated populations
+  (`examples/benchmarks/rules/marginal_rules.py`).
 
 The entries after DP-EBM were written for this page. Their noise is the least for which all
 their releases together are private; Hessian mixing and TukeyEM have the calibration of their

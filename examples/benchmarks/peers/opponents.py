@@ -272,49 +272,52 @@ def region_chances(volumes: FloatArray, least: int, epsilon: float) -> FloatArra
 class Marginals(Regressor):
     """Our version of DD-SSP (Ferrando & Sheldon 2025): moments of noisy tables of pairs of columns.
 
-    All pairs have a table, the target included, with the same noise; DD-SSP chooses pairs by AIM.
-    A number has equal bins between its bounds. Tables become nonnegative and get common margins.
-    Moments are those of the middles of the bins, less the variance of a bin (Sheppard). The number
-    of bins and the ridge follow from the noise, by rules that ``marginal_rules.py`` simulates.
+    First each column has a noisy table. It gives means and variances, less that of a bin, and joins
+    the bins of a number to a few with about the same counts. Then all pairs of columns have tables
+    with the same noise, the target included; DD-SSP chooses pairs by AIM. Tables become nonnegative,
+    and those of pairs get the margins of the columns. ``marginal_rules.py`` simulates the rules for
+    the numbers of bins and the ridge.
     """
 
     fineness: float = 1.0
-    ridge: float = 2.0
+    ridge: float = 1.0
+    singles: float = 0.4  # share of the squared shift
 
     def _solution(self, rows: FloatArray, t: FloatArray, rng: Generator) -> FloatArray:
         n, d, length = len(rows), rows.shape[1] - 1, self.domain.row_norm(2, intercept=True)
         size = d + 1 - sum(self.domain.block_sizes) + len(self.domain.blocks)
         pairs = list(combinations(range(size), 2))
-        noise = self.scale * math.sqrt(self.change(len(pairs)))
-        bins = int(np.clip(round(self.fineness * (n / noise) ** (1 / 3)), 4, 32))
-        data = np.column_stack([rows[:, :-1] * length, t])
-        codes, values = coded(data, self.domain.blocks, bins)
-        tables = {}
+        single = self.scale * math.sqrt(self.change(size) / self.singles)
+        double = self.scale * math.sqrt(self.change(len(pairs)) / (1 - self.singles))
+        fine = int(np.clip(round(2 * math.sqrt(n / single)), 8, 128))
+        few = int(np.clip(round(self.fineness * (n / double) ** (1 / 3)), 3, 32))
+        codes, values = coded(np.column_stack([rows[:, :-1] * length, t]), self.domain.blocks, fine)
+        places = np.split(np.arange(d + 1), np.cumsum([v.shape[1] for v in values])[:-1])
+        means, moments, margins = np.zeros(d + 1), np.zeros((d + 1, d + 1)), []
+        for k, place in enumerate(places):
+            counts = np.bincount(codes[k], minlength=len(values[k]))
+            margin = nonnegative(counts + single * rng.standard_normal(len(counts)), n)
+            means[place] = margin @ values[k] / n
+            moments[np.ix_(place, place)] = (values[k].T * margin) @ values[k]
+            if values[k].min() < 0:  # a number
+                moments[place, place] -= n / (3 * fine**2)
+                group, values[k], margin = merged(values[k][:, 0], margin, few)
+                codes[k] = group[codes[k]]
+            margins.append(margin)
         for a, b in pairs:
             counts = counted(codes[a], codes[b], (len(values[a]), len(values[b])))
-            tables[a, b] = nonnegative(counts + noise * rng.standard_normal(counts.shape), n)
-        margins = [
-            np.mean([own.sum(axis=1 - p.index(k)) for p, own in tables.items() if k in p], axis=0)
-            for k in range(size)
-        ]
-        places = np.split(np.arange(d + 1), np.cumsum([v.shape[1] for v in values])[:-1])
-        moments = np.zeros((d + 1, d + 1))
-        for (a, b), own in tables.items():
-            product = values[a].T @ raked(own, margins[a], margins[b]) @ values[b]
+            table = nonnegative(counts + double * rng.standard_normal(counts.shape), n)
+            product = values[a].T @ raked(table, margins[a], margins[b]) @ values[b]
             moments[np.ix_(places[a], places[b])] = product
             moments[np.ix_(places[b], places[a])] = product.T
-        for place, v, margin in zip(places, values, margins, strict=True):
-            binned = n / (3 * bins**2) if v.min() < 0 else 0.0
-            moments[np.ix_(place, place)] = (v.T * margin) @ v - binned
-        mean = np.concatenate([m @ v for m, v in zip(margins, values, strict=True)]) / n
-        levels, vectors = np.linalg.eigh(moments / n - np.outer(mean, mean))
+        levels, vectors = np.linalg.eigh(moments / n - np.outer(means, means))
         C = (vectors * np.maximum(levels, 0)) @ vectors.T
-        ridge = self.ridge * noise / n * math.sqrt(d)
+        ridge = self.ridge * double / n * math.sqrt(d)
         slopes = np.linalg.solve(C[:-1, :-1] + ridge * np.eye(d), C[:-1, -1])
-        return length * np.append(slopes, mean[-1] - mean[:-1] @ slopes)
+        return length * np.append(slopes, means[-1] - means[:-1] @ slopes)
 
     def change(self, tables: int) -> int:
-        """Return the greatest squared change of the counts of all tables together.
+        """Return the greatest squared change of the counts of tables together.
 
         A record is in one cell of each table, and a replaced record in two.
         """
@@ -348,6 +351,16 @@ def counted(first: Codes, second: Codes, shape: tuple[int, int]) -> FloatArray:
     """Return the table of two columns: how many records are in each cell."""
     cells = first * shape[1] + second
     return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape).astype(float)
+
+
+def merged(middles: FloatArray, counts: FloatArray, most: int) -> tuple[Codes, Any, FloatArray]:
+    """Join cells of a number to groups of similar counts: groups, their means, and their counts."""
+    before = np.cumsum(counts) - counts / 2
+    wanted = np.minimum((before / counts.sum() * most).astype(int), most - 1)
+    group = np.unique(wanted, return_inverse=True)[1]
+    weights = counts + 1e-9  # a group without records has the mean of its cells
+    means = np.bincount(group, weights * middles) / np.bincount(group, weights)
+    return group, means[:, None], np.bincount(group, counts)
 
 
 def nonnegative(table: FloatArray, total: float) -> FloatArray:

@@ -28,7 +28,7 @@ SIZES, COLUMNS, EPSILONS, DELTA, NEW = (
     1e-6,
     2000,
 )
-FINENESSES, RIDGES = (0.6, 0.8, 1.0, 1.3, 1.7), (0.3, 1.0, 2.0, 4.0, 8.0)
+FINENESSES, RIDGES = (0.5, 0.7, 1.0, 1.4), (0.1, 0.25, 0.5, 1.0, 2.0)
 
 
 def draw(n: int, p: int, rng: Generator) -> tuple[FloatArray, FloatArray, Domain]:

@@ -274,9 +274,9 @@ class Marginals(Regressor):
 
     First each column has a noisy table. It gives means and variances, less that of a bin, and joins
     the bins of a number to a few with about the same counts. Then all pairs of columns have tables
-    with the same noise, the target included; DD-SSP chooses pairs by AIM. Tables become nonnegative,
-    and those of pairs get the margins of the columns. ``marginal_rules.py`` simulates the rules for
-    the numbers of bins and the ridge.
+    with the same noise, the target included; DD-SSP chooses pairs by AIM. Tables become
+    nonnegative, and those of pairs get the margins of the columns. ``marginal_rules.py`` simulates
+    the rules for the numbers of bins and the ridge.
     """
 
     fineness: float = 1.0

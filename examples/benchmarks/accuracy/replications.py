@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 import os
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +47,7 @@ METHODS: dict[str, tuple[Any, dict[str, Any]]] = {
 SLOPES, ROWS = np.array([1.5, -2.0, 0.5]), 2000
 
 
-@cache
+@report.remembered
 def air_quality() -> tuple[pd.DataFrame, FloatArray, Domain]:
     """Return the columns, the carbon monoxide, and the bounds of the publication."""
     X = pd.read_csv(Path(os.environ["SKDP_DATA"]) / "air_quality_uci.csv.gz")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 import skdp
 from examples.benchmarks.peers import contenders as field
@@ -290,6 +291,23 @@ def test_tukey_draws_are_private_where_the_test_says_so():
                 assert abs(near - distance) <= 1
         assert (distance >= 0) == is_safe
         assert (max(leaks) <= delta) == is_safe
+
+
+def test_tukeys_test_is_private():
+    """Distances differ by 1: chances by e^epsilon at most, and at -1 it is below delta.
+
+    Fails by chance once in a million runs; half of the noise is seen (the twin).
+    """
+    epsilon, delta, n = 0.5, 0.1, 20_000
+
+    def passed(distance, own=epsilon):
+        rng = np.random.default_rng(distance + 1)
+        return sum(opponents.passes(distance, own, delta, rng) for _ in range(n))
+
+    exact = {k: delta * np.exp(epsilon * k) for k in (-1, 0, 1, 2)}
+    for k, chance in exact.items():
+        assert binomtest(passed(k), n, chance).pvalue > 2.5e-7
+    assert binomtest(passed(1, 2 * epsilon), n, exact[1]).pvalue < 1e-6
 
 
 def test_tukey_em_learns_or_gives_up():

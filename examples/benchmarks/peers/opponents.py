@@ -237,7 +237,7 @@ class TukeyEM(Regressor):
         points = np.sort(fits + 1e-10 * rng.uniform(size=fits.shape), axis=0)
         volumes = np.log((points[::-1] - points)[: m // 2]).sum(axis=1)
         distance = distance_to_unsafe(volumes, least, epsilon, delta)
-        if distance + rng.laplace(scale=1 / epsilon) <= -math.log(2 * delta) / epsilon:
+        if not passes(distance, epsilon, delta, rng):
             return np.zeros(d)
         chances = region_chances(volumes, least, epsilon)
         drawn = least - 1 + int(np.argmax(chances + rng.gumbel(size=len(chances))))
@@ -255,6 +255,11 @@ def distance_to_unsafe(volumes: FloatArray, least: int, epsilon: float, delta: f
         if len(inner) and ratios.min() <= math.log(delta / 4) - epsilon:
             return k
     return -1
+
+
+def passes(distance: int, epsilon: float, delta: float, rng: Generator) -> bool:
+    """Test with noise whether a distance is 0 or more; -1 passes with a chance below delta."""
+    return bool(distance + rng.laplace(scale=1 / epsilon) > -math.log(2 * delta) / epsilon)
 
 
 def region_chances(volumes: FloatArray, least: int, epsilon: float) -> FloatArray:

@@ -51,7 +51,7 @@ SLOPES, ROWS = np.array([1.5, -2.0, 0.5]), 2000
 def air_quality() -> tuple[pd.DataFrame, FloatArray, Domain]:
     """Return the columns, the carbon monoxide, and the bounds of the publication."""
     X = pd.read_csv(Path(os.environ["SKDP_DATA"]) / "air_quality_uci.csv.gz")
-    bounds = {name: (float(own.min()), float(own.max())) for name, own in X.items()}
+    bounds = {str(name): (float(own.min()), float(own.max())) for name, own in X.items()}
     y, target = X.pop("co").to_numpy(), bounds.pop("co")
     return X, y, Domain(bounds, target=target)
 
@@ -108,7 +108,7 @@ def facts_of(
 def references() -> list[Row]:
     """Return the rows of least squares and of the publication."""
     X, y, domain = air_quality()
-    rows, lower, upper = X.to_numpy(), *domain.target_bounds
+    rows, (lower, upper) = X.to_numpy(), domain.target_bounds
     design = np.column_stack([rows, np.ones(len(y))])
     plain, full = (own @ np.linalg.lstsq(own, y)[0] for own in (rows, design))
     found = {"least squares": relative(plain, y)}

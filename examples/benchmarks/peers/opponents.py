@@ -241,7 +241,7 @@ class TukeyEM(Regressor):
             return np.zeros(d)
         chances = region_chances(volumes, least, epsilon)
         drawn = least - 1 + int(np.argmax(chances + rng.gumbel(size=len(chances))))
-        return rng.uniform(points[drawn], points[-1 - drawn])
+        return np.asarray(rng.uniform(points[drawn], points[-1 - drawn]))
 
 
 def distance_to_unsafe(volumes: FloatArray, least: int, epsilon: float, delta: float) -> int:
@@ -285,7 +285,7 @@ class Marginals(Regressor):
     """
 
     fineness: float = 1.0
-    ridge: float = 1.0
+    ridge: float = 0.5
     singles: float = 0.4  # share of the squared shift
 
     def _solution(self, rows: FloatArray, t: FloatArray, rng: Generator) -> FloatArray:
@@ -310,8 +310,8 @@ class Marginals(Regressor):
                 codes[k] = group[codes[k]]
             margins.append(margin)
         for a, b in pairs:
-            counts = counted(codes[a], codes[b], (len(values[a]), len(values[b])))
-            table = nonnegative(counts + double * rng.standard_normal(counts.shape), n)
+            cells = counted(codes[a], codes[b], (len(values[a]), len(values[b])))
+            table = nonnegative(cells + double * rng.standard_normal(cells.shape), n)
             product = values[a].T @ raked(table, margins[a], margins[b]) @ values[b]
             moments[np.ix_(places[a], places[b])] = product
             moments[np.ix_(places[b], places[a])] = product.T
@@ -365,14 +365,14 @@ def merged(middles: FloatArray, counts: FloatArray, most: int) -> tuple[Codes, A
     group = np.unique(wanted, return_inverse=True)[1]
     weights = counts + 1e-9  # a group without records has the mean of its cells
     means = np.bincount(group, weights * middles) / np.bincount(group, weights)
-    return group, means[:, None], np.bincount(group, counts)
+    return group, means[:, None], np.bincount(group, counts).astype(float)
 
 
 def nonnegative(table: FloatArray, total: float) -> FloatArray:
     """Return the nearest table of nonnegative numbers with a sum."""
     ordered = np.sort(table, axis=None)[::-1]
     levels = (np.cumsum(ordered) - total) / np.arange(1, ordered.size + 1)
-    return np.maximum(table - levels[ordered > levels][-1], 0)
+    return np.asarray(np.maximum(table - levels[ordered > levels][-1], 0))
 
 
 def raked(table: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:

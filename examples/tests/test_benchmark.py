@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_rel
+from scipy.stats import binomtest, ttest_rel
 
 import skdp
 from examples.benchmarks.peers import contenders as field
@@ -120,12 +120,13 @@ def fitted(name, epsilon, **facts):
         (field.ADASSP, 0.1, {"extra": 1.0}),
         (field.BOOSTED, 0.1, {}),
         (field.DESCENDING, 8.0, {"steps": 20_000}),
+        (field.MARGINALS, 20.0, {}),
     ],
 )
 def test_opponents_without_noise_are_least_squares(name, most, facts, neighbors):
     """At epsilon = 1e9 little but the moments is left; at 0.01 it is far off (the twin).
 
-    The descent has not ended after 20,000 steps.
+    The descent has not ended after 20,000 steps, and marginals have at most 32 bins.
     """
     (near, plain), (far, _) = (
         fitted(name, epsilon, neighbors=neighbors, **facts) for epsilon in (1e9, 0.01)
@@ -194,6 +195,128 @@ def test_adassp_noise_covers_every_replacement():
     # AdaSSP counts the matrix for itself.
     assert np.abs(np.linalg.eigvalsh(matrix)).max() <= 1 + 1e-9
     assert (matrix**2).sum(axis=(1, 2)).max() == pytest.approx(2)
+
+
+def test_a_record_is_in_one_cell_of_each_table():
+    """The noise of the marginals is for the change of all tables; of a replaced record, for two."""
+    domain = Domain({"a": (-1, 1), "b": ["x", "y", "z"]}, target=(-1, 1)).encoded
+    data = np.array([[0.3, 0, 0, -1.0], [-1, 1, 0, 1.0], [1, 0, 1, 0.0]])
+
+    def tables(rows):
+        codes, values = opponents.coded(rows, domain.blocks, 4)
+        sizes = [len(v) for v in values]
+        assert sizes == [4, 3, 4]
+        return [
+            opponents.counted(codes[a], codes[b], (sizes[a], sizes[b]))
+            for a, b in [(0, 1), (0, 2), (1, 2)]
+        ]
+
+    def change(other):
+        pairs = zip(tables(data), tables(other), strict=True)
+        return sum(((one - two) ** 2).sum() for one, two in pairs)
+
+    models = [opponents.Marginals(domain, 1.0, 1e-6, n, 0) for n in ("add_remove", "replace_one")]
+    changes = [change(data[:2]), change(np.vstack([data[:2], [-0.6, 0, 0, 0.9]]))]
+    assert changes == [model.change(3) for model in models]
+
+
+def test_tables_become_nonnegative_and_get_their_margins():
+    """The nearest ones: moving a count from one cell to another brings none nearer."""
+    rng = np.random.default_rng(0)
+    noisy = rng.normal(3, 5, (6, 5))
+    found = opponents.nonnegative(noisy, 90)
+    assert found.min() == 0
+    assert found.sum() == pytest.approx(90)
+    slope = (found - noisy)[found > 0]
+    assert np.ptp(slope) < 1e-9
+    assert (found - noisy)[found == 0].min() >= slope.min() - 1e-9
+    first, second = rng.uniform(10, 20, 6), rng.uniform(10, 20, 5)
+    raked = opponents.raked(found + 5, first, second * first.sum() / second.sum())
+    assert raked.sum(axis=1) == pytest.approx(first, rel=0.02)
+
+
+def tukey_of(points, least, epsilon):
+    """Return the density of TukeyEM's draw between all values of ``points`` in one dimension."""
+    points = np.sort(points)
+    lengths = (points[::-1] - points)[: len(points) // 2]
+    chances = np.exp(opponents.region_chances(np.log(lengths), least, epsilon))
+    chances /= chances.sum()
+
+    def density(x):
+        depth = np.minimum(np.searchsorted(points, x), len(points) - np.searchsorted(points, x))
+        heights = np.concatenate([np.zeros(least), np.cumsum(chances / lengths[least - 1 :])])
+        return heights[depth]
+
+    return np.log(lengths), density
+
+
+def tukey_delta(points, other, least, epsilon):
+    """Return the delta at epsilon of the draws from two sets of models, exactly."""
+    ends = np.unique([*points, *other])
+    middles = (ends[1:] + ends[:-1]) / 2
+    p, q = (tukey_of(own, least, epsilon)[1](middles) for own in (points, other))
+    return max(
+        (np.diff(ends) * np.maximum(one - np.exp(epsilon) * two, 0)).sum()
+        for one, two in [(p, q), (q, p)]
+    )
+
+
+def test_tukey_draws_are_private_where_the_test_says_so():
+    """Every replaced model; and where the distance is -1 there is a leak (the twin)."""
+    m, least, epsilon, delta = 120, 30, 1.0, 0.02
+    safe = np.random.default_rng(0).standard_normal(m)
+    # Depths of 30 and more are in an interval of 1e-6, and that of 29 in one of 2.
+    unsafe = np.concatenate([np.full(29, -1.0), np.full(29, 1.0), np.linspace(0, 1e-6, 62)])
+    unsafe += 1e-9 * np.arange(m)
+    for points, is_safe in ((safe, True), (unsafe, False)):
+        volumes, density = tukey_of(points, least, epsilon)
+        grid = np.linspace(points.min(), points.max(), 400_001)
+        assert np.trapezoid(density(grid), grid) == pytest.approx(1, abs=0.01) or not is_safe
+        distance = opponents.distance_to_unsafe(volumes, least, epsilon, delta)
+        leaks = []
+        for k in range(m):
+            for value in (-5.0, -0.5, 0.0, 0.5, 5.0):
+                other = np.append(np.delete(points, k), value)
+                leaks.append(tukey_delta(points, other, least, epsilon))
+                near = opponents.distance_to_unsafe(
+                    tukey_of(other, least, epsilon)[0], least, epsilon, delta
+                )
+                assert abs(near - distance) <= 1
+        assert (distance >= 0) == is_safe
+        assert (max(leaks) <= delta) == is_safe
+
+
+def test_tukeys_test_is_private():
+    """Distances differ by 1: chances by e^epsilon at most, and at -1 it is below delta.
+
+    Fails by chance once in a million runs; half of the noise is seen (the twin).
+    """
+    epsilon, delta, n = 0.5, 0.1, 20_000
+
+    def passed(distance, own=epsilon):
+        rng = np.random.default_rng(distance + 1)
+        return sum(opponents.passes(distance, own, delta, rng) for _ in range(n))
+
+    exact = {k: delta * np.exp(epsilon * k) for k in (-1, 0, 1, 2)}
+    for k, chance in exact.items():
+        assert binomtest(passed(k), n, chance).pvalue > 2.5e-7
+    assert binomtest(passed(1, 2 * epsilon), n, exact[1]).pvalue < 1e-6
+
+
+def test_tukey_em_learns_or_gives_up():
+    """Near the truth at epsilon = 4, and the middle of the bounds where its test fails."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (20_000, 3))
+    y = X @ [0.2, -0.1, 0.1] + 0.1 + 0.05 * rng.standard_normal(20_000)
+    domain = Domain({f"x{k}": (-1, 1) for k in range(3)}, target=(-1, 1)).encoded
+    near, far = (
+        opponents.TukeyEM(domain, epsilon, 1e-6, "add_remove", 0).fit(X, y)
+        for epsilon in (4.0, 0.05)
+    )
+    assert near.coef / domain.row_norm(2, intercept=True) == pytest.approx(
+        [0.2, -0.1, 0.1, 0.1], abs=0.03
+    )
+    assert not far.predict(X).any()
 
 
 # Peers, by a stand-in for their environments

@@ -27,6 +27,8 @@ from examples.benchmarks.peers.opponents import (
     DescentRegressor,
     DoubleNoise,
     HessianMixing,
+    Marginals,
+    TukeyEM,
 )
 from examples.benchmarks.peers.peers import SEED, Peer, Scored, Wanted
 from examples.benchmarks.shared import report
@@ -127,6 +129,7 @@ PEERS = {DIFFPRIVLIB: Peer("diffprivlib"), EBM: Peer("ebm", is_raw=True)}
 PENALTIES = {f"{DIFFPRIVLIB}, C=1": 1.0, f"{DIFFPRIVLIB}, C=0.1": 0.1}
 ADASSP, BOOSTED, MIXING = "AdaSSP", "Boosted AdaSSP", "Hessian mixing"
 DESCENDING, NEWTON = "DP-GD", "DP-Newton"
+TUKEY, MARGINALS = "TukeyEM", "marginals to moments (our version of DD-SSP)"
 # Settings: releases of AdaSSP, three or, with the eigenvalue of the noisy matrix, two; steps.
 KINDS: dict[str, dict[str, dict[str, Any]]] = {
     ADASSP: {", three releases": {"extra": 1.0}, ", two releases": {"extra": 0.0}},
@@ -134,12 +137,17 @@ KINDS: dict[str, dict[str, dict[str, Any]]] = {
     MIXING: {"": {}},
     DESCENDING: {", 30 steps": {"steps": 30}, ", 300 steps": {"steps": 300}},
     NEWTON: {"": {}},
+    TUKEY: {", 1000 models": {"models": 1000}, ", 2000 models": {"models": 2000}},
+    MARGINALS: {"": {}},
 }
+# Those that do not need rows of length 1.
+UNSCALED = {TUKEY, MARGINALS}
 LENGTHS = {"": {}, ", own lengths": {"own_lengths": True}}
 SETTINGS = {
     method + kind + length: {**KINDS[method][kind], **LENGTHS[length]}
     for method in KINDS
     for kind, length in product(KINDS[method], LENGTHS)
+    if not (length and method in UNSCALED)
 }
 OPPONENTS: dict[str, dict[str, Any]] = {
     "classification": {DESCENDING: DescentClassifier, NEWTON: DoubleNoise},
@@ -148,6 +156,8 @@ OPPONENTS: dict[str, dict[str, Any]] = {
         BOOSTED: BoostedAdaSSP,
         MIXING: HessianMixing,
         DESCENDING: DescentRegressor,
+        TUKEY: TukeyEM,
+        MARGINALS: Marginals,
     },
 }
 ESTIMATORS = {

@@ -27,6 +27,7 @@ from examples.benchmarks.peers.opponents import (
     DoubleNoise,
     HessianMixing,
 )
+from examples.benchmarks.peers.opponents_logistic import GaussianMixing, ObjectivePerturbation
 from examples.benchmarks.peers.peers import SEED, Peer, Scored, Wanted
 from examples.benchmarks.shared import report
 from examples.benchmarks.shared.data import DataSet, read
@@ -126,13 +127,17 @@ PEERS = {DIFFPRIVLIB: Peer("diffprivlib"), EBM: Peer("ebm", is_raw=True)}
 PENALTIES = {f"{DIFFPRIVLIB}, C=1": 1.0, f"{DIFFPRIVLIB}, C=0.1": 0.1}
 ADASSP, BOOSTED, MIXING = "AdaSSP", "Boosted AdaSSP", "Hessian mixing"
 DESCENDING, NEWTON = "DP-GD", "DP-Newton"
-# Settings: releases of AdaSSP, three or, with the eigenvalue of the noisy matrix, two; steps.
+PERTURBATION, SKETCH = "Objective perturbation", "Gaussian mixing"
+# Settings: releases of AdaSSP, three or, with the eigenvalue of the noisy matrix, two; steps; rows
+# of a sketch per coefficient.
 KINDS: dict[str, dict[str, dict[str, Any]]] = {
     ADASSP: {", three releases": {"extra": 1.0}, ", two releases": {"extra": 0.0}},
     BOOSTED: {"": {}},
     MIXING: {"": {}},
     DESCENDING: {", 30 steps": {"steps": 30}, ", 300 steps": {"steps": 300}},
     NEWTON: {"": {}},
+    PERTURBATION: {"": {}},
+    SKETCH: {", 6.5 rows": {"factor": 6.5}, ", 40 rows": {"factor": 40.0}},
 }
 LENGTHS = {"": {}, ", own lengths": {"own_lengths": True}}
 SETTINGS = {
@@ -141,7 +146,12 @@ SETTINGS = {
     for kind, length in product(KINDS[method], LENGTHS)
 }
 OPPONENTS: dict[str, dict[str, Any]] = {
-    "classification": {DESCENDING: DescentClassifier, NEWTON: DoubleNoise},
+    "classification": {
+        DESCENDING: DescentClassifier,
+        NEWTON: DoubleNoise,
+        PERTURBATION: ObjectivePerturbation,
+        SKETCH: GaussianMixing,
+    },
     "regression": {
         ADASSP: AdaSSP,
         BOOSTED: BoostedAdaSSP,

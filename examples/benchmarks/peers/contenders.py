@@ -57,12 +57,18 @@ class Contender:
     task : {"classification", "regression"}
     delta : {"0", "1/n^2", "1e-6, add/remove"}
     epsilons : tuple of float
+    sets : tuple of str
+        The only sets on which it is run; every set if empty.
+    splits : int or None
+        The most splits on which it is run; as many as are asked for if None.
     """
 
     method: str
     task: str
     delta: str = NONE
     epsilons: tuple[float, ...] = EPSILONS
+    sets: tuple[str, ...] = ()
+    splits: int | None = None
 
     @property
     def neighbors(self) -> str:
@@ -122,21 +128,27 @@ OURS: dict[str, Any] = {
 # The same estimator with a curve in the place of the linear effect of each number.
 CURVES = {name: f"{name}, curves" for name in (LOGISTIC, HUBER)}
 PLAIN, TRIVIAL = "without privacy", "trivial"
-DIFFPRIVLIB, EBM = "diffprivlib", "DP-EBM"
-PEERS = {DIFFPRIVLIB: Peer("diffprivlib"), EBM: Peer("ebm", is_raw=True)}
+DIFFPRIVLIB, EBM, AIM = "diffprivlib", "DP-EBM", "AIM"
+PEERS = {DIFFPRIVLIB: Peer("diffprivlib"), EBM: Peer("ebm", is_raw=True), AIM: Peer("aim")}
 PENALTIES = {f"{DIFFPRIVLIB}, C=1": 1.0, f"{DIFFPRIVLIB}, C=0.1": 0.1}
+# AIM takes minutes: megabytes of its model, sets, epsilon and splits are few.
+SIZES = {f"{AIM}, 2 MB": 2.0}
+SLOW: dict[str, tuple[str, ...]] = {
+    "classification": ("magic_gamma_telescope", "bank_marketing_full", "adult"),
+    "regression": ("bike_sharing_hour", "california_housing"),
+}
 ADASSP, BOOSTED, MIXING = "AdaSSP", "Boosted AdaSSP", "Hessian mixing"
 DESCENDING, NEWTON = "DP-GD", "DP-Newton"
 PERTURBATION, SKETCH = "Objective perturbation", "Gaussian mixing"
-# Settings: releases of AdaSSP, three or, with the eigenvalue of the noisy matrix, two; steps; rows
-# of a sketch per coefficient.
+# Settings: releases of AdaSSP, three or, with the eigenvalue of the noisy matrix, two; steps; noise
+# over that of a Gaussian release; rows of a sketch per coefficient.
 KINDS: dict[str, dict[str, dict[str, Any]]] = {
     ADASSP: {", three releases": {"extra": 1.0}, ", two releases": {"extra": 0.0}},
     BOOSTED: {"": {}},
     MIXING: {"": {}},
     DESCENDING: {", 30 steps": {"steps": 30}, ", 300 steps": {"steps": 300}},
     NEWTON: {"": {}},
-    PERTURBATION: {"": {}},
+    PERTURBATION: {", 1.06 times": {"factor": 1.06}, ", 1.3 times": {"factor": 1.3}},
     SKETCH: {", 6.5 rows": {"factor": 6.5}, ", 40 rows": {"factor": 40.0}},
 }
 LENGTHS = {"": {}, ", own lengths": {"own_lengths": True}}
@@ -174,6 +186,7 @@ def contenders() -> list[Contender]:
         approximate = [name for name in own if name in (LOGISTIC, HUBER, DESCENT[task])]
         found += [Contender(name, task, INVERSE_SQUARE) for name in approximate]
         found += [Contender(name, task, SMALL) for name in (*own, *settings(task), EBM)]
+        found += [Contender(name, task, SMALL, (1.0,), SLOW[task], 2) for name in SIZES]
     pair = (*settings("regression", ADASSP), *settings("regression", BOOSTED))
     found += [Contender(name, "regression", INVERSE_SQUARE) for name in pair]
     found += [Contender(name, "classification") for name in PENALTIES]
@@ -200,6 +213,8 @@ def runs(contender: Contender, name: str, wanted: Wanted, folder: Path | None = 
             "delta": delta_of(contender, len(data.y)),
             "norm": data.domain.encoded.row_norm(2),
             "C": PENALTIES.get(contender.method),
+            "blocks": [(own.start, own.stop) for own in data.domain.encoded.blocks],
+            "size": SIZES.get(contender.method),
         }
         scored = contender.peer.runs(data, wanted, facts, folder or Path())
     else:

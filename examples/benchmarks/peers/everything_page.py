@@ -10,6 +10,7 @@ import numpy as np
 
 from examples.benchmarks.peers.contenders import (
     ADASSP,
+    AIM,
     BOOSTED,
     CURVES,
     DESCENT,
@@ -68,7 +69,7 @@ COLUMNS = {
         (BOOSTED, INVERSE_SQUARE),
     ],
 }
-STRONG = {task: (*OPPONENTS[task], EBM) for task in OPPONENTS}
+STRONG = {task: (*OPPONENTS[task], EBM, AIM) for task in OPPONENTS}
 # Columns of the tables of the guarantee SMALL.
 SMALL_COLUMNS = {
     task: [(name, SMALL) for name in (*own, *STRONG[task])] for task, own in ESTIMATORS.items()

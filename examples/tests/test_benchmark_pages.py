@@ -75,6 +75,9 @@ def test_the_shares_are_those_of_the_file(stored):
                     score = stored.get((name, method, delta, epsilon, measure))
                     if score is not None and None not in ends and ends[1] - ends[0] >= 0.02:
                         shares.append(max(-1.0, (score - ends[0]) / (ends[1] - ends[0])))
+                if not shares:
+                    assert not cell
+                    continue
                 assert float(cell.removesuffix(" %")) == pytest.approx(
                     100 * np.mean(shares), abs=0.51
                 )

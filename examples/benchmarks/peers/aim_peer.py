@@ -93,7 +93,7 @@ def middles(bins: Any, bounds: tuple[float, float]) -> Any:
 
 
 def synthetic(data: Dataset, asked: SyntheticRows) -> Any:
-    """Return columns of synthetic rows: Algorithm 2 with all pairs as the workload."""
+    """Return columns of synthetic rows: AIM with all pairs as the workload."""
     rng = np.random.default_rng(asked.seed)
     np.random.seed(asked.seed)  # noqa: NPY002 - mbi draws rows from the global generator
     domain = data.domain

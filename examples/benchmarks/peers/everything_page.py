@@ -178,7 +178,7 @@ settings, the better median is shown, although this choice is made after the fac
 - DP-Newton (Ganesh et al. 2023): the double noise method with the quadratic upper bound and clipped
   eigenvalues, for 15 steps.
 - Objective perturbation (Redberg et al. 2023): the noise is 1.06 or 1.3 times that of a Gaussian
-  release, and the penalty is the least that their theorem allows. The authors' code has 1.3.
+  release, and the penalty is the least that their bound allows. The authors' code has 1.3.
 - Gaussian mixing (Lev et al. 2025): least squares for a parabola in the place of the logistic loss,
   on a noisy sketch of 6.5 or 40 rows per coefficient. The authors' code has 4 to 6.5.
 

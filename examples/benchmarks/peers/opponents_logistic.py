@@ -66,8 +66,9 @@ class ObjectivePerturbation(Classifier):
 def perturbation_delta(epsilon: float, deviation: float) -> float:
     """Return delta of objective perturbation, without what the curvature takes of epsilon.
 
-    The first theorem of Redberg et al. (2023) for generalised linear models. Gradients of records
-    have a length of at most 1.
+    The formula of the authors' code for generalised linear models: the loss is at most m + |N(0, 2
+    m)|, where m is the mean loss of a Gaussian release. Gradients of records have a length of at
+    most 1.
     """
     mean = 1 / (2 * deviation**2)
     if epsilon >= mean:

@@ -30,6 +30,7 @@ from examples.benchmarks.peers.opponents import (
     Marginals,
     TukeyEM,
 )
+from examples.benchmarks.peers.opponents_logistic import GaussianMixing, ObjectivePerturbation
 from examples.benchmarks.peers.peers import SEED, Peer, Scored, Wanted
 from examples.benchmarks.shared import report
 from examples.benchmarks.shared.data import DataSet, read
@@ -59,12 +60,18 @@ class Contender:
     task : {"classification", "regression"}
     delta : {"0", "1e-6, add/remove"}
     epsilons : tuple of float
+    sets : tuple of str
+        The only sets on which it is run; every set if empty.
+    splits : int or None
+        The most splits on which it is run; as many as are asked for if None.
     """
 
     method: str
     task: str
     delta: str = NONE
     epsilons: tuple[float, ...] = EPSILONS
+    sets: tuple[str, ...] = ()
+    splits: int | None = None
 
     @property
     def neighbors(self) -> str:
@@ -124,13 +131,21 @@ OURS: dict[str, Any] = {
 # The same estimator with a curve in the place of the linear effect of each number.
 CURVES = {name: f"{name}, curves" for name in (LOGISTIC, HUBER)}
 PLAIN, TRIVIAL = "without privacy", "trivial"
-DIFFPRIVLIB, EBM = "diffprivlib", "DP-EBM"
-PEERS = {DIFFPRIVLIB: Peer("diffprivlib"), EBM: Peer("ebm", is_raw=True)}
+DIFFPRIVLIB, EBM, AIM = "diffprivlib", "DP-EBM", "AIM"
+PEERS = {DIFFPRIVLIB: Peer("diffprivlib"), EBM: Peer("ebm", is_raw=True), AIM: Peer("aim")}
 PENALTIES = {f"{DIFFPRIVLIB}, C=1": 1.0, f"{DIFFPRIVLIB}, C=0.1": 0.1}
+# AIM takes minutes: megabytes of its model, sets, epsilon and splits are few.
+SIZES = {f"{AIM}, 2 MB": 2.0}
+SLOW: dict[str, tuple[str, ...]] = {
+    "classification": ("magic_gamma_telescope", "adult"),
+    "regression": ("bike_sharing_hour", "california_housing"),
+}
 ADASSP, BOOSTED, MIXING = "AdaSSP", "Boosted AdaSSP", "Hessian mixing"
 DESCENDING, NEWTON = "DP-GD", "DP-Newton"
-TUKEY, MARGINALS = "TukeyEM", "marginals to moments (our version of DD-SSP)"
-# Settings: releases of AdaSSP, three or, with the eigenvalue of the noisy matrix, two; steps.
+TUKEY, MARGINALS = "TukeyEM", "Marginals to moments"
+PERTURBATION, SKETCH = "Objective perturbation", "Gaussian mixing"
+# Settings: releases of AdaSSP, three or, with the eigenvalue of the noisy matrix, two; steps; noise
+# over that of a Gaussian release; rows of a sketch per coefficient.
 KINDS: dict[str, dict[str, dict[str, Any]]] = {
     ADASSP: {", three releases": {"extra": 1.0}, ", two releases": {"extra": 0.0}},
     BOOSTED: {"": {}},
@@ -139,6 +154,8 @@ KINDS: dict[str, dict[str, dict[str, Any]]] = {
     NEWTON: {"": {}},
     TUKEY: {", 1000 models": {"models": 1000}, ", 2000 models": {"models": 2000}},
     MARGINALS: {"": {}},
+    PERTURBATION: {", 1.06 times": {"factor": 1.06}, ", 1.3 times": {"factor": 1.3}},
+    SKETCH: {", 6.5 rows": {"factor": 6.5}, ", 40 rows": {"factor": 40.0}},
 }
 # Those that do not need rows of length 1.
 UNSCALED = {TUKEY, MARGINALS}
@@ -150,7 +167,12 @@ SETTINGS = {
     if not (length and method in UNSCALED)
 }
 OPPONENTS: dict[str, dict[str, Any]] = {
-    "classification": {DESCENDING: DescentClassifier, NEWTON: DoubleNoise},
+    "classification": {
+        DESCENDING: DescentClassifier,
+        NEWTON: DoubleNoise,
+        PERTURBATION: ObjectivePerturbation,
+        SKETCH: GaussianMixing,
+    },
     "regression": {
         ADASSP: AdaSSP,
         BOOSTED: BoostedAdaSSP,
@@ -173,6 +195,7 @@ def contenders() -> list[Contender]:
         found += [Contender(name, task, epsilons=(NO_EPSILON,)) for name in (TRIVIAL, PLAIN)]
         found += [Contender(name, task) for name in own if name != DESCENT[task]]
         found += [Contender(name, task, SMALL) for name in (*own, *settings(task), EBM)]
+        found += [Contender(name, task, SMALL, (1.0,), SLOW[task], 3) for name in SIZES]
     found += [Contender(name, "classification") for name in PENALTIES]
     return [*found, Contender(DIFFPRIVLIB, "regression")]
 
@@ -197,6 +220,8 @@ def runs(contender: Contender, name: str, wanted: Wanted, folder: Path | None = 
             "delta": delta_of(contender),
             "norm": data.domain.encoded.row_norm(2),
             "C": PENALTIES.get(contender.method),
+            "blocks": [(own.start, own.stop) for own in data.domain.encoded.blocks],
+            "size": SIZES.get(contender.method),
         }
         scored = contender.peer.runs(data, wanted, facts, folder or Path())
     else:

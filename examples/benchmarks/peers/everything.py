@@ -88,7 +88,8 @@ def missing(
         done.setdefault((run.set, run.method, run.delta, run.repetition), set()).update(run.scores)
     for start, name, contender in ordered(field, set(sets), repeats):
         wanted = []
-        for repetition in range(start, min(start + CHUNK, repeats)):
+        end = min(start + CHUNK, repeats, contender.splits or repeats)
+        for repetition in range(start, end):
             have = done.get((name, contender.method, contender.delta, repetition), set())
             if left := tuple(e for e in contender.epsilons if e not in have):
                 wanted.append((repetition, left))
@@ -107,7 +108,8 @@ def ordered(
         group = [pair for pair in named if (pair[1] in LARGE) == is_large]
         for start in range(0, min(repeats, LARGE_SPLITS) if is_large else repeats, CHUNK):
             for task, name in group:
-                yield from ((start, name, contender) for contender in of_task[task])
+                own = [c for c in of_task[task] if not c.sets or name in c.sets]
+                yield from ((start, name, contender) for contender in own)
 
 
 def measure(jobs: Sequence[Job], arguments: argparse.Namespace) -> None:

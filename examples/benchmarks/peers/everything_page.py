@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from examples.benchmarks.peers.contenders import (
+    AIM,
     DIFFPRIVLIB,
     EBM,
     EPSILONS,
@@ -42,7 +43,7 @@ from examples.benchmarks.shared.measures import AUROC, MEASURES, R2, SHARED
 
 By_measure = Mapping[str, Scores]
 # Peers with the guarantee SMALL; and those with delta = 0, for ours that have it.
-STRONG = {task: (*OPPONENTS[task], EBM, TRIVIAL) for task in OPPONENTS}
+STRONG = {task: (*OPPONENTS[task], EBM, AIM, TRIVIAL) for task in OPPONENTS}
 PURE = (DIFFPRIVLIB,)
 PICTURE = "benchmark_shares.png"
 TITLES = {AUROC: "AUROC", R2: "R²"}

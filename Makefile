@@ -34,7 +34,7 @@ $(VENV)/.bench: $(VENV)/.created pyproject.toml
 	@touch $@
 
 # A peer has an environment of its own, with the packages that its script names.
-PEERS := diffprivlib ebm
+PEERS := diffprivlib ebm aim
 $(VENV)/%/.created: examples/benchmarks/peers/%_peer.py | $(VENV)/.created
 	$(PYTHON) -m venv $(VENV)/$*
 	$(VENV)/$*/bin/python -m pip install --quiet $$(sed -n 's/^# needs: //p' $<)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -27,7 +27,7 @@ from examples.figures.pages import NUMBER, ROOT, Item, Table, unit_of, value_of
 # Chance that the stored median of one cell, which is right, is outside of its band.
 ALARM = 1e-4
 FEW, STORED, EPSILONS = 25, 100, [1 / 16, 1 / 4, 1.0]
-SPLITS, SETS = 5, {"classification": "breast_cancer_wdbc", "regression": "diabetes"}
+SPLITS, SETS = 20, {"classification": "breast_cancer_wdbc", "regression": "diabetes"}
 
 Found = tuple[int, list[str]]
 
@@ -97,22 +97,6 @@ def rows_of(ends: Mapping[str, FloatArray]) -> list[dict[str, Any]]:
 # The benchmark
 
 
-def of_benchmark(figure: Figure, table: Table) -> Found:
-    """Compare the cells of the package's estimators on two sets, as the page would have them."""
-    count, wrong = 0, []
-    for row in _benchmark_rows(figure.name.removeprefix("benchmark-")):
-        stored = next(
-            dict(zip(table.headings, r, strict=True)) for r in table.rows if r[0] == row["set"]
-        )
-        for heading, text in row.items():
-            if text and heading != "set":
-                count += 1
-                if stored[heading].rstrip("†") != text:
-                    place = f"{row['set']}, column {heading!r}"
-                    wrong.append(f"{place}: the page has {stored[heading]!r}, computed: {text}")
-    return count, wrong
-
-
 def of_benchmark_file(figure: Figure, table: Table) -> Found:
     """Compare quartiles in benchmark.csv, in every measure and at every epsilon, on two sets."""
     from examples.benchmarks.peers.everything_page import figure_rows
@@ -139,18 +123,6 @@ def _is_near(stored: str, computed: str) -> bool:
     return math.isclose(float(stored), float(computed), rel_tol=2e-4, abs_tol=1e-9)
 
 
-def _benchmark_rows(name: str) -> Iterator[Mapping[str, str]]:
-    from examples.benchmarks.peers import everything_page as page
-    from examples.benchmarks.peers.verdicts import Scores
-    from examples.benchmarks.shared.measures import SHARED
-
-    kind, _, rest = name.partition("-")
-    task, measure = (rest, SHARED[rest]) if kind == "small" else (kind, rest)
-    scores = Scores.of(_runs(task), measure)
-    columns = (page.SMALL_COLUMNS if kind == "small" else page.COLUMNS)[task]
-    yield from page.shown(page.rows_of(scores, task, columns, []))
-
-
 @cache
 def _runs(task: str) -> Sequence[Any]:
     from examples.benchmarks.peers import contenders as field
@@ -171,6 +143,5 @@ def _runs(task: str) -> Sequence[Any]:
 
 SAMPLES: dict[str, Callable[[Figure, Table], Found]] = {
     "simulation": of_simulation,
-    "benchmark": of_benchmark,
     "benchmark_file": of_benchmark_file,
 }

@@ -1,22 +1,26 @@
-"""The tables of the benchmark's pages are those of its file."""
+"""The tables of the benchmark's page are those of its files."""
 
 import csv
+from collections import Counter
 
 import numpy as np
 import pytest
 
 from examples.benchmarks.peers import contenders as field
-from examples.benchmarks.peers import everything_page as page
+from examples.benchmarks.shared.measures import SHARED
 from examples.figures import manifest, pages
+
+
+def file_of(name):
+    with (pages.ROOT / "docs/figures" / name).open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 @pytest.fixture(scope="module")
 def stored():
     """Medians of benchmark.csv by set, method without its settings, delta, epsilon, measure."""
-    with (pages.ROOT / "docs/figures/benchmark.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
     found = {}
-    for row in rows:
+    for row in file_of("benchmark.csv"):
         name = row["method"]
         name = name if name.endswith(", curves") else name.partition(", ")[0]
         key = row["set"], name, row["delta"], row["epsilon"], row["measure"]
@@ -24,59 +28,58 @@ def stored():
     return {key: max(medians) for key, medians in found.items()}
 
 
-@pytest.mark.parametrize(
-    ("table", "measure"),
-    [
-        ("classification-accuracy", "accuracy"),
-        ("classification-auroc", "auroc"),
-        ("regression-r2", "r2"),
-        ("small-classification", "auroc"),
-        ("small-regression", "r2"),
-    ],
-)
-def test_the_page_by_set_is_that_of_the_file(stored, table, measure):
-    """Every cell of it, at epsilon = 1; the better setting of a peer."""
-    shown = manifest.placed()[f"benchmark-{table}"].table
-    delta = field.SMALL if table.startswith("small") else field.NONE
-    task = "regression" if measure == "r2" else "classification"
-    compared = 0
-    for name, *cells in shown.rows:
-        for heading, cell in zip(shown.headings[1:], cells, strict=True):
-            method, marked, _ = heading.partition(" (")
-            method = field.DESCENT[task] if method == page.SHORT[field.DESCENT[task]] else method
-            own = field.INVERSE_SQUARE if marked else delta
-            key = (name, method, own, "1", measure)
-            if method in (field.PLAIN, field.TRIVIAL):
-                key = (name, method, field.NONE, "", measure)
-            median = stored.get(key)
-            if median is None:
-                assert not cell, key
-                continue
-            # A median of five digits may be rounded to either of two numbers of three.
-            assert cell in {page.number(median * (1 + 5e-5 * side)) for side in (-1, 0, 1)}, key
-            compared += 1
-    assert compared > 80
-
-
 def test_the_shares_are_those_of_the_file(stored):
-    """A mean over the sets; an epsilon of a percent is due to medians of five digits."""
-    compared = 0
-    for table in ("benchmark-shares", "benchmark-small-shares"):
-        shown = manifest.placed()[table].table
-        for method, delta, of, *cells in shown.rows:
-            measure = {"AUROC": "auroc", "R²": "r2"}[of]
-            for epsilon, cell in zip(shown.headings[3:7], cells[:4], strict=True):
-                shares = []
-                for name in {key[0] for key in stored}:
-                    ends = [
-                        stored.get((name, end, field.NONE, "", measure))
-                        for end in (field.TRIVIAL, field.PLAIN)
-                    ]
-                    score = stored.get((name, method, delta, epsilon, measure))
-                    if score is not None and None not in ends and ends[1] - ends[0] >= 0.02:
-                        shares.append(max(-1.0, (score - ends[0]) / (ends[1] - ends[0])))
-                assert float(cell.removesuffix(" %")) == pytest.approx(
-                    100 * np.mean(shares), abs=0.51
-                )
-                compared += 1
-    assert compared == 4 * 28
+    """A mean over the common sets; an epsilon of a percent is due to medians of five digits."""
+    shown = manifest.placed()["benchmark-shares"].table
+    for task, measure in SHARED.items():
+        of = {"auroc": "AUROC", "r2": "R²"}[measure]
+        methods = [row[0] for row in shown.rows if row[1] == of]
+
+        def share(name, method, epsilon, measure=measure):
+            low, high = (
+                stored.get((name, end, field.NONE, "", measure))
+                for end in (field.TRIVIAL, field.PLAIN)
+            )
+            score = stored.get((name, method, field.SMALL, epsilon, measure))
+            if score is None or low is None or high is None or high - low < 0.02:
+                return None
+            return max(-1.0, (score - low) / (high - low))
+
+        names = {key[0] for key in stored if key[4] == measure}
+        epsilons = shown.headings[2:]
+        common = [
+            n for n in names if None not in {share(n, m, e) for m in methods for e in epsilons}
+        ]
+        assert len(common) >= 8, task
+        for method, own, *cells in shown.rows:
+            if own != of:
+                continue
+            for epsilon, cell in zip(epsilons, cells, strict=True):
+                mean = 100 * np.mean([share(name, method, epsilon) for name in common])
+                assert float(cell.removesuffix(" %")) == pytest.approx(mean, abs=0.51)
+
+
+@pytest.mark.parametrize("task", SHARED)
+def test_the_verdicts_are_those_of_the_file(task):
+    """Each count; the losses that are listed are those of the file by more than .005."""
+    rows = [row for row in file_of("benchmark_differences.csv") if row["task"] == task]
+    for row in rows:
+        low, high = float(row["lower"]), float(row["upper"])
+        expected = "ahead" if low > 0 else "behind" if high < 0 else "level"
+        assert row["verdict"] == expected, row
+    shown = manifest.placed()[f"benchmark-verdicts-{task}"].table
+    for peer, _, *cells in shown.rows:
+        for own, cell in zip(shown.headings[2:], cells, strict=True):
+            if peer == "all":
+                continue
+            tally = Counter(
+                row["verdict"]
+                for row in rows
+                if row["skdp"] == own and row["peer"].partition(", ")[0] == peer
+            )
+            found = " / ".join(str(tally[verdict]) for verdict in ("ahead", "level", "behind"))
+            assert cell == (found if tally else ""), (peer, own)
+    lost = [row for row in rows if row["verdict"] == "behind" and float(row["difference"]) < -0.005]
+    listed = manifest.placed()["benchmark-losses"].table.rows
+    methods = {row["skdp"] for row in rows}
+    assert len([row for row in listed if row[0] in methods]) == len(lost)

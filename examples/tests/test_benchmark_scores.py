@@ -5,7 +5,6 @@ import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
 from examples.benchmarks.peers import contenders as field
-from examples.benchmarks.peers import everything_page as page
 from examples.benchmarks.peers import versions
 from examples.benchmarks.peers.contenders import Run
 from examples.benchmarks.peers.verdicts import Cell, Scores
@@ -82,17 +81,6 @@ def test_share_of_the_way_from_trivial_to_without_privacy(scores, share):
     """A small range has none; far below trivial counts as -1."""
     found = scores.share("adult", field.LOGISTIC, "0", 1.0)
     assert found is None if share is None else found == pytest.approx(share)
-
-
-def test_shares_are_averaged_over_sets():
-    """.75 and .25 of the way are 50 % on average."""
-    runs = []
-    for name, own in [("adult", 0.8), ("mushroom", 0.6)]:
-        runs.append(run(field.LOGISTIC, own, 1.0, name))
-        runs += [run(field.TRIVIAL, 0.5, name=name), run(field.PLAIN, 0.9, name=name)]
-    by_measure = {name: Scores.of(runs, name) for name in (AUROC, R2)}
-    row = next(page.share_rows(by_measure, page.COLUMNS))
-    assert (row["1"], row["0.1"], row["sets"], row["of"]) == ("50 %", "", 2, "AUROC")
 
 
 def test_a_smaller_log_loss_is_better():

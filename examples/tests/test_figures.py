@@ -65,6 +65,21 @@ def test_commands_exist(figure):
         assert not unknown
 
 
+def test_replications_are_figures_of_their_pages():
+    """Published and own figures stand on the page that the row links, outside of this table."""
+    table, compared = placed()["replications"].table, 0
+    here = ROOT / "docs/figures/replications.md"
+    for _, _, *cells, link, _ in table.rows:
+        path = (here.parent / re.search(r"\((.*?)(#.*)?\)", link)[1]).resolve()
+        lines = (here if path.is_dir() else path).read_text(encoding="utf-8").splitlines()
+        text = " ".join(line for line in lines if not (line.startswith("|") and "](" in line))
+        there = {pages.value_of(number) for number in pages.NUMBER.findall(text)}
+        for number in pages.NUMBER.findall(" ".join(cells)):
+            assert pages.value_of(number) in there, (link, number)
+            compared += 1
+    assert compared > 15
+
+
 def test_an_unnamed_table_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(pages, "ROOT", tmp_path)
     page = tmp_path / "README.md"

@@ -17,6 +17,7 @@ MADE = ("search.html", "_modules/index.html")
 BUILDERS = ("sphinx", "numpydoc", "myst_nb", "sphinx_copybutton", "sphinxext.opengraph", "furo")
 # Pages of which axe-core looks at everything, also in dark colours: one of each kind.
 WHOLE = ("index.html", "quickstart.html", "examples/index.html", "proofs/orders.html")
+WHOLE += ("figures/benchmark.html",)
 WHOLE += ("examples/01_first_model.html", "reference/rows.html", "_modules/skdp/rows/memory.html")
 # A button of scikit-learn's diagram that is not where its own script looks for it.
 KNOWN = "Expected copy-paste icon is missing"
@@ -141,3 +142,32 @@ def test_the_gallery_shows_every_example(built):
         assert f'href="{path.stem}.html"' in card
     scripts = {path.stem for path in (ROOT / "examples").glob("[a-z]*.py")} - {"notebooks"}
     assert {name for name in scripts if f"/{name}.py" in cards[-1]} == scripts
+
+
+def test_figures_can_be_sorted_and_selected(browser, built):
+    """The page of the benchmark: best methods first, the other way round, and another set."""
+    wait = pytest.importorskip("selenium.webdriver.support.wait").WebDriverWait
+
+    def lines():
+        rows = "return [...document.querySelectorAll('.sortable tbody tr')]"
+        return browser.execute_script(f"{rows}.map(r => [...r.cells].map(c => c.textContent))")
+
+    with served(built) as site:
+        browser.get(site.address + "figures/benchmark.html")
+        wait(browser, 10).until(lambda _: lines())
+        heads = [h.text for h in browser.find_elements("css selector", ".sortable th")]
+        name, median = heads.index("set"), heads.index("median")
+        first = lines()
+        assert {line[name] for line in first} == {"adult"}
+        medians = [float(line[median]) for line in first]
+        assert medians == sorted(medians, reverse=True) != sorted(medians)
+        browser.find_elements("css selector", ".sortable th button")[median].click()
+        assert [float(line[median]) for line in lines()] == sorted(medians)
+        field = browser.find_elements("css selector", ".sortable input")[name]
+        field.clear()
+        field.send_keys("mushroom")
+        assert {line[name] for line in lines()} == {"mushroom"}
+        field.send_keys("s and more")
+        assert lines() == []
+        status = browser.find_element("css selector", ".sortable [role=status]")
+        assert status.text == "Lines: 0"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -26,7 +27,10 @@ from examples.benchmarks.peers.opponents import (
     DescentRegressor,
     DoubleNoise,
     HessianMixing,
+    Marginals,
+    TukeyEM,
 )
+from examples.benchmarks.peers.opponents_logistic import GaussianMixing, ObjectivePerturbation
 from examples.benchmarks.peers.peers import SEED, Peer, Scored, Wanted
 from examples.benchmarks.shared import report
 from examples.benchmarks.shared.data import DataSet, read
@@ -42,7 +46,7 @@ from skdp import (
 EPSILONS = (0.1, 0.5, 1.0, 4.0)
 # Where a method has no epsilon.
 NO_EPSILON = math.inf
-NONE, INVERSE_SQUARE, SMALL = "0", "1/n^2", "1e-6, add/remove"
+NONE, SMALL = "0", "1e-6, add/remove"
 
 
 @dataclass(frozen=True)
@@ -54,14 +58,20 @@ class Contender:
     method : str
         The name in the tables. Settings of a peer share their name: "name, setting".
     task : {"classification", "regression"}
-    delta : {"0", "1/n^2", "1e-6, add/remove"}
+    delta : {"0", "1e-6, add/remove"}
     epsilons : tuple of float
+    sets : tuple of str
+        The only sets on which it is run; every set if empty.
+    splits : int or None
+        The most splits on which it is run; as many as are asked for if None.
     """
 
     method: str
     task: str
     delta: str = NONE
     epsilons: tuple[float, ...] = EPSILONS
+    sets: tuple[str, ...] = ()
+    splits: int | None = None
 
     @property
     def neighbors(self) -> str:
@@ -121,32 +131,55 @@ OURS: dict[str, Any] = {
 # The same estimator with a curve in the place of the linear effect of each number.
 CURVES = {name: f"{name}, curves" for name in (LOGISTIC, HUBER)}
 PLAIN, TRIVIAL = "without privacy", "trivial"
-DIFFPRIVLIB, EBM = "diffprivlib", "DP-EBM"
-PEERS = {DIFFPRIVLIB: Peer("diffprivlib"), EBM: Peer("ebm", is_raw=True)}
+DIFFPRIVLIB, EBM, AIM = "diffprivlib", "DP-EBM", "AIM"
+PEERS = {DIFFPRIVLIB: Peer("diffprivlib"), EBM: Peer("ebm", is_raw=True), AIM: Peer("aim")}
 PENALTIES = {f"{DIFFPRIVLIB}, C=1": 1.0, f"{DIFFPRIVLIB}, C=0.1": 0.1}
+# AIM takes minutes: megabytes of its model, sets, epsilon and splits are few.
+SIZES = {f"{AIM}, 2 MB": 2.0}
+SLOW: dict[str, tuple[str, ...]] = {
+    "classification": ("magic_gamma_telescope", "adult"),
+    "regression": ("bike_sharing_hour", "california_housing"),
+}
 ADASSP, BOOSTED, MIXING = "AdaSSP", "Boosted AdaSSP", "Hessian mixing"
 DESCENDING, NEWTON = "DP-GD", "DP-Newton"
-# Settings: releases of AdaSSP, three or, with the eigenvalue of the noisy matrix, two; steps.
+TUKEY, MARGINALS = "TukeyEM", "Marginals to moments"
+PERTURBATION, SKETCH = "Objective perturbation", "Gaussian mixing"
+# Settings: releases of AdaSSP, three or, with the eigenvalue of the noisy matrix, two; steps; noise
+# over that of a Gaussian release; rows of a sketch per coefficient.
 KINDS: dict[str, dict[str, dict[str, Any]]] = {
     ADASSP: {", three releases": {"extra": 1.0}, ", two releases": {"extra": 0.0}},
     BOOSTED: {"": {}},
     MIXING: {"": {}},
     DESCENDING: {", 30 steps": {"steps": 30}, ", 300 steps": {"steps": 300}},
     NEWTON: {"": {}},
+    TUKEY: {", 1000 models": {"models": 1000}, ", 2000 models": {"models": 2000}},
+    MARGINALS: {"": {}},
+    PERTURBATION: {", 1.06 times": {"factor": 1.06}, ", 1.3 times": {"factor": 1.3}},
+    SKETCH: {", 6.5 rows": {"factor": 6.5}, ", 40 rows": {"factor": 40.0}},
 }
+# Those that do not need rows of length 1.
+UNSCALED = {TUKEY, MARGINALS}
 LENGTHS = {"": {}, ", own lengths": {"own_lengths": True}}
 SETTINGS = {
     method + kind + length: {**KINDS[method][kind], **LENGTHS[length]}
     for method in KINDS
     for kind, length in product(KINDS[method], LENGTHS)
+    if not (length and method in UNSCALED)
 }
 OPPONENTS: dict[str, dict[str, Any]] = {
-    "classification": {DESCENDING: DescentClassifier, NEWTON: DoubleNoise},
+    "classification": {
+        DESCENDING: DescentClassifier,
+        NEWTON: DoubleNoise,
+        PERTURBATION: ObjectivePerturbation,
+        SKETCH: GaussianMixing,
+    },
     "regression": {
         ADASSP: AdaSSP,
         BOOSTED: BoostedAdaSSP,
         MIXING: HessianMixing,
         DESCENDING: DescentRegressor,
+        TUKEY: TukeyEM,
+        MARGINALS: Marginals,
     },
 }
 ESTIMATORS = {
@@ -161,18 +194,15 @@ def contenders() -> list[Contender]:
     for task, own in ESTIMATORS.items():
         found += [Contender(name, task, epsilons=(NO_EPSILON,)) for name in (TRIVIAL, PLAIN)]
         found += [Contender(name, task) for name in own if name != DESCENT[task]]
-        approximate = [name for name in own if name in (LOGISTIC, HUBER, DESCENT[task])]
-        found += [Contender(name, task, INVERSE_SQUARE) for name in approximate]
         found += [Contender(name, task, SMALL) for name in (*own, *settings(task), EBM)]
-    pair = (*settings("regression", ADASSP), *settings("regression", BOOSTED))
-    found += [Contender(name, "regression", INVERSE_SQUARE) for name in pair]
+        found += [Contender(name, task, SMALL, (1.0,), SLOW[task], 3) for name in SIZES]
     found += [Contender(name, "classification") for name in PENALTIES]
     return [*found, Contender(DIFFPRIVLIB, "regression")]
 
 
-def settings(task: str, method: str | None = None) -> list[str]:
-    """Return the names of the opponents of a task, or of one of them, with their settings."""
-    names = [method] if method else list(OPPONENTS[task])
+def settings(task: str) -> list[str]:
+    """Return the names of the opponents of a task, with their settings."""
+    names = OPPONENTS[task]
     return [name for name in SETTINGS if name.partition(", ")[0] in names]
 
 
@@ -187,9 +217,11 @@ def runs(contender: Contender, name: str, wanted: Wanted, folder: Path | None = 
     data = read(name)
     if contender.peer:
         facts = {
-            "delta": delta_of(contender, len(data.y)),
+            "delta": delta_of(contender),
             "norm": data.domain.encoded.row_norm(2),
             "C": PENALTIES.get(contender.method),
+            "blocks": [(own.start, own.stop) for own in data.domain.encoded.blocks],
+            "size": SIZES.get(contender.method),
         }
         scored = contender.peer.runs(data, wanted, facts, folder or Path())
     else:
@@ -209,9 +241,11 @@ def _here(
         seen, unseen = data.encoded[train], data.encoded[test]
     measure = class_scores if data.task == "classification" else number_scores
     scores = {}
-    for epsilon in epsilons:
-        model = _model(contender, data, epsilon, repetition).fit(seen, data.y[train])
-        scores[epsilon] = measure(model, unseen, data.y[test])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Expect a model")  # some sets are small
+        for epsilon in epsilons:
+            model = _model(contender, data, epsilon, repetition).fit(seen, data.y[train])
+            scores[epsilon] = measure(model, unseen, data.y[test])
     return repetition, scores, perf_counter() - began
 
 
@@ -223,7 +257,7 @@ def _model(contender: Contender, data: DataSet, epsilon: float, repetition: int)
     if method == PLAIN:
         return LogisticRegression(max_iter=2000) if is_class else LinearRegression()
     seed, domain = report.noise_seed(SEED, repetition), data.domain.encoded
-    delta, neighbors = delta_of(contender, len(data.y)), contender.neighbors
+    delta, neighbors = delta_of(contender), contender.neighbors
     if method in SETTINGS:
         kind = OPPONENTS[contender.task][method.partition(", ")[0]]
         return kind(domain, epsilon, delta, neighbors, seed, **SETTINGS[method])
@@ -240,9 +274,6 @@ def curved(method: str, data: DataSet, facts: dict[str, Any]) -> Any:
     return OURS[own](domain=data.domain, additive="auto", **facts)
 
 
-def delta_of(contender: Contender, n_rows: int) -> float:
-    """Return delta as a number: 1 / n^2 takes the first digit of the number of training rows."""
-    if contender.delta == INVERSE_SQUARE:
-        facts = report.facts_of_fit(n_rows, 1.0, "replace_one", approximate=True)
-        return float(facts["delta"])
+def delta_of(contender: Contender) -> float:
+    """Return delta as a number."""
     return float(contender.delta.partition(",")[0])

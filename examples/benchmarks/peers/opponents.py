@@ -9,12 +9,14 @@ is scaled to [-1, 1] and predictions are clipped to it. The number of rows is ta
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit
 
@@ -24,6 +26,7 @@ from skdp import Domain
 from skdp.mechanisms.knorm import gaussian_scale
 
 Slopes = Callable[[FloatArray], FloatArray]
+Codes = NDArray[np.intp]
 
 
 @dataclass
@@ -211,6 +214,173 @@ def sketch_variance(k: int, rounds: int, epsilon: float, delta: float) -> float:
         return float(best + eigenvalue - epsilon)
 
     return math.exp(brentq(surplus, math.log(1.1), math.log(1e12), xtol=1e-9))
+
+
+@dataclass
+class TukeyEM(Regressor):
+    """Amin et al. 2023: a point deep among least-squares models of disjoint parts of the rows.
+
+    Half of epsilon and of delta tests whether regions of great depth have volume enough, and the
+    rest draws a point of one of them. If the test fails all coefficients are 0, so that the middle
+    of the target's bounds is predicted. There is a model for each d rows at least.
+    """
+
+    models: int = 1000
+
+    def _solution(self, rows: FloatArray, t: FloatArray, rng: Generator) -> FloatArray:
+        n, d = rows.shape
+        m = min(self.models, n // d)
+        least, epsilon, delta = max(1, m // 4), self.epsilon / 2, self.delta / 2
+        parts = rng.permutation(n)[: n // m * m].reshape(m, -1)
+        fits = (np.linalg.pinv(rows[parts]) @ t[parts][:, :, None])[:, :, 0]
+        # Equal coefficients would make empty regions: they are moved apart, as by the authors.
+        points = np.sort(fits + 1e-10 * rng.uniform(size=fits.shape), axis=0)
+        volumes = np.log((points[::-1] - points)[: m // 2]).sum(axis=1)
+        distance = distance_to_unsafe(volumes, least, epsilon, delta)
+        if not passes(distance, epsilon, delta, rng):
+            return np.zeros(d)
+        chances = region_chances(volumes, least, epsilon)
+        drawn = least - 1 + int(np.argmax(chances + rng.gumbel(size=len(chances))))
+        return np.asarray(rng.uniform(points[drawn], points[-1 - drawn]))
+
+
+def distance_to_unsafe(volumes: FloatArray, least: int, epsilon: float, delta: float) -> int:
+    """Return how many models can be replaced before the draw is not private; -1 if it is not.
+
+    A lower bound. ``volumes`` has the logarithm of the volume of depth k + 1 or more at position k.
+    """
+    for k in range(least - 2, -1, -1):
+        inner = volumes[least + k + 1 :]
+        ratios = volumes[least - k - 2] - inner - epsilon / 2 * np.arange(1, len(inner) + 1)
+        if len(inner) and ratios.min() <= math.log(delta / 4) - epsilon:
+            return k
+    return -1
+
+
+def passes(distance: int, epsilon: float, delta: float, rng: Generator) -> bool:
+    """Test with noise whether a distance is 0 or more; -1 passes with a chance below delta."""
+    return bool(distance + rng.laplace(scale=1 / epsilon) > -math.log(2 * delta) / epsilon)
+
+
+def region_chances(volumes: FloatArray, least: int, epsilon: float) -> FloatArray:
+    """Return the logarithms of the chances of the regions of each depth from ``least`` on.
+
+    A uniform point of a region drawn with them has a density proportional to
+    exp(epsilon depth / 2): it is the sum of the densities of the regions that hold the point.
+    """
+    found = volumes[least - 1 :] + epsilon / 2 * np.arange(least, len(volumes) + 1)
+    found[1:] += math.log(-math.expm1(-epsilon / 2))
+    return np.asarray(found)
+
+
+@dataclass
+class Marginals(Regressor):
+    """Our version of DD-SSP (Ferrando & Sheldon 2025): moments of noisy tables of pairs of columns.
+
+    First each column has a noisy table. It gives means and variances, less that of a bin, and joins
+    the bins of a number to a few with about the same counts. Then all pairs of columns have tables
+    with the same noise, the target included; DD-SSP chooses pairs by AIM. Tables become
+    nonnegative, and those of pairs get the margins of the columns. ``marginal_rules.py`` simulates
+    the rules for the numbers of bins and the ridge.
+    """
+
+    fineness: float = 1.0
+    ridge: float = 0.5
+    singles: float = 0.4  # share of the squared shift
+
+    def _solution(self, rows: FloatArray, t: FloatArray, rng: Generator) -> FloatArray:
+        n, d, length = len(rows), rows.shape[1] - 1, self.domain.row_norm(2, intercept=True)
+        size = d + 1 - sum(self.domain.block_sizes) + len(self.domain.blocks)
+        pairs = list(combinations(range(size), 2))
+        single = self.scale * math.sqrt(self.change(size) / self.singles)
+        double = self.scale * math.sqrt(self.change(len(pairs)) / (1 - self.singles))
+        fine = int(np.clip(round(2 * math.sqrt(n / single)), 8, 128))
+        few = int(np.clip(round(self.fineness * (n / double) ** (1 / 3)), 3, 32))
+        codes, values = coded(np.column_stack([rows[:, :-1] * length, t]), self.domain.blocks, fine)
+        places = np.split(np.arange(d + 1), np.cumsum([v.shape[1] for v in values])[:-1])
+        means, moments, margins = np.zeros(d + 1), np.zeros((d + 1, d + 1)), []
+        for k, place in enumerate(places):
+            counts = np.bincount(codes[k], minlength=len(values[k]))
+            margin = nonnegative(counts + single * rng.standard_normal(len(counts)), n)
+            means[place] = margin @ values[k] / n
+            moments[np.ix_(place, place)] = (values[k].T * margin) @ values[k]
+            if values[k].min() < 0:  # a number
+                moments[place, place] -= n / (3 * fine**2)
+                group, values[k], margin = merged(values[k][:, 0], margin, few)
+                codes[k] = group[codes[k]]
+            margins.append(margin)
+        for a, b in pairs:
+            cells = counted(codes[a], codes[b], (len(values[a]), len(values[b])))
+            table = nonnegative(cells + double * rng.standard_normal(cells.shape), n)
+            product = values[a].T @ raked(table, margins[a], margins[b]) @ values[b]
+            moments[np.ix_(places[a], places[b])] = product
+            moments[np.ix_(places[b], places[a])] = product.T
+        levels, vectors = np.linalg.eigh(moments / n - np.outer(means, means))
+        C = (vectors * np.maximum(levels, 0)) @ vectors.T
+        ridge = self.ridge * double / n * math.sqrt(d)
+        slopes = np.linalg.solve(C[:-1, :-1] + ridge * np.eye(d), C[:-1, -1])
+        return length * np.append(slopes, means[-1] - means[:-1] @ slopes)
+
+    def change(self, tables: int) -> int:
+        """Return the greatest squared change of the counts of tables together.
+
+        A record is in one cell of each table, and a replaced record in two.
+        """
+        return tables * (1 if self.neighbors == "add_remove" else 2)
+
+
+def coded(
+    data: FloatArray, blocks: Sequence[slice], bins: int
+) -> tuple[list[Codes], list[FloatArray]]:
+    """Return the cell of each record by column, and what the columns of a cell are encoded as.
+
+    A block of indicators is one column. Others are numbers in [-1, 1].
+    """
+    codes, values, start = [], [], 0
+    middles = (2 * np.arange(bins)[:, None] + 1) / bins - 1
+    while start < data.shape[1]:
+        block = next((b for b in blocks if b.start == start), None)
+        if block:
+            width = block.stop - start
+            codes.append(np.rint(data[:, block] @ np.arange(1, width + 1)).astype(int))
+            values.append(np.eye(width + 1)[:, 1:])
+        else:
+            width = 1
+            codes.append(np.minimum((data[:, start] + 1) / 2 * bins, bins - 1).astype(int))
+            values.append(middles)
+        start += width
+    return codes, values
+
+
+def counted(first: Codes, second: Codes, shape: tuple[int, int]) -> FloatArray:
+    """Return the table of two columns: how many records are in each cell."""
+    cells = first * shape[1] + second
+    return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape).astype(float)
+
+
+def merged(middles: FloatArray, counts: FloatArray, most: int) -> tuple[Codes, Any, FloatArray]:
+    """Join cells of a number to groups of similar counts: groups, their means, and their counts."""
+    before = np.cumsum(counts) - counts / 2
+    wanted = np.minimum((before / counts.sum() * most).astype(int), most - 1)
+    group = np.unique(wanted, return_inverse=True)[1]
+    weights = counts + 1e-9  # a group without records has the mean of its cells
+    means = np.bincount(group, weights * middles) / np.bincount(group, weights)
+    return group, means[:, None], np.bincount(group, counts).astype(float)
+
+
+def nonnegative(table: FloatArray, total: float) -> FloatArray:
+    """Return the nearest table of nonnegative numbers with a sum."""
+    ordered = np.sort(table, axis=None)[::-1]
+    levels = (np.cumsum(ordered) - total) / np.arange(1, ordered.size + 1)
+    return np.asarray(np.maximum(table - levels[ordered > levels][-1], 0))
+
+
+def raked(table: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return a table with the wanted margins, nearly: two rounds of proportional fitting."""
+    for _ in range(2):
+        table = table * (first / np.maximum(table.sum(axis=1), 1e-9))[:, None]
+        table = table * (second / np.maximum(table.sum(axis=0), 1e-9))
+    return table
 
 
 # Gradient descent and Newton's method

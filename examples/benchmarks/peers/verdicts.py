@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import binom
+from scipy.stats import t
 
 from examples.benchmarks.peers.contenders import (
+    EPSILONS,
     NO_EPSILON,
     NONE,
     OURS,
@@ -24,13 +25,11 @@ from examples.benchmarks.peers.contenders import (
     contenders,
 )
 from examples.benchmarks.shared.measures import LOG_LOSS, MEASURES
-from examples.benchmarks.shared.report import FloatArray
 
 AHEAD, LEVEL, BEHIND = "ahead", "level", "behind"
-# Chance with which a method that is as good on a split as the other one is said to be behind.
-FALSE_ALARM = 0.05
-# Sets where the model without privacy is ahead of the trivial one by less have no share. A share
-# is at least LEAST_SHARE.
+LEVEL_OF_INTERVALS = 0.95
+# Sets where the model without privacy is ahead of the trivial one by less have no share. Shares,
+# and scores whose difference is taken, are at least LEAST_SHARE.
 LEAST_RANGE, LEAST_SHARE = 0.02, -1.0
 
 
@@ -44,13 +43,22 @@ class Cell(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """Quartiles of the scores over the splits, how many there are, and seconds per fit."""
+    """Quartiles of the scores over the splits, and how many there are."""
 
     lower: float
     median: float
     upper: float
     repeats: int
-    seconds: float
+
+
+class Difference(NamedTuple):
+    """A mean difference of scores, its interval, the number of splits, and the verdict."""
+
+    mean: float
+    lower: float
+    upper: float
+    splits: int
+    verdict: str
 
 
 @dataclass
@@ -61,7 +69,6 @@ class Scores:
     """
 
     by_cell: dict[Cell, dict[int, float]] = field(default_factory=dict)
-    seconds: dict[Cell, dict[int, float]] = field(default_factory=dict)
     is_loss: bool = False
 
     @classmethod
@@ -76,16 +83,13 @@ class Scores:
                     continue
                 cell = Cell(run.set, run.method, run.delta, epsilon)
                 scores.by_cell.setdefault(cell, {})[run.repetition] = own[0]
-                each = run.seconds / len(run.scores)
-                scores.seconds.setdefault(cell, {})[run.repetition] = each
         return scores
 
     def figure(self, cell: Cell) -> Figure:
         """Return the figure of a cell that has runs."""
         values = list(self.by_cell[cell].values())
         low, middle, high = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
-        seconds = float(np.median(list(self.seconds[cell].values())))
-        return Figure(low, middle, high, len(values), seconds)
+        return Figure(low, middle, high, len(values))
 
     def best(self, name: str, method: str, delta: str, epsilon: float) -> Cell | None:
         """Return the cell of a method, of its settings that with the best median, or None.
@@ -113,62 +117,52 @@ class Scores:
             return None
         return max(LEAST_SHARE, (own - low) / (high - low))
 
-    def paired(self, one: Cell, other: Cell) -> FloatArray:
-        """Return the differences of the scores on the splits that both have."""
-        a, b = self.by_cell[one], self.by_cell[other]
-        return np.array([a[r] - b[r] for r in sorted(set(a) & set(b))])
+    def difference(self, own: Cell, peer: Cell) -> Difference:
+        """Return by how much ours is better on the same splits.
 
-    def verdict(self, own: Cell, peer: Cell) -> str:
-        """Say whether the median is at least the peer's, below it within noise, or below it.
-
-        The noise is that of the splits: below is what loses on so many of them that a fair coin
-        would with a chance of at most FALSE_ALARM, two-sided. Ties count for neither.
+        The interval is Student's for the mean over random splits of this set, and over noise.
         """
-        if self.figure(own).median >= self.figure(peer).median:
-            return AHEAD
-        differences = self.paired(own, peer)
-        lost, won = int((differences < 0).sum()), int((differences > 0).sum())
-        return BEHIND if 2 * binom.cdf(won, won + lost, 0.5) <= FALSE_ALARM else LEVEL
-
-
-class Rival(NamedTuple):
-    """One of ours and a peer, each with its delta, on the sets of a task."""
-
-    own: str
-    own_delta: str
-    peer: str
-    peer_delta: str
-    epsilons: tuple[float, ...]
+        ours, theirs = self.by_cell[own], self.by_cell[peer]
+        splits = sorted(set(ours) & set(theirs))
+        # A score far below the trivial one would hide all others in a mean.
+        pairs = np.array([[ours[r], theirs[r]] for r in splits]).reshape(-1, 2)
+        found = (-1 if self.is_loss else 1) * np.diff(-pairs.clip(LEAST_SHARE), axis=1).ravel()
+        mean, half = float(found.mean()), math.inf
+        if len(found) > 1:
+            half = t(len(found) - 1).ppf((1 + LEVEL_OF_INTERVALS) / 2) * found.std(ddof=1)
+            half /= math.sqrt(len(found))
+        verdict = AHEAD if mean > half else BEHIND if mean < -half else LEVEL
+        return Difference(mean, mean - half, mean + half, len(found), verdict)
 
 
 class Outcome(NamedTuple):
-    """The verdict on one set at one epsilon."""
+    """Ours against the better setting of a peer, on one set at one epsilon."""
 
     set: str
     epsilon: float
-    verdict: str
-    own: float
-    peer: float
+    own: Cell
+    peer: Cell
+    difference: Difference
 
 
-def outcomes(scores: Scores, rival: Rival, sets: Sequence[str]) -> list[Outcome]:
-    """Return the verdicts wherever both have runs."""
+def outcomes(scores: Scores, sets: Sequence[str], own: str, peer: str, delta: str) -> list[Outcome]:
+    """Return the outcomes wherever both have runs."""
     found = []
     for name in sets:
-        for epsilon in rival.epsilons:
-            own = scores.best(name, rival.own, rival.own_delta, epsilon)
-            at = NO_EPSILON if rival.peer == TRIVIAL else epsilon
-            peer = scores.best(name, rival.peer, rival.peer_delta, at)
-            if own and peer:
-                medians = scores.figure(own).median, scores.figure(peer).median
-                found.append(Outcome(name, epsilon, scores.verdict(own, peer), *medians))
+        for epsilon in EPSILONS:
+            ours = scores.best(name, own, delta, epsilon)
+            where = (NONE, NO_EPSILON) if peer == TRIVIAL else (delta, epsilon)
+            theirs = scores.best(name, peer, *where)
+            if ours and theirs:
+                difference = scores.difference(ours, theirs)
+                found.append(Outcome(name, epsilon, ours, theirs, difference))
     return found
 
 
-def counts(found: Iterable[Outcome]) -> tuple[int, int, int]:
-    """Return how often ours is ahead, level and behind."""
-    tally = Counter(outcome.verdict for outcome in found)
-    return tally[AHEAD], tally[LEVEL], tally[BEHIND]
+def counts(found: Iterable[str]) -> str:
+    """Return how many verdicts are ahead, level and behind, as a cell of a table."""
+    tally = Counter(found)
+    return " / ".join(str(tally[verdict]) for verdict in (AHEAD, LEVEL, BEHIND))
 
 
 def settings_of(method: str) -> list[str]:

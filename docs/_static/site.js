@@ -8,9 +8,17 @@ function reach() {
 addEventListener("load", reach);
 addEventListener("resize", reach);
 
-// The cells of a file of comma-separated values without quotes.
+// The cells of a file of comma-separated values. Quotes are around cells with commas only.
 function cells(text) {
-  return text.trim().split("\n").map((line) => line.split(","));
+  const split = (part, k) => (k % 2 ? [part] : part.split(","));
+  const join = (found, parts) => [...found.slice(0, -1), found.at(-1) + parts[0], ...parts.slice(1)];
+  return text.trim().split("\n").map((line) => line.split('"').map(split).reduce(join));
+}
+
+// Whether a cell is the number that is asked for, or has the text.
+function matches(cell, text) {
+  const isNumber = text !== "" && cell !== "" && !isNaN(text) && !isNaN(cell);
+  return isNumber ? Number(cell) === Number(text) : cell.toLowerCase().includes(text);
 }
 
 // Numbers are in their order, and after them texts and what is empty.
@@ -35,10 +43,8 @@ async function sortable(box) {
   const body = box.querySelector("tbody");
 
   function show() {
-    const found = lines.filter((line) => line.every((cell, k) => {
-      const text = wanted[k].trim().toLowerCase();
-      return text === "" || (isNaN(text) ? cell.toLowerCase().includes(text) : cell === text);
-    }));
+    const texts = wanted.map((text) => text.trim().toLowerCase());
+    const found = lines.filter((line) => line.every((cell, k) => matches(cell, texts[k])));
     found.sort((a, b) => sign * compare(a[column], b[column]));
     body.replaceChildren(...found.slice(0, most).map((line) => {
       const row = document.createElement("tr");

@@ -82,4 +82,5 @@ def test_the_verdicts_are_those_of_the_file(task):
     lost = [row for row in rows if row["verdict"] == "behind" and float(row["difference"]) < -0.005]
     listed = manifest.placed()["benchmark-losses"].table.rows
     methods = {row["skdp"] for row in rows}
-    assert len([row for row in listed if row[0] in methods]) == len(lost)
+    cells = [cell for row in listed if row[0] in methods for cell in row[3:] if cell]
+    assert len(cells) == len(lost)

@@ -85,7 +85,7 @@ LOSSES = """\
 ## Where skdp is behind
 
 The table has the cells in which a method of skdp is behind a peer and the mean difference is more
-than {least}. {others} The page of the method gives the
+than {least}, with the difference. {others} The page of the method gives the
 [reasons](benchmark_method.md#why-skdp-is-behind).
 """
 
@@ -97,7 +97,7 @@ Medians and quartiles of every method, setting, data set and measure are in
 [benchmark_differences.csv](benchmark_differences.csv). Here is the first file; a click on a heading
 sorts it, and a text in the field below a heading selects lines.
 
-<div class="sortable" data-source="benchmark.csv" data-select="adult||1e-6||1|auroc"></div>
+<div class="sortable" data-source="benchmark.csv" data-select="|adult||1e-6|1|auroc"></div>
 """
 
 
@@ -130,7 +130,7 @@ def page(by_measure: By_measure) -> Iterator[str]:
     others = f"In {len(lost) - len(listed)} more cells skdp is behind by less."
     yield LOSSES.format(least=number(LEAST_LOSS), others=others)
     if listed:
-        yield _table("losses", map(loss_row, listed))
+        yield _table("losses", loss_rows(listed))
     yield VIEWER
 
 
@@ -230,17 +230,15 @@ def worst(verdicts: Sequence[str]) -> str:
     return next(v for v in (BEHIND, LEVEL, AHEAD) if v in verdicts)
 
 
-def loss_row(outcome: Outcome) -> report.Row:
-    """Return a line of the table of losses."""
-    difference = outcome.difference
-    return {
-        "skdp": outcome.own.method,
-        "peer": outcome.peer.method,
-        "data set": outcome.set,
-        "epsilon": epsilon_text(outcome.epsilon),
-        "difference": number(difference.mean),
-        "interval": f"{number(difference.lower)} to {number(difference.upper)}",
-    }
+def loss_rows(lost: Sequence[Outcome]) -> Iterator[report.Row]:
+    """Yield a line for ours, a peer and a set, with the differences by epsilon."""
+    lines: dict[tuple[str, str, str], report.Row] = {}
+    for o in lost:
+        key = o.own.method, o.peer.method.partition(", ")[0], o.set
+        row = dict(zip(("skdp", "peer", "data set"), key, strict=True))
+        row = lines.setdefault(key, {**row, **dict.fromkeys(map(epsilon_text, EPSILONS), "")})
+        row[epsilon_text(o.epsilon)] = number(o.difference.mean)
+    yield from lines.values()
 
 
 def write_differences(by_measure: By_measure, path: Path) -> None:

@@ -45,7 +45,6 @@ NAMES = {
     " TARGET_SHARE TARGET_NOISE TARGET_ALONE FARTHER",
     "linear_model/_objective/profiles.py": "rough_shifts _rough_splits _rough_removed _ROUGH _CELLS"
     " _EACH _LEVELS _SEARCHED",
-    "linear_model/_shared/predict.py": "_CELLS",
     "linear_model/_shared/task.py": "n_assumed Progress",
     "linear_model/_objective/problem.py": "noise hessian _chooser MOST_CORE MOST_JOINT"
     " curvature_sums pairs_of assembled _assembled _core_columns _centred"

@@ -26,7 +26,7 @@ def draw(curves: Mapping[str, Curves], own: Collection[str], path: Path) -> None
     drawn = {task: found for task, found in curves.items() if found}
     if not drawn:
         return
-    figure = Figure(figsize=(11, 4.6), dpi=110, layout="constrained")
+    figure = Figure(figsize=(11, 6), dpi=110, layout="constrained")
     panels = figure.subplots(1, len(drawn), squeeze=False)[0]
     for axes, (task, found) in zip(panels, drawn.items(), strict=True):
         ours = [method for method in found if method in own]
@@ -47,6 +47,7 @@ def draw(curves: Mapping[str, Curves], own: Collection[str], path: Path) -> None
         axes.set_xlabel("epsilon (smaller is more private; log scale)")
         axes.grid(axis="y", color="0.92")
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(fontsize=7.5, frameon=False, loc="lower right")
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.17), "ncols": 2}
+        axes.legend(fontsize=8.5, frameon=False, **place)
     figure.supylabel("mean share", fontsize=10)
     figure.savefig(path)

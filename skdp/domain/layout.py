@@ -300,12 +300,16 @@ def encode(domain: Domain, X: object, out: FloatArray | None) -> FloatArray:
 
 
 def encode_compactly(
-    domain: Domain, X: object, dtype: type | None = None, room: EncodedRows | None = None
+    domain: Domain,
+    X: object,
+    dtype: type | None = None,
+    room: EncodedRows | None = None,
+    memory: Array | None = None,
 ) -> EncodedRows:
     """Return the encoded rows of a table or an array-like, without dense indicators.
 
     If a ``dtype`` is given, encoded numbers are rounded to it, and the entries of each column lie
-    next to each other in a new array. For compiled functions so do those of DataFrames and of
+    next to each other in a new array, or in ``memory``. For compiled functions so do those of DataFrames and of
     arrays with few columns. The arrays of ``room``, which the same call returned for other rows
     that nobody needs any more, are used again if they have the same length.
     """
@@ -319,6 +323,8 @@ def encode_compactly(
     encoded = room
     if encoded is None or encoded.n_rows != table.n_rows:
         encoded = _room(domain, table.n_rows, dtype or np.float64, "F" if by_columns else "C")
+        if memory is not None:
+            encoded = replace(encoded, numbers=memory.reshape(domain.n_numbers, table.n_rows).T)
     # Compiled functions write columns that lie next to each other, which those of a part do not.
     for rows in _blocks(table, _COLUMN_ROWS if by_columns else 0):
         _write(domain, table, rows, encoded.taken(rows))

@@ -129,16 +129,18 @@ class Run:
         rows: Iterable[slice],
         dtype: type | None = None,
         rooms: Rooms = None,
+        memory: Array | None = None,
     ) -> Iterator[Block]:
         """Yield encoded rows with their encoded targets, one block for each slice.
 
         If a ``dtype`` is given, the numbers are those of `encode_compactly` with it. If each block
         is used at once, and then no more, those of a thread have the same memory, in ``rooms``: new
-        memory takes the system as long as it takes to encode the numbers.
+        memory takes the system as long as it takes to encode the numbers. The numbers of a single
+        block may be given ``memory``.
         """
         for own in rows:
             room = None if rooms is None else rooms.get(get_ident())
-            found = encode_compactly(domain, self.table.taken(own), dtype, room)
+            found = encode_compactly(domain, self.table.taken(own), dtype, room, memory)
             if rooms is not None and not isinstance(self.table, EncodedRows):
                 rooms[get_ident()] = found
             person = None if self.person is None else self.person[own]
@@ -469,10 +471,16 @@ class MemoryRows:
         # A table of an earlier reading is returned as it is.
         self._runs = [replace(own, table=read_once(domain, own.table)) for own in self._runs]
 
-        def applied(part: tuple[Run, slice]) -> T:
-            (block,) = part[0].blocks(domain, [part[1]], dtype, rooms)
+        def applied(part: tuple[tuple[Run, slice], Array | None]) -> T:
+            (own, rows), numbers = part
+            (block,) = own.blocks(domain, [rows], dtype, rooms, numbers)
             return use(block)
 
         sizes = [(own, len(own.target)) for own in self._runs]
         parts = [(own, rows) for own, n in sizes for rows in block_slices(domain, n, blocks)]
-        yield from run(applied, parts)
+        memory: list[Any] = [None] * len(parts)
+        if dtype is not None:
+            # The system gives a large array memory in less time than several small ones.
+            stops = np.cumsum([rows.stop - rows.start for _, rows in parts]) * domain.n_numbers
+            memory = np.split(np.empty(stops[-1], dtype), stops[:-1])
+        yield from run(applied, zip(parts, memory, strict=True))

@@ -32,6 +32,7 @@ from skdp.trusted.checks import check_positive
 
 STRIDE = 16
 MOST_SAMPLE = 2**17  # rows, or a multiple of the columns
+THINNING = 5  # the Hessian of the next sample is estimated from one row out of so many
 MEMORY = 10
 PATIENCE = 50  # steps before the step rule becomes strict
 NOISE_PATIENCE = 30  # steps without progress if the gradient may consist of rounding errors
@@ -99,8 +100,11 @@ def _start(objective: Objective) -> tuple[FloatArray, _Metric]:
     theta, metric = _start(sample)
     noise = 0.03 * objective.loss.slope_bound * objective.design.row_norm * math.sqrt(sample.n)
     theta = _descend(sample, theta, metric, noise)
-    metric.use(sample.hessian(theta))
-    metric.unit = sample.n / n
+    if objective.rows.is_read_again:
+        metric.use(sample.hessian(theta))
+        metric.unit = sample.n / n
+    else:
+        metric.use(objective.hessian(theta, THINNING))
     return theta, metric
 
 

@@ -84,25 +84,26 @@ class DesignRows:
         return values if self.weight is None else self.weight * values
 
     def chosen(self, rows: NDArray[np.intp] | slice) -> DesignRows:
-        weight = None if self.weight is None else self.weight[rows]
-        # Compiled functions exist for arrays whose entries lie next to each other.
-        numbers, levels = (
-            np.ascontiguousarray(own[:, rows]) for own in (self.numbers, self.levels)
-        )
+        weight, at = None if self.weight is None else self.weight[rows], np.arange(len(self))[rows]
+        numbers, levels = (own.take(at, axis=1) for own in (self.numbers, self.levels))
         return DesignRows(numbers, levels, self.target[rows], weight)
 
 
 def joined(parts: Sequence[DesignRows]) -> KeptBlocks:
-    """Return the same rows in blocks that fit in the cache."""
-    weights = [rows.weight for rows in parts if rows.weight is not None]
-    whole = DesignRows(
-        np.concatenate([rows.numbers for rows in parts], axis=1),
-        np.concatenate([rows.levels for rows in parts], axis=1),
-        np.concatenate([rows.target for rows in parts]),
-        np.concatenate(weights) if weights else None,
-    )
-    step = block_rows(len(whole.numbers) + len(whole.levels) + 1)
-    return KeptBlocks([whole.chosen(slice(at, at + step)) for at in range(0, len(whole), step)])
+    """Return the same rows in blocks of several parts, which fit in the cache."""
+    step = block_rows(len(parts[0].numbers) + len(parts[0].levels) + 1)
+    count = max(1, step * len(parts) // sum(map(len, parts)))
+
+    def whole(own: Sequence[DesignRows]) -> DesignRows:
+        weights = [rows.weight for rows in own if rows.weight is not None]
+        return DesignRows(
+            np.concatenate([rows.numbers for rows in own], axis=1),
+            np.concatenate([rows.levels for rows in own], axis=1),
+            np.concatenate([rows.target for rows in own]),
+            np.concatenate(weights) if weights else None,
+        )
+
+    return KeptBlocks([whole(parts[at : at + count]) for at in range(0, len(parts), count)])
 
 
 class Terms(NamedTuple):
@@ -401,10 +402,16 @@ class Objective:
         rest = euclidean(self.penalty(theta)) + euclidean(self.linear_term)
         return ERRORS * (self.n * norm * slopes + rest)
 
-    def hessian(self, theta: FloatArray) -> Hessian:
-        """Return the second derivative of J at theta, with the errors of `curvature_sums`."""
-        sums = self.rows.sum(self._curvatures(theta))
-        return assembled(self.design, self.models_of(self.ridge), sums)
+    def hessian(self, theta: FloatArray, stride: int = 1) -> Hessian:
+        """Return the second derivative of J at theta, with the errors of `curvature_sums`.
+
+        It is estimated from one row out of each ``stride``.
+        """
+        curvatures, every = self._curvatures(theta), slice(0, None, stride)
+        chosen = (lambda rows: rows) if stride == 1 else (lambda rows: rows.chosen(every))
+        sums = self.rows.sum(lambda rows: curvatures(chosen(rows)))
+        core, *found = assembled(self.design, self.models_of(self.ridge) / stride, sums)
+        return Hessian(core, *(own * stride for own in found))
 
     def derivatives(self, theta: FloatArray) -> tuple[FloatArray, Hessian]:
         """Return the gradient and the second derivative of J at theta, from one pass."""

@@ -193,10 +193,10 @@ def _descend(objective: Objective, theta: FloatArray, metric: _Metric, target: f
         size, before = euclidean(gradient), size
         if size < 0.5 * best:
             best, best_step = size, steps
-        # Compare the steps left at this pace with a Hessian (about d / 16 steps) and three steps.
+        # Compare the steps left at this pace with a Hessian (about d / 16 steps) and five steps.
         # Without products of different classes a new Hessian would not make the steps faster.
         left, pace = np.log(np.divide([size, before], [target, size]))
-        is_slow = not left < pace * (3 + len(theta) / 16)
+        is_slow = not left < pace * (5 + len(theta) / 16)
         fresh = not renewed and is_slow and (metric.is_whole or found is None)
         if fresh:
             metric.use(objective.hessian(theta))

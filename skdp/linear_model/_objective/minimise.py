@@ -31,7 +31,7 @@ from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_positive
 
 STRIDE = 16
-MOST_SAMPLE = 2**17  # rows, or a multiple of the columns
+MOST_SAMPLE = 2**14  # rows, or a multiple of the columns
 THINNING = 5  # the Hessian of the next sample is estimated from one row out of so many
 MEMORY = 10
 PATIENCE = 50  # steps before the step rule becomes strict
@@ -94,7 +94,7 @@ def _start(objective: Objective) -> tuple[FloatArray, _Metric]:
     n, d = objective.n, objective.dim
     if n // STRIDE < max(20 * d, 256):
         return np.zeros(d), _Metric(objective, np.zeros(d))
-    sample = objective.subsample(max(STRIDE, n // max(MOST_SAMPLE, 400 * d)))
+    sample = objective.subsample(max(STRIDE, n // max(MOST_SAMPLE, 100 * d)))
     if sample is None:
         return np.zeros(d), _Metric(objective, np.zeros(d))
     theta, metric = _start(sample)

@@ -300,18 +300,14 @@ def encode(domain: Domain, X: object, out: FloatArray | None) -> FloatArray:
 
 
 def encode_compactly(
-    domain: Domain,
-    X: object,
-    dtype: type | None = None,
-    room: EncodedRows | None = None,
-    memory: Array | None = None,
+    domain: Domain, X: object, dtype: type | None = None, room: EncodedRows | None = None
 ) -> EncodedRows:
     """Return the encoded rows of a table or an array-like, without dense indicators.
 
     If a ``dtype`` is given, encoded numbers are rounded to it, and the entries of each column lie
-    next to each other in a new array, or in ``memory``. For compiled functions so do those of DataFrames and of
-    arrays with few columns. The arrays of ``room``, which the same call returned for other rows
-    that nobody needs any more, are used again if they have the same length.
+    next to each other. For compiled functions so do those of DataFrames and of arrays with few
+    columns. The arrays of ``room`` are used if they have the same length: those of `rooms_of`, or
+    what the same call returned for other rows that nobody needs any more.
     """
     table = as_table(X, domain.names, domain.n_columns)
     if isinstance(table, EncodedRows):
@@ -323,8 +319,6 @@ def encode_compactly(
     encoded = room
     if encoded is None or encoded.n_rows != table.n_rows:
         encoded = _room(domain, table.n_rows, dtype or np.float64, "F" if by_columns else "C")
-        if memory is not None:
-            encoded = replace(encoded, numbers=memory.reshape(domain.n_numbers, table.n_rows).T)
     # Compiled functions write columns that lie next to each other, which those of a part do not.
     for rows in _blocks(table, _COLUMN_ROWS if by_columns else 0):
         _write(domain, table, rows, encoded.taken(rows))
@@ -340,6 +334,14 @@ def compact_blocks(domain: Domain, X: object) -> Iterator[tuple[slice, EncodedRo
         encoded = room.taken(slice(rows.stop - rows.start))
         _write(domain, table, rows, encoded)
         yield rows, encoded
+
+
+def rooms_of(domain: Domain, sizes: list[int], dtype: type) -> list[EncodedRows]:
+    """Return rooms of so many rows each for `encode_compactly`."""
+    # The system provides memory for one large array in less time than for several small ones.
+    width, stops = domain.n_numbers, np.cumsum(sizes)
+    parts = zip(sizes, np.split(np.empty((stops[-1], width), dtype), stops[:-1]), strict=True)
+    return [replace(_room(domain, n, dtype), numbers=x.reshape(width, n).T) for n, x in parts]
 
 
 def _room(domain: Domain, n_rows: int, dtype: type = np.float64, order: Any = "C") -> EncodedRows:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from threading import Lock, get_ident
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from skdp._compiled import kernels, load_kernels
 from skdp.domain import Domain
-from skdp.domain.layout import encode_compactly, read_once
+from skdp.domain.layout import encode_compactly, read_once, rooms_of
 from skdp.domain.tables import EncodedRows, Frame, Table, as_table
 from skdp.rows.persons import Members, Shares, runs_of
 from skdp.trusted.arrays import Array, FloatArray, summed
@@ -129,18 +129,16 @@ class Run:
         rows: Iterable[slice],
         dtype: type | None = None,
         rooms: Rooms = None,
-        memory: Array | None = None,
     ) -> Iterator[Block]:
         """Yield encoded rows with their encoded targets, one block for each slice.
 
         If a ``dtype`` is given, the numbers are those of `encode_compactly` with it. If each block
         is used at once, and then no more, those of a thread have the same memory, in ``rooms``: new
-        memory takes the system as long as it takes to encode the numbers. The numbers of a single
-        block may be given ``memory``.
+        memory takes the system as long as it takes to encode the numbers.
         """
         for own in rows:
             room = None if rooms is None else rooms.get(get_ident())
-            found = encode_compactly(domain, self.table.taken(own), dtype, room, memory)
+            found = encode_compactly(domain, self.table.taken(own), dtype, room)
             if rooms is not None and not isinstance(self.table, EncodedRows):
                 rooms[get_ident()] = found
             person = None if self.person is None else self.person[own]
@@ -471,16 +469,13 @@ class MemoryRows:
         # A table of an earlier reading is returned as it is.
         self._runs = [replace(own, table=read_once(domain, own.table)) for own in self._runs]
 
-        def applied(part: tuple[tuple[Run, slice], Array | None]) -> T:
-            (own, rows), numbers = part
-            (block,) = own.blocks(domain, [rows], dtype, rooms, numbers)
+        def applied(part: tuple[tuple[Run, slice], EncodedRows | None]) -> T:
+            (own, rows), room = part
+            (block,) = own.blocks(domain, [rows], dtype, {get_ident(): room} if room else rooms)
             return use(block)
 
         sizes = [(own, len(own.target)) for own in self._runs]
         parts = [(own, rows) for own, n in sizes for rows in block_slices(domain, n, blocks)]
-        memory: list[Any] = [None] * len(parts)
-        if dtype is not None:
-            # The system gives a large array memory in less time than several small ones.
-            stops = np.cumsum([rows.stop - rows.start for _, rows in parts]) * domain.n_numbers
-            memory = np.split(np.empty(stops[-1], dtype), stops[:-1])
-        yield from run(applied, zip(parts, memory, strict=True))
+        counts = [rows.stop - rows.start for _, rows in parts]
+        kept = repeat(None) if dtype is None else rooms_of(domain, counts, dtype)
+        yield from run(applied, zip(parts, kept, strict=False))

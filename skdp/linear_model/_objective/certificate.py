@@ -302,15 +302,15 @@ def _total(
     exact, rest = Sums(*sums[0]), gradient_of(design, Sums(*sums[1]))
     if not all(np.isfinite(part).all() for part in (rest, linear_term, ridge * theta)):
         return np.full(len(theta), math.nan)
-    (points, unit), (ridges, of_ridge) = _exact(theta), _exact(ridge)
-    smooth, unit = points.copy(), unit * of_ridge  # P theta
+    points = [Fraction(t) for t in theta.tolist()]
+    smooth = points.copy()  # P theta
     for block, matrix in zip(design.blocks, design.penalties, strict=True):
-        if matrix is not None:
-            smooth[block] = np.vectorize(int, otypes=[object])(matrix) @ points[block]
-    penalty = (ridges * smooth).tolist()
-    near = [own / unit for own in penalty]  # a quotient of integers is rounded once
-    halves = zip(penalty, map(float.as_integer_ratio, near), strict=True)
-    far = [(own * b - a * unit) / (unit * b) for own, (a, b) in halves]
+        for row, weights in enumerate([] if matrix is None else matrix.tolist()):
+            pairs = zip(weights, points[block], strict=True)
+            smooth[block.start + row] = sum((int(w) * t for w, t in pairs if w), Fraction(0))
+    penalty = [Fraction(r) * own for r, own in zip(ridge.tolist(), smooth, strict=True)]
+    near = [float(own) for own in penalty]
+    far = [float(own - Fraction(half)) for own, half in zip(penalty, near, strict=True)]
     parts = np.vstack([rest, linear_term, near, far, _whole(design, exact, grid)])
     return np.array([math.fsum(column) for column in parts.T.tolist()])
 
@@ -336,13 +336,6 @@ def _whole(design: Design, exact: Sums, grid: float) -> FloatArray:
             shift = total * unit
             found[0, block] = [(int(c) * size - shift) / (size * unit) * grid for c in counts]
     return found
-
-
-def _exact(values: FloatArray) -> tuple[NDArray[Any], int]:
-    """Return integers, and the number by which they are divided: the values, without rounding."""
-    pairs = [value.as_integer_ratio() for value in values.tolist()]
-    unit = max(b for _, b in pairs)  # all are powers of two
-    return np.array([a * (unit // b) for a, b in pairs], dtype=object), unit
 
 
 def _halves(integers: NDArray[Any]) -> FloatArray:

@@ -93,17 +93,13 @@ def joined(parts: Sequence[DesignRows]) -> KeptBlocks:
     """Return the same rows in blocks of several parts, which fit in the cache."""
     step = block_rows(len(parts[0].numbers) + len(parts[0].levels) + 1)
     count = max(1, step * len(parts) // sum(map(len, parts)))
+    arrays = [(rows.numbers, rows.levels, rows.target, rows.weight) for rows in parts]
+    groups = (zip(*arrays[at : at + count], strict=True) for at in range(0, len(parts), count))
 
-    def whole(own: Sequence[DesignRows]) -> DesignRows:
-        weights = [rows.weight for rows in own if rows.weight is not None]
-        return DesignRows(
-            np.concatenate([rows.numbers for rows in own], axis=1),
-            np.concatenate([rows.levels for rows in own], axis=1),
-            np.concatenate([rows.target for rows in own]),
-            np.concatenate(weights) if weights else None,
-        )
+    def whole(own: Sequence[Any]) -> Any:
+        return None if own[0] is None else np.concatenate(own, axis=-1)
 
-    return KeptBlocks([whole(parts[at : at + count]) for at in range(0, len(parts), count)])
+    return KeptBlocks([DesignRows(*map(whole, group)) for group in groups])
 
 
 class Terms(NamedTuple):
@@ -405,13 +401,11 @@ class Objective:
     def hessian(self, theta: FloatArray, stride: int = 1) -> Hessian:
         """Return the second derivative of J at theta, with the errors of `curvature_sums`.
 
-        It is estimated from one row out of each ``stride``.
+        With a ``stride`` it is divided by it, and estimated from one row out of so many.
         """
         curvatures, every = self._curvatures(theta), slice(0, None, stride)
-        chosen = (lambda rows: rows) if stride == 1 else (lambda rows: rows.chosen(every))
-        sums = self.rows.sum(lambda rows: curvatures(chosen(rows)))
-        core, *found = assembled(self.design, self.models_of(self.ridge) / stride, sums)
-        return Hessian(core, *(own * stride for own in found))
+        sums = self.rows.sum(lambda rows: curvatures(rows.chosen(every) if stride > 1 else rows))
+        return assembled(self.design, self.models_of(self.ridge) / stride, sums)
 
     def derivatives(self, theta: FloatArray) -> tuple[FloatArray, Hessian]:
         """Return the gradient and the second derivative of J at theta, from one pass."""

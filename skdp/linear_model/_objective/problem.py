@@ -693,7 +693,7 @@ def _gram(numbers: NDArray[np.float32], second: FloatArray, dtype: Any) -> Float
     step = block_rows(len(numbers))
     for at in range(0, len(second), step):
         x: NDArray[Any] = numbers[:, at : at + step].astype(dtype, copy=False)
-        s: NDArray[Any] = second[at : at + step].astype(dtype)
+        s = second[at : at + step].astype(dtype)
         scaled = x * np.sqrt(s)
         found[1:, 1:] += scaled @ scaled.T
         found[0, 1:] += x @ s

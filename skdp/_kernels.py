@@ -30,9 +30,8 @@ ANY_ORDER: dict[str, bool | str | set[str]] = {**COMPILED, "fastmath": {"reassoc
 
 # Numbers scaled to [-1, 1]
 
-# Rows, or numbers of them, that are scaled before they are written to all columns: they stay in
-# the cache.
-_LEAST_ROWS, _CELLS = 64, 6400
+# Rows that are scaled before they are written to all columns: they stay in the cache.
+_ROWS = 128
 
 
 @njit(**COMPILED)
@@ -72,13 +71,11 @@ def scale_to_columns(
 ) -> bool:
     """Write what `scale_rows` writes to an array of columns, (p, n)."""
     is_valid = True
-    rows = max(_LEAST_ROWS, _CELLS // max(1, cells.shape[1]))
-    tile = np.empty((rows, cells.shape[1]), out.dtype)
-    for start in range(0, cells.shape[0], rows):
-        own = cells[start : start + rows]
-        is_valid &= scale_rows(own, lower, factor, is_unit, fill, tile)
+    tile = np.empty((_ROWS, cells.shape[1]), out.dtype)
+    for start in range(0, cells.shape[0], _ROWS):
+        is_valid &= scale_rows(cells[start : start + _ROWS], lower, factor, is_unit, fill, tile)
         for j in range(cells.shape[1]):
-            column = out[j, start : start + rows]
+            column = out[j, start : start + _ROWS]
             for i in range(len(column)):
                 column[i] = tile[i, j]
     return is_valid
@@ -132,22 +129,12 @@ _TILE = 256
 @njit(**ANY_ORDER)
 def add_squares(numbers: Array, out: Array) -> None:
     """Add the squares of each row of columns (p, n) to out, (n,). Every sum is exact."""
-    p = numbers.shape[0]
-    whole = p - p % 4
     for start in range(0, numbers.shape[1], _TILE):
         own = out[start : start + _TILE]
-        stop = start + len(own)
-        for j in range(0, whole, 4):
-            x0, x1 = numbers[j, start:stop], numbers[j + 1, start:stop]
-            x2, x3 = numbers[j + 2, start:stop], numbers[j + 3, start:stop]
+        for j in range(numbers.shape[0]):
+            x = numbers[j, start : start + _TILE]
             for i in range(len(own)):
-                a, b = np.float64(x0[i]), np.float64(x1[i])
-                c, d = np.float64(x2[i]), np.float64(x3[i])
-                own[i] += (a * a + b * b) + (c * c + d * d)
-        for j in range(whole, p):
-            x0 = numbers[j, start:stop]
-            for i in range(len(own)):
-                a = np.float64(x0[i])
+                a = np.float64(x[i])
                 own[i] += a * a
 
 

@@ -305,9 +305,9 @@ def encode_compactly(
     """Return the encoded rows of a table or an array-like, without dense indicators.
 
     If a ``dtype`` is given, encoded numbers are rounded to it, and the entries of each column lie
-    next to each other in a new array. For compiled functions so do those of DataFrames and of
-    arrays with few columns. The arrays of ``room``, which the same call returned for other rows
-    that nobody needs any more, are used again if they have the same length.
+    next to each other. For compiled functions so do those of DataFrames and of arrays with few
+    columns. The arrays of ``room`` are used if they have the same length: those of `rooms_of`, or
+    what the same call returned for other rows that nobody needs any more.
     """
     table = as_table(X, domain.names, domain.n_columns)
     if isinstance(table, EncodedRows):
@@ -334,6 +334,14 @@ def compact_blocks(domain: Domain, X: object) -> Iterator[tuple[slice, EncodedRo
         encoded = room.taken(slice(rows.stop - rows.start))
         _write(domain, table, rows, encoded)
         yield rows, encoded
+
+
+def rooms_of(domain: Domain, sizes: list[int], dtype: type) -> list[EncodedRows]:
+    """Return rooms of so many rows each for `encode_compactly`."""
+    # The system provides memory for one large array in less time than for several small ones.
+    width, stops = domain.n_numbers, np.cumsum(sizes)
+    parts = zip(sizes, np.split(np.empty((stops[-1], width), dtype), stops[:-1]), strict=True)
+    return [replace(_room(domain, n, dtype), numbers=x.reshape(width, n).T) for n, x in parts]
 
 
 def _room(domain: Domain, n_rows: int, dtype: type = np.float64, order: Any = "C") -> EncodedRows:

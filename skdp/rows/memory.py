@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from threading import Lock, get_ident
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from skdp._compiled import kernels, load_kernels
 from skdp.domain import Domain
-from skdp.domain.layout import encode_compactly, read_once
+from skdp.domain.layout import encode_compactly, read_once, rooms_of
 from skdp.domain.tables import EncodedRows, Frame, Table, as_table
 from skdp.rows.persons import Members, Shares, runs_of
 from skdp.trusted.arrays import Array, FloatArray, summed
@@ -469,10 +469,13 @@ class MemoryRows:
         # A table of an earlier reading is returned as it is.
         self._runs = [replace(own, table=read_once(domain, own.table)) for own in self._runs]
 
-        def applied(part: tuple[Run, slice]) -> T:
-            (block,) = part[0].blocks(domain, [part[1]], dtype, rooms)
+        def applied(part: tuple[tuple[Run, slice], EncodedRows | None]) -> T:
+            (own, rows), room = part
+            (block,) = own.blocks(domain, [rows], dtype, {get_ident(): room} if room else rooms)
             return use(block)
 
         sizes = [(own, len(own.target)) for own in self._runs]
         parts = [(own, rows) for own, n in sizes for rows in block_slices(domain, n, blocks)]
-        yield from run(applied, parts)
+        counts = [rows.stop - rows.start for _, rows in parts]
+        kept = repeat(None) if dtype is None else rooms_of(domain, counts, dtype)
+        yield from run(applied, zip(parts, kept, strict=False))

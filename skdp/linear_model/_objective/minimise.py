@@ -31,7 +31,8 @@ from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import check_positive
 
 STRIDE = 16
-MOST_SAMPLE = 2**17  # rows, or a multiple of the columns
+MOST_SAMPLE = 2**14  # rows, or a multiple of the columns
+THINNING = 5  # the Hessian of the next sample is estimated from one row out of so many
 MEMORY = 10
 PATIENCE = 50  # steps before the step rule becomes strict
 NOISE_PATIENCE = 30  # steps without progress if the gradient may consist of rounding errors
@@ -91,16 +92,16 @@ def minimise(objective: Objective, tolerance: float) -> CertifiedPoint:
 def _start(objective: Objective) -> tuple[FloatArray, _Metric]:
     """Return the minimiser over a sample, to the precision of the sample, and a metric."""
     n, d = objective.n, objective.dim
-    if n // STRIDE < max(20 * d, 256):
-        return np.zeros(d), _Metric(objective, np.zeros(d))
-    sample = objective.subsample(max(STRIDE, n // max(MOST_SAMPLE, 400 * d)))
+    stride = max(STRIDE, n // max(MOST_SAMPLE, 100 * d))
+    sample = objective.subsample(stride) if n // STRIDE >= max(20 * d, 256) else None
     if sample is None:
         return np.zeros(d), _Metric(objective, np.zeros(d))
     theta, metric = _start(sample)
     noise = 0.03 * objective.loss.slope_bound * objective.design.row_norm * math.sqrt(sample.n)
     theta = _descend(sample, theta, metric, noise)
-    metric.use(sample.hessian(theta))
-    metric.unit = sample.n / n
+    is_slow = objective.rows.is_read_again
+    second = sample.hessian(theta) if is_slow else objective.hessian(theta, THINNING)
+    metric.use(second, sample.n / n if is_slow else 1 / THINNING)
     return theta, metric
 
 
@@ -114,10 +115,10 @@ class _Metric:
         self.is_whole = n_models == 1 or len(pairs_of(objective.design, n_models)) > n_models
         self.use(objective.hessian(theta))
 
-    def use(self, hessian: Hessian) -> None:
-        """Take a new Hessian and delete the steps."""
+    def use(self, hessian: Hessian, unit: float = 1.0) -> None:
+        """Take a new Hessian, divided by its ``unit``, and delete the steps."""
         self.pairs.clear()
-        self.unit = 1.0
+        self.unit = unit
         self.core, matrices, self.diagonal = hessian
         # A unit diagonal allows ridges of 1e-6 and of 1e12 in one matrix.
         self.scale = 1 / np.sqrt(np.diagonal(matrices, axis1=1, axis2=2))
@@ -189,10 +190,10 @@ def _descend(objective: Objective, theta: FloatArray, metric: _Metric, target: f
         size, before = euclidean(gradient), size
         if size < 0.5 * best:
             best, best_step = size, steps
-        # Compare the steps left at this pace with a Hessian (about d / 16 steps) and three steps.
+        # Compare the steps left at this pace with a Hessian (about d / 16 steps) and five steps.
         # Without products of different classes a new Hessian would not make the steps faster.
         left, pace = np.log(np.divide([size, before], [target, size]))
-        is_slow = not left < pace * (3 + len(theta) / 16)
+        is_slow = not left < pace * (5 + len(theta) / 16)
         fresh = not renewed and is_slow and (metric.is_whole or found is None)
         if fresh:
             metric.use(objective.hessian(theta))

@@ -84,25 +84,22 @@ class DesignRows:
         return values if self.weight is None else self.weight * values
 
     def chosen(self, rows: NDArray[np.intp] | slice) -> DesignRows:
-        weight = None if self.weight is None else self.weight[rows]
-        # Compiled functions exist for arrays whose entries lie next to each other.
-        numbers, levels = (
-            np.ascontiguousarray(own[:, rows]) for own in (self.numbers, self.levels)
-        )
+        weight, at = None if self.weight is None else self.weight[rows], np.arange(len(self))[rows]
+        numbers, levels = (own.take(at, axis=1) for own in (self.numbers, self.levels))
         return DesignRows(numbers, levels, self.target[rows], weight)
 
 
 def joined(parts: Sequence[DesignRows]) -> KeptBlocks:
-    """Return the same rows in blocks that fit in the cache."""
-    weights = [rows.weight for rows in parts if rows.weight is not None]
-    whole = DesignRows(
-        np.concatenate([rows.numbers for rows in parts], axis=1),
-        np.concatenate([rows.levels for rows in parts], axis=1),
-        np.concatenate([rows.target for rows in parts]),
-        np.concatenate(weights) if weights else None,
-    )
-    step = block_rows(len(whole.numbers) + len(whole.levels) + 1)
-    return KeptBlocks([whole.chosen(slice(at, at + step)) for at in range(0, len(whole), step)])
+    """Return the same rows in blocks of several parts, which fit in the cache."""
+    step = block_rows(len(parts[0].numbers) + len(parts[0].levels) + 1)
+    count = max(1, step * len(parts) // sum(map(len, parts)))
+    arrays = [(rows.numbers, rows.levels, rows.target, rows.weight) for rows in parts]
+    groups = (zip(*arrays[at : at + count], strict=True) for at in range(0, len(parts), count))
+
+    def whole(own: Sequence[Any]) -> Any:
+        return None if own[0] is None else np.concatenate(own, axis=-1)
+
+    return KeptBlocks([DesignRows(*map(whole, group)) for group in groups])
 
 
 class Terms(NamedTuple):
@@ -401,10 +398,14 @@ class Objective:
         rest = euclidean(self.penalty(theta)) + euclidean(self.linear_term)
         return ERRORS * (self.n * norm * slopes + rest)
 
-    def hessian(self, theta: FloatArray) -> Hessian:
-        """Return the second derivative of J at theta, with the errors of `curvature_sums`."""
-        sums = self.rows.sum(self._curvatures(theta))
-        return assembled(self.design, self.models_of(self.ridge), sums)
+    def hessian(self, theta: FloatArray, stride: int = 1) -> Hessian:
+        """Return the second derivative of J at theta, with the errors of `curvature_sums`.
+
+        With a ``stride`` it is divided by it, and estimated from one row out of so many.
+        """
+        curvatures, every = self._curvatures(theta), slice(0, None, stride)
+        sums = self.rows.sum(lambda rows: curvatures(rows.chosen(every) if stride > 1 else rows))
+        return assembled(self.design, self.models_of(self.ridge) / stride, sums)
 
     def derivatives(self, theta: FloatArray) -> tuple[FloatArray, Hessian]:
         """Return the gradient and the second derivative of J at theta, from one pass."""
@@ -692,7 +693,7 @@ def _gram(numbers: NDArray[np.float32], second: FloatArray, dtype: Any) -> Float
     step = block_rows(len(numbers))
     for at in range(0, len(second), step):
         x: NDArray[Any] = numbers[:, at : at + step].astype(dtype, copy=False)
-        s: NDArray[Any] = second[at : at + step].astype(dtype)
+        s = second[at : at + step].astype(dtype)
         scaled = x * np.sqrt(s)
         found[1:, 1:] += scaled @ scaled.T
         found[0, 1:] += x @ s

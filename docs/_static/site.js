@@ -67,6 +67,7 @@ async function sortable(box) {
     };
     const field = document.createElement("input");
     field.value = wanted[k];
+    field.size = 6;
     field.ariaLabel = `select by ${head}`;
     field.oninput = () => {
       wanted[k] = field.value;

@@ -104,17 +104,17 @@ def of_benchmark_file(figure: Figure, table: Table) -> Found:
     from examples.benchmarks.shared.measures import MEASURES
 
     with (ROOT / figure.page).with_suffix(".csv").open(encoding="utf-8") as file:
-        stored = {tuple(line[:6]): line[6:10] for line in csv.reader(file)}
+        stored = {tuple(line[:5]): line[5:9] for line in csv.reader(file)}
     count, wrong = 0, []
     for task, measures in MEASURES.items():
         for measure in measures:
             for line in figure_rows(Scores.of(_runs(task), measure), task, measure):
                 texts = [str(cell) for cell in line]
-                found = stored.get(tuple(texts[:6]))
+                found = stored.get(tuple(texts[:5]))
                 count += 1
-                if found is None or not all(map(_is_near, found, texts[6:10])):
-                    place = ", ".join(texts[:6])
-                    wrong.append(f"{place}: the file has {found}, computed: {texts[6:10]}")
+                if found is None or not all(map(_is_near, found, texts[5:9])):
+                    place = ", ".join(texts[:5])
+                    wrong.append(f"{place}: the file has {found}, computed: {texts[5:9]}")
     return count, wrong
 
 

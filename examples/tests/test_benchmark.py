@@ -630,8 +630,8 @@ def test_page_says_where_ours_is_behind(written):
     (all_,) = lines_of(text, "all ")
     assert all_[2:4] == ["0 / 0 / 4", "4 / 0 / 0"]
     lost = text.partition("<!-- figure: benchmark-losses -->")[2]
-    assert lines_of(lost, field.LINEAR)[0][2:] == ["diabetes", *["-.100"] * 4]
-    assert not lines_of(lost, field.HUBER)
+    assert lines_of(lost, "linear")[0][2:] == ["diabetes", *["-.100"] * 4]
+    assert not lines_of(lost, "Huber")
     assert "Classification" not in text
     share = lines_of(text, field.HUBER)[0]
     assert share[:3] == [field.HUBER, "R²", "80 %"]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from examples.benchmarks.peers import contenders as field
+from examples.benchmarks.peers import everything_page as page
 from examples.benchmarks.shared.measures import SHARED
 from examples.figures import manifest, pages
 
@@ -75,12 +76,12 @@ def test_the_verdicts_are_those_of_the_file(task):
             tally = Counter(
                 row["verdict"]
                 for row in rows
-                if row["skdp"] == own and row["peer"].partition(", ")[0] == peer
+                if page.SHORT[row["skdp"]] == own and row["peer"].partition(", ")[0] == peer
             )
             found = " / ".join(str(tally[verdict]) for verdict in ("ahead", "level", "behind"))
             assert cell == (found if tally else ""), (peer, own)
     lost = [row for row in rows if row["verdict"] == "behind" and float(row["difference"]) < -0.005]
     listed = manifest.placed()["benchmark-losses"].table.rows
-    methods = {row["skdp"] for row in rows}
-    cells = [cell for row in listed if row[0] in methods for cell in row[3:] if cell]
+    names = {row["set"] for row in rows}
+    cells = [cell for row in listed if row[2] in names for cell in row[3:] if cell]
     assert len(cells) == len(lost)

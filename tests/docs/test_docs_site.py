@@ -148,26 +148,28 @@ def test_figures_can_be_sorted_and_selected(browser, built):
     """The page of the benchmark: best methods first, the other way round, and another set."""
     wait = pytest.importorskip("selenium.webdriver.support.wait").WebDriverWait
 
-    def lines():
-        rows = "return [...document.querySelectorAll('.sortable tbody tr')]"
-        return browser.execute_script(f"{rows}.map(r => [...r.cells].map(c => c.textContent))")
+    def texts(row):
+        rows = f"[...document.querySelectorAll('.sortable {row}')]"
+        return browser.execute_script(
+            f"return {rows}.map(r => [...r.cells].map(c => c.textContent))"
+        )
 
     with served(built) as site:
         browser.get(site.address + "figures/benchmark.html")
-        wait(browser, 10).until(lambda _: lines())
-        heads = [h.text for h in browser.find_elements("css selector", ".sortable th")]
+        wait(browser, 10).until(lambda _: texts("tbody tr"))
+        heads = texts("thead tr")[0]
         name, median = heads.index("set"), heads.index("median")
-        first = lines()
+        first = texts("tbody tr")
         assert {line[name] for line in first} == {"adult"}
         medians = [float(line[median]) for line in first]
         assert medians == sorted(medians, reverse=True) != sorted(medians)
         browser.find_elements("css selector", ".sortable th button")[median].click()
-        assert [float(line[median]) for line in lines()] == sorted(medians)
+        assert [float(line[median]) for line in texts("tbody tr")] == sorted(medians)
         field = browser.find_elements("css selector", ".sortable input")[name]
         field.clear()
         field.send_keys("mushroom")
-        assert {line[name] for line in lines()} == {"mushroom"}
+        assert {line[name] for line in texts("tbody tr")} == {"mushroom"}
         field.send_keys("s and more")
-        assert lines() == []
+        assert texts("tbody tr") == []
         status = browser.find_element("css selector", ".sortable [role=status]")
         assert status.text == "Lines: 0"

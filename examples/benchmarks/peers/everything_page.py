@@ -15,10 +15,15 @@ import numpy as np
 
 from examples.benchmarks.peers.contenders import (
     AIM,
+    CURVES,
+    DESCENT,
     DIFFPRIVLIB,
     EBM,
     EPSILONS,
     ESTIMATORS,
+    HUBER,
+    LINEAR,
+    LOGISTIC,
     NONE,
     OPPONENTS,
     SMALL,
@@ -46,6 +51,9 @@ By_measure = Mapping[str, Scores]
 STRONG = {task: (*OPPONENTS[task], EBM, AIM, TRIVIAL) for task in OPPONENTS}
 PURE = (DIFFPRIVLIB,)
 PICTURE = "benchmark_shares.png"
+SHORT = {LOGISTIC: "logistic", LINEAR: "linear", HUBER: "Huber"}
+SHORT |= {own: f"{SHORT[name]}, curves" for name, own in CURVES.items()}
+SHORT |= dict.fromkeys(DESCENT.values(), "descent")
 TITLES = {AUROC: "AUROC", R2: "R²"}
 # Losses by less are counted, and not listed.
 LEAST_LOSS = 0.005
@@ -76,9 +84,10 @@ VERDICTS = """\
 
 The scores of two methods are compared on the same random splits. A method is *ahead* in a cell, a
 data set at one epsilon, if the 95 % interval of the mean difference is above zero, *behind* if it
-is below, and *level* otherwise. The tables count cells: ahead / level / behind. A peer with several
-settings is represented by the setting with the best median. The last line counts the cells in which
-a method is ahead of every peer, behind at least one, or neither.
+is below, and *level* otherwise. The tables count cells: ahead / level / behind. Columns are the
+estimators of skdp. A peer with several settings is represented by the setting with the best median.
+The last line counts the cells in which a method is ahead of every peer, behind at least one, or
+neither.
 """
 
 LOSSES = """\
@@ -97,7 +106,7 @@ Medians and quartiles of every method, setting, data set and measure are in
 [benchmark_differences.csv](benchmark_differences.csv). Here is the first file; a click on a heading
 sorts it, and a text in the field below a heading selects lines.
 
-<div class="sortable" data-source="benchmark.csv" data-select="|adult||1e-6|1|auroc"></div>
+<div class="sortable" data-source="benchmark.csv" data-select="adult||1e-6|1|auroc"></div>
 """
 
 
@@ -212,8 +221,8 @@ def verdict_rows(found: Sequence[Outcome], task: str) -> Iterator[report.Row]:
                 for o in found
                 if o.own.method == own and o.peer.method.partition(", ")[0] == peer
             ]
-            row[own] = counts(cells) if cells else ""
-        if any(row[own] for own in ESTIMATORS[task]):
+            row[SHORT[own]] = counts(cells) if cells else ""
+        if any(row[SHORT[own]] for own in ESTIMATORS[task]):
             yield row
     row = {"peer": "all", "delta": ""}
     for own in ESTIMATORS[task]:
@@ -221,7 +230,7 @@ def verdict_rows(found: Sequence[Outcome], task: str) -> Iterator[report.Row]:
         for o in found:
             if o.own.method == own and o.own.delta == SMALL:
                 by_cell[o.own].append(o.difference.verdict)
-        row[own] = counts(map(worst, by_cell.values())) if by_cell else ""
+        row[SHORT[own]] = counts(map(worst, by_cell.values())) if by_cell else ""
     yield row
 
 
@@ -234,7 +243,7 @@ def loss_rows(lost: Sequence[Outcome]) -> Iterator[report.Row]:
     """Yield a line for ours, a peer and a set, with the differences by epsilon."""
     lines: dict[tuple[str, str, str], report.Row] = {}
     for o in lost:
-        key = o.own.method, o.peer.method.partition(", ")[0], o.set
+        key = SHORT[o.own.method], o.peer.method.partition(", ")[0], o.set
         row = dict(zip(("skdp", "peer", "data set"), key, strict=True))
         row = lines.setdefault(key, {**row, **dict.fromkeys(map(epsilon_text, EPSILONS), "")})
         row[epsilon_text(o.epsilon)] = number(o.difference.mean)
@@ -267,8 +276,8 @@ def number(value: float) -> str:
 
 def write_figures(by_measure: By_measure, path: Path) -> None:
     """Write all figures, settings of the peers apart, as comma-separated values."""
-    heads = ["task", "set", "method", "delta", "epsilon", "measure", "splits"]
-    heads += ["lower quartile", "median", "upper quartile"]
+    heads = ["set", "method", "delta", "epsilon", "measure"]
+    heads += ["median", "lower quartile", "upper quartile", "splits", "task"]
     with path.open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(heads)
@@ -285,6 +294,6 @@ def figure_rows(scores: Scores, task: str, measure: str) -> Iterator[list[object
     cells.sort(key=lambda c: (sets.index(c.set), order[c.method, c.delta], c.epsilon))
     for cell in cells:
         figure = scores.figure(cell)
-        quartiles = [f"{v:.5g}" for v in (figure.lower, figure.median, figure.upper)]
-        facts = [task, cell.set, cell.method, cell.delta, epsilon_text(cell.epsilon), measure]
-        yield [*facts, figure.repeats, *quartiles]
+        quartiles = [f"{v:.5g}" for v in (figure.median, figure.lower, figure.upper)]
+        facts = [cell.set, cell.method, cell.delta, epsilon_text(cell.epsilon), measure]
+        yield [*facts, *quartiles, figure.repeats, task]

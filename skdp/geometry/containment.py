@@ -84,7 +84,9 @@ def greatest_gauge_over(ball: NormBall, over: NormBall) -> GaugeBounds:
         upper = greatest_gauge(ball, over)
     except ValueError:  # not even a box is known
         upper = math.inf
-    points = np.concatenate([np.eye(over.dim), over.sample(_STARTS, np.random.default_rng(0))])
+    points = np.eye(over.dim)
+    if over.exact:
+        points = np.concatenate([points, over.sample(_STARTS, np.random.default_rng(0))])
     sizes = over.gauge(points)
     at = sizes > 0
     lower = float(ball.gauge(points[at] / sizes[at, None]).max())

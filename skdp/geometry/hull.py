@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skdp.geometry.conic import differences_of, even_normals, flat
 from skdp.geometry.polytope import (
@@ -51,10 +51,9 @@ class Hull(NormBall):
     Notes
     -----
     *Draws.* In up to about eight dimensions a polytope is triangulated and sampled through its
-    simplices. Other bodies are sampled by rejection from a box, if `acceptance` is at least
-    0.001. Both are exact if the gauge is a closed form. If a linear program decides whether a
-    point is inside, or a random walk replaces rejection, ``exact`` is False and K-norm noise
-    cannot be calibrated: use `outer_polytope`.
+    simplices. Other bodies are sampled by rejection from the least box, if the gauge is a closed
+    form and `acceptance` is at least 0.001. Otherwise ``exact`` is False and there are no draws
+    and no K-norm noise: use `outer_polytope`.
 
     *Gauges.* If ``decided`` is True they are closed forms, exact up to rounding. The gauge in the
     hull of many points in many dimensions is the value of a linear program, raised to a bound
@@ -151,24 +150,20 @@ class Hull(NormBall):
         """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
         return self.body.support(as_points(w, self.dim, "w"))
 
-    def contains(self, v: ArrayLike) -> NDArray[np.bool_]:
-        """Return whether v is in the ball, (..., dim) to (...)."""
-        return self.body.contains(as_points(v, self.dim))
-
     def bounding_box(self) -> FloatArray:
         """Return the half-widths of the least box around the ball, (dim,)."""
         return self._half_widths.copy()
 
     def acceptance(self) -> float:
         """Return about the share of points that rejection keeps; 1 without rejection."""
-        return self._box_and_share[1]
+        return self._share
 
     def sample(self, n: int, rng: Generator) -> FloatArray:
-        """Return n uniform draws, (n, dim), or ends of random walks if rejection takes too long."""
-        box, share = self._box_and_share
-        if share < LEAST_ACCEPTANCE:
-            return walk(self.body, box, n, rng, steps=20 * self.dim)
-        return reject(self.body, box, share, n, rng)
+        """Return n uniform draws, (n, dim); ValueError unless the ball is ``exact``."""
+        if not self.exact:
+            rule = "have a closed gauge and fill a share of its box"
+            raise fail("the Hull", rule, None, "Take its outer_polytope(), or another ball.")
+        return reject(self.body, self._half_widths, self._share, n, rng)
 
     def outer_polytope(self, directions: ArrayLike | int | None = None) -> Hull:
         """Return a polytope around the ball whose facets touch it, to a solver's tolerance.
@@ -186,9 +181,12 @@ class Hull(NormBall):
         return self.body.support(np.eye(self.dim))
 
     @cached_property
-    def _box_and_share(self) -> tuple[OrientedBox, float]:
-        # A fixed seed makes the sampler of a ball reproducible.
-        return box_around(self.body, np.random.default_rng(0))
+    def _share(self) -> float:
+        # The ray of a point u of the box L is shorter in K by |u|_L / |u|_K. A fixed seed makes the
+        # sampler of a ball reproducible.
+        unit = np.random.default_rng(0).uniform(-1, 1, (1024, self.dim))
+        lengths = np.abs(unit).max(axis=1) / self.gauge(unit * self._half_widths)
+        return float(np.mean(lengths**self.dim))
 
     def __copy__(self) -> Hull:
         return self
@@ -317,71 +315,13 @@ def _diagonals(dim: int) -> FloatArray:
 # Draws (docs/proofs/hulls.md, section 4)
 
 
-@dataclass(frozen=True, eq=False)
-class OrientedBox:
-    """The box {u : |axes u| <= half_widths}, rows of ``axes`` orthonormal."""
-
-    axes: FloatArray
-    half_widths: FloatArray
-
-    def log_volume(self) -> float:
-        return float(np.log(2 * self.half_widths).sum())
-
-    def sample(self, n: int, rng: Generator) -> FloatArray:
-        return np.asarray(rng.uniform(-1, 1, (n, len(self.axes))) * self.half_widths @ self.axes)
-
-    def shares(self, body: Body, n: int, rng: Generator) -> tuple[FloatArray, FloatArray]:
-        """Return n draws and (|U|_L / |U|_K)^d of each, whose mean is vol K / vol L."""
-        unit = rng.uniform(-1, 1, (n, len(self.axes)))
-        u = unit * self.half_widths @ self.axes
-        return u, (np.abs(unit).max(axis=1) / body.gauge(u)) ** len(self.axes)
-
-
-def box_around(body: Body, rng: Generator) -> tuple[OrientedBox, float]:
-    """Return the lesser of two boxes around a body, and about the body's share of its volume.
-
-    One is along the coordinates, the other along the principal axes of the body.
-    """
-    first, pilot = _box(body, np.eye(body.dim)), 1024 if body.decided else 48
-    u, shares = first.shares(body, pilot, rng)
-    # The ray of a point is shorter in K by |U|_L / |U|_K.
-    inside = u * shares[:, None] ** (1 / body.dim)
-    second = np.einsum("n,ni,nj->ij", shares, inside, inside)
-    _, axes = np.linalg.eigh(second)
-    other = _box(body, axes.T)
-    if other.log_volume() > first.log_volume() - 0.05:
-        return first, float(shares.mean())
-    return other, float(other.shares(body, pilot, rng)[1].mean())
-
-
-def reject(body: Body, box: OrientedBox, share: float, n: int, rng: Generator) -> FloatArray:
-    """Return n uniform draws, (n, dim), by rejection from the box."""
+def reject(body: Body, box: FloatArray, share: float, n: int, rng: Generator) -> FloatArray:
+    """Return n uniform draws, (n, dim), by rejection from the box with these half-widths."""
     kept, count = [np.empty((0, body.dim))], 0
     while count < n:
         tries = int(min(2**15, 16 + 1.2 * (n - count) / share))
-        tried = box.sample(tries, rng)
-        inside = tried[body.contains(tried)]
+        tried = rng.uniform(-1, 1, (tries, body.dim)) * box
+        inside = tried[body.gauge(tried) <= 1]
         kept.append(inside)
         count += len(inside)
     return np.concatenate(kept)[:n]
-
-
-def walk(body: Body, box: OrientedBox, n: int, rng: Generator, steps: int) -> FloatArray:
-    """Return n ends of hit-and-run walks from 0, (n, dim), nearly uniform after many steps."""
-    x = np.zeros((n, body.dim))
-    for _ in range(steps if n else 0):
-        way = rng.standard_normal(x.shape) * box.half_widths @ box.axes
-        # The chord through x lies within 2 / |way|; a miss excludes the points beyond it.
-        high = 2 / body.gauge(way)
-        low, t = -high, rng.uniform(-high, high)
-        out = ~body.contains(x + t[:, None] * way)
-        while out.any():
-            low, high = np.where(out & (t < 0), t, low), np.where(out & (t > 0), t, high)
-            t = np.where(out, rng.uniform(low, high), t)
-            out[out] = ~body.contains((x + t[:, None] * way)[out])
-        x = x + t[:, None] * way
-    return x
-
-
-def _box(body: Body, axes: FloatArray) -> OrientedBox:
-    return OrientedBox(axes, body.support(axes))

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial import ConvexHull, KDTree, QhullError
 from scipy.special import gammaln
 
@@ -82,9 +82,6 @@ class _HasNormals:
     def gauge(self, v: ArrayLike) -> FloatArray:
         return _greatest_product(self.normals, as_points(v, self.dim))
 
-    def contains(self, v: ArrayLike) -> NDArray[np.bool_]:
-        return np.asarray(self.gauge(v) <= 1)
-
     def facets(self) -> FloatArray:
         """Return the normals, one of each pair, (count, dim); some may be redundant."""
         return self.normals.copy()
@@ -102,9 +99,6 @@ class Corners(_HasPoints):
 
     def gauge(self, v: ArrayLike) -> FloatArray:
         return _each(self.points, as_points(v, self.dim))
-
-    def contains(self, v: ArrayLike) -> NDArray[np.bool_]:
-        return np.asarray(self.gauge(v) <= 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,12 +31,7 @@ LEAST_ACCEPTANCE = 1e-3
 # one percent greater.
 ROUND = {2: 30, 3: 128}
 Body: TypeAlias = Corners | Facets | SymmetricPolytope
-KNOWN_FOR_POLYTOPES = {
-    "log_volume": "That of outer_polytope() is known in few dimensions.",
-    "covariance": "Estimate it from draws.",
-    "extreme_points": "Use support(w).",
-    "facets": "Use gauge(v), or outer_polytope().",
-}
+KNOWN_FOR_POLYTOPES = ("log_volume", "covariance", "extreme_points", "facets")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +48,7 @@ class Hull(NormBall):
     *Draws.* In up to about eight dimensions a polytope is triangulated and sampled through its
     simplices. Other bodies are sampled by rejection from the least box, if the gauge is a closed
     form and `acceptance` is at least 0.001. Otherwise ``exact`` is False and there are no draws
-    and no K-norm noise: use `outer_polytope`.
+    and no K-norm noise: take another ball.
 
     *Gauges.* If ``decided`` is True they are closed forms, exact up to rounding. The gauge in the
     hull of many points in many dimensions is the value of a linear program, raised to a bound
@@ -162,19 +157,8 @@ class Hull(NormBall):
         """Return n uniform draws, (n, dim); ValueError unless the ball is ``exact``."""
         if not self.exact:
             rule = "have a closed gauge and fill a share of its box"
-            raise fail("the Hull", rule, None, "Take its outer_polytope(), or another ball.")
+            raise fail("the Hull", rule, None, "Take another ball, such as LpBall(dim).")
         return reject(self.body, self._half_widths, self._share, n, rng)
-
-    def outer_polytope(self, directions: ArrayLike | int | None = None) -> Hull:
-        """Return a polytope around the ball whose facets touch it, to a solver's tolerance.
-
-        Parameters
-        ----------
-        directions : int, array-like of shape (m, dim), or None
-            Normals of the facets, or their number, the axes included. None takes enough for a
-            round body in two or three dimensions, and few in more.
-        """
-        return polytope_around(self.support, self.dim, directions)
 
     @cached_property
     def _half_widths(self) -> FloatArray:
@@ -198,8 +182,7 @@ class Hull(NormBall):
         if name in self._known and hasattr(self.body, name):
             return getattr(self.body, name)
         if name in KNOWN_FOR_POLYTOPES:
-            remedy = KNOWN_FOR_POLYTOPES[name]
-            raise AttributeError(f"This Hull has no exact {name}(). {remedy}")
+            raise AttributeError(f"This Hull has no exact {name}().")
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
 
     def __repr__(self) -> str:
@@ -214,7 +197,7 @@ class PolytopeHull(Hull):
     """
 
     body: SymmetricPolytope
-    _known: ClassVar[tuple[str, ...]] = tuple(KNOWN_FOR_POLYTOPES)
+    _known: ClassVar[tuple[str, ...]] = KNOWN_FOR_POLYTOPES
 
     def acceptance(self) -> float:
         """Return 1: nothing is rejected."""
@@ -229,7 +212,7 @@ def polytope_around(
 ) -> Hull:
     """Return a polytope around a body, from upper bounds on |<w, u>| over it; (m, dim) to (m,).
 
-    ``directions`` are those of `Hull.outer_polytope`.
+    ``directions`` are normals of facets, or their number, the axes included.
     """
     if directions is None or isinstance(directions, int):
         # Directions are scaled to the box of the body, as coordinates have units of their own, by

@@ -81,9 +81,8 @@ class Sensitivity(Change):
             variables are allowed; the set is then a projection.
         neighbors : {"replace_one", "add_remove"}
         directions : int, array-like of shape (m, dim), or None
-            Normals of a polytope around the differences, as in `Hull.outer_polytope`. Draws from a
-            polytope are exact; draws from the hull are not. None uses the facets of the hull if the
-            set is a small polytope.
+            Normals of a polytope around the differences, or their number, the axes included. None
+            uses the facets of the hull if the set is a small polytope.
 
         Examples
         --------
@@ -125,7 +124,7 @@ class Sensitivity(Change):
             [-1, 1], levels as indicators, and labels as they are declared.
         neighbors : {"replace_one", "add_remove"}
         directions : int, array-like of shape (m, dim), or None
-            Normals of the polytope around the differences, as in `Hull.outer_polytope`.
+            Normals of the polytope around the differences, or their number, the axes included.
 
         Returns
         -------

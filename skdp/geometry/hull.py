@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -289,10 +288,8 @@ def spread(dim: int, count: int | None = None) -> FloatArray:
 
 
 def _diagonals(dim: int) -> FloatArray:
-    rows = np.zeros((dim * (dim - 1), dim))
-    for k, (i, j) in enumerate(combinations(range(dim), 2)):
-        rows[2 * k : 2 * k + 2, [i, j]] = (1.0, 1.0), (1.0, -1.0)
-    return rows
+    axes, (i, j) = np.eye(dim), np.triu_indices(dim, 1)
+    return np.stack([axes[i] + axes[j], axes[i] - axes[j]], axis=1).reshape(-1, dim)
 
 
 # Draws (docs/proofs/hulls.md, section 4)

@@ -59,10 +59,9 @@ def _check_once(part: object, kind: str) -> None:
         raise ValueError(str(error)) from None
 
 
-def check_ball(ball: NormBall) -> None:
+def check_ball(ball: object) -> None:
     """Raise ValueError unless an object is a norm ball, and those of others pass their checks."""
-    members = ("dim", "exact", "gauge", "sample")
-    if isinstance(ball, type) or not all(hasattr(ball, own) for own in members):
+    if isinstance(ball, type) or not isinstance(ball, NormBall):
         remedy = "Pass a norm ball such as LpBall(dim, p)."
         raise fail("ball", "have dim, exact, gauge and sample", type(ball), remedy)
     check_count("ball's dim", ball.dim)

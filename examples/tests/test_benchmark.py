@@ -578,7 +578,7 @@ def test_a_failure_of_one_split_counts_once():
 
 
 def test_verdicts_hold_of_equal_methods():
-    """Two methods that are equally good: one verdict in 20 is wrong, here 51 of 1000 +- 3 s.d."""
+    """Of equally good methods one verdict in 20 is wrong: 50 of 1000, with a deviation of 7."""
     rng = np.random.default_rng(1)
     verdicts_ = [difference(*rng.normal(0.5, 0.1, (2, 20))).verdict for _ in range(1000)]
     assert 30 <= 1000 - verdicts_.count(LEVEL) <= 71

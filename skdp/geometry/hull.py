@@ -135,7 +135,7 @@ class Hull(NormBall):
     @property
     def exact(self) -> bool:
         """Whether draws are exactly uniform."""
-        return self.decided and self.acceptance() >= LEAST_ACCEPTANCE
+        return self.acceptance() >= LEAST_ACCEPTANCE
 
     def gauge(self, v: ArrayLike) -> FloatArray:
         return self.body.gauge(as_points(v, self.dim))
@@ -149,14 +149,14 @@ class Hull(NormBall):
         return self._half_widths.copy()
 
     def acceptance(self) -> float:
-        """Return about the share of points that rejection keeps; 1 without rejection."""
-        return self._share
+        """Return about the share of points that rejection keeps: 0 if a program decides it."""
+        return self._share if self.decided else 0.0
 
     def sample(self, n: int, rng: Generator) -> FloatArray:
         """Return n uniform draws, (n, dim); ValueError unless the ball is ``exact``."""
         if not self.exact:
-            rule = "have a closed gauge and fill a share of its box"
-            raise fail("the Hull", rule, None, "Take another ball, such as LpBall(dim).")
+            rule = f"have an acceptance of at least {LEAST_ACCEPTANCE:g} to be sampled"
+            raise fail("ball", rule, self.acceptance(), "Take another, such as LpBall(dim).")
         return reject(self.body, self._half_widths, self._share, n, rng)
 
     @cached_property

@@ -318,7 +318,7 @@ def places_of(y: NDArray[Any], labels: NDArray[Any], meaning: str = "") -> NDArr
 def _positions(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
     """Return 1 + positions in ``labels``, or 0 for entries not there; may raise any error."""
     kinds = {array.dtype.kind for array in (y, labels)}
-    if kinds & NOT_REAL or kinds == {"i"}:
+    if kinds & NOT_REAL or kinds == {"i"}:  # integers need no conversion to floats
         if len(kinds) > 1:
             raise TypeError("dates are labels among dates only")
         found = np.minimum(np.searchsorted(labels, y), len(labels) - 1)

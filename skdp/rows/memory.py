@@ -25,6 +25,7 @@ from skdp.trusted.checks import fail
 
 # Sums over so many multiples of 2^-40 in [-1, 1] are exact in floats, in any order.
 MOST_ROWS = 2**13
+MOST_ROOM = 2**27  # bytes of rows that are kept in one array: huge pages may run out beyond
 # So many floats stay in the processor's cache.
 CELLS = 2**18
 
@@ -471,11 +472,13 @@ class MemoryRows:
 
         def applied(part: tuple[tuple[Run, slice], EncodedRows | None]) -> T:
             (own, rows), room = part
-            (block,) = own.blocks(domain, [rows], dtype, {get_ident(): room} if room else rooms)
+            mine = rooms if room is None else {get_ident(): room}
+            (block,) = own.blocks(domain, [rows], dtype, mine)
             return use(block)
 
         sizes = [(own, len(own.target)) for own in self._runs]
         parts = [(own, rows) for own, n in sizes for rows in block_slices(domain, n, blocks)]
         counts = [rows.stop - rows.start for _, rows in parts]
-        kept = repeat(None) if dtype is None else rooms_of(domain, counts, dtype)
+        size = sum(counts) * domain.n_numbers * np.dtype(dtype).itemsize
+        kept = rooms_of(domain, counts, dtype) if dtype and size <= MOST_ROOM else repeat(None)
         yield from run(applied, zip(parts, kept, strict=False))

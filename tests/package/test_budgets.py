@@ -12,13 +12,6 @@ import pytest
 
 from examples.benchmarks.upkeep import size
 
-# Groups of a ledger and lines of levels are the last 129 lines of skdp and 345 of tests.
-# Replay (800 lines) and proofs in files of models (900) are in it, and the imports and first lines
-# of the checker's files, which import nothing else, and of theorems.
-# Private scores, nine of them with intervals, are 510 lines in two files. Tables of some effects,
-# plans, groups of a ledger and these scores are 680 lines more than the tables before them.
-# Counts, quantiles, weights, durations, monotone curves and means are 1,490 lines. Formulas of SQL
-# and ONNX, checks of domains, warnings before a charge and ledgers of teams are 960.
 SIZES = {
     "lines of skdp": 45_580,
     "lines of stubs": 110,
@@ -28,7 +21,6 @@ SIZES = {
     "lines of imports": 2_680,
     "class names that occur twice": 0,
 }
-# With the check that a table has not the column of a ledger's groups, and warnings (69 lines).
 FITS = {
     "DPLogisticRegression": {"files": 38, "classes": 51, "lines of functions": 4_525},
     "DPHuberRegressor": {"files": 38, "classes": 47, "lines of functions": 4_005},

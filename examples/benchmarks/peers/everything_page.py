@@ -46,7 +46,7 @@ from examples.benchmarks.shared import report
 from examples.benchmarks.shared.data import names_of
 from examples.benchmarks.shared.measures import AUROC, MEASURES, R2, SHARED
 
-By_measure = Mapping[str, Scores]
+ByMeasure = Mapping[str, Scores]
 # Peers with the guarantee SMALL; and those with delta = 0, for ours that have it.
 STRONG = {task: (*OPPONENTS[task], EBM, AIM, TRIVIAL) for task in OPPONENTS}
 PURE = (DIFFPRIVLIB,)
@@ -123,7 +123,7 @@ def write(runs: Iterable[Run], docs: Path) -> None:
     print(f"Shares\n{report.table(list(share_rows(by_measure)))}\n")
 
 
-def page(by_measure: By_measure) -> Iterator[str]:
+def page(by_measure: ByMeasure) -> Iterator[str]:
     """Yield the page part by part."""
     common = {task: len(common_sets(by_measure[SHARED[task]], task)) for task in SHARED}
     yield HEAD.format(**common)
@@ -150,7 +150,7 @@ def _table(name: str, rows: Iterable[report.Row]) -> str:
 # Shares
 
 
-def share_rows(by_measure: By_measure) -> Iterator[report.Row]:
+def share_rows(by_measure: ByMeasure) -> Iterator[report.Row]:
     """Yield a row for each method: its mean shares by epsilon."""
     for task, measure in SHARED.items():
         for method, means in mean_shares(by_measure[measure], task):
@@ -200,8 +200,8 @@ def sets_of(scores: Scores, task: str) -> list[str]:
 # Differences
 
 
-def all_outcomes(by_measure: By_measure, task: str) -> Iterator[Outcome]:
-    """Yield each of ours against each peer, and the models with curves against those without."""
+def all_outcomes(by_measure: ByMeasure, task: str) -> Iterator[Outcome]:
+    """Yield each of ours against each peer."""
     scores = by_measure[SHARED[task]]
     sets = sets_of(scores, task)
     for own in ESTIMATORS[task]:
@@ -250,7 +250,7 @@ def loss_rows(lost: Sequence[Outcome]) -> Iterator[report.Row]:
     yield from lines.values()
 
 
-def write_differences(by_measure: By_measure, path: Path) -> None:
+def write_differences(by_measure: ByMeasure, path: Path) -> None:
     """Write every difference, its interval and its verdict, as comma-separated values."""
     heads = ["task", "set", "epsilon", "skdp", "peer", "delta", "measure", "splits"]
     heads += ["difference", "lower", "upper", "verdict"]
@@ -274,7 +274,7 @@ def number(value: float) -> str:
     return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
 
 
-def write_figures(by_measure: By_measure, path: Path) -> None:
+def write_figures(by_measure: ByMeasure, path: Path) -> None:
     """Write all figures, settings of the peers apart, as comma-separated values."""
     heads = ["set", "method", "delta", "epsilon", "measure"]
     heads += ["median", "lower quartile", "upper quartile", "splits", "task"]

@@ -99,9 +99,9 @@ def _start(objective: Objective) -> tuple[FloatArray, _Metric]:
     theta, metric = _start(sample)
     noise = 0.03 * objective.loss.slope_bound * objective.design.row_norm * math.sqrt(sample.n)
     theta = _descend(sample, theta, metric, noise)
-    is_slow = objective.rows.is_read_again
-    second = sample.hessian(theta) if is_slow else objective.hessian(theta, THINNING)
-    metric.use(second, sample.n / n if is_slow else 1 / THINNING)
+    again = objective.rows.is_read_again  # then a reading costs more than a better metric saves
+    second = sample.hessian(theta) if again else objective.hessian(theta, THINNING)
+    metric.use(second, sample.n / n if again else 1 / THINNING)
     return theta, metric
 
 

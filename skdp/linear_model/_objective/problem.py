@@ -154,7 +154,7 @@ def terms_of(design: Design, theta: FloatArray) -> Terms:
         for block, table in zip(design.blocks, design.tables, strict=True)
     )
     parts = constants_of(design, theta)
-    constant = math.nan if None in parts else float(sum(parts[1:], *parts[:1]))
+    constant = math.nan if None in parts else float(sum(parts))
     return Terms(theta[design.number_coordinates] * design.unit, constant, tables)
 
 

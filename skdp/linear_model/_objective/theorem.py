@@ -268,8 +268,8 @@ class NoisyMinimiser:
             # Bounds on the sums over the classes, for the errors of all slopes together.
             c, curvature = c * self.n_classes, 2 * self.loss.normalizer
         # A greater |V|_2 has a negligible probability. The fit may then end in an error.
-        spread = math.sqrt(float((squares := variances(self.noise)).sum()))  # of E |V|_2^2
-        radius = spread * (1 + 40 / math.sqrt(dim)) * math.sqrt(dim)
+        squares = variances(self.noise)  # their sum is E |V|_2^2
+        radius = math.sqrt(float(squares.sum())) * (1 + 40 / math.sqrt(dim)) * math.sqrt(dim)
         facts = self.n_bound, self.design.row_norm, dim, c, curvature
         attainable = attainable_tolerance(*facts, linear_term=radius, stiffest=self.design.stiffest)
         # The output noise is then at most a tenth of the effect of V on any coefficient, for every

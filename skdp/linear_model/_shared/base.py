@@ -90,7 +90,6 @@ from skdp.trusted.checks import (
     check_flag,
     check_interval,
     fail,
-    is_ours,
     relied_on,
 )
 from skdp.trusted.randomness import RandomStateLike, as_generator, is_cryptographic
@@ -631,8 +630,8 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             remedy = 'Write domain=Domain({"age": (17, 90), "sex": ["Female", "Male"]}).'
             raise fail("domain", "be a Domain or None", type(self.domain), remedy)
         check_ledger("ledger", self.ledger, getattr(self.domain, "names", None))
-        own = () if is_ours(self) else signature(type(self).__init__).parameters.values()
-        if any(one.kind == Parameter.VAR_KEYWORD for one in own):
+        kinds = {own.kind for own in signature(type(self).__init__).parameters.values()}
+        if Parameter.VAR_KEYWORD in kinds:
             rule = (
                 "name every parameter: a clone would lose those that **kwargs takes, and the ledger"
             )

@@ -155,7 +155,7 @@ def test_where_rejection_is_hopeless_there_are_no_draws():
     assert thin.acceptance() < 1e-3
     for ball in (thin, Hull(Corners(np.eye(3)))):
         assert not ball.exact
-        with pytest.raises(ValueError, match="fill a share of its box"):
+        with pytest.raises(ValueError, match="have an acceptance of at least"):
             ball.sample(1, np.random.default_rng(0))
         with pytest.raises(ValueError, match="sampled exactly"):
             KNorm("hull").calibrate(Sensitivity(ball), epsilon=1.0)

@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from exact_gradient import LOSSES as EVERY_LOSS
-from inner_fits import Design
+from inner_fits import Design, exact_gram, exact_sums
+from inner_moments import RowScaler
 from inner_objective import CompiledSums, DesignRows, is_compiled, predictor, terms_of, weigher
 from inner_objective import solve_module as clipping
 from inner_package import compiled_module as compiled
@@ -21,6 +22,7 @@ from inner_package import compiled_module as compiled
 from skdp import Domain
 from skdp.domain.layout import encode_compactly
 from skdp.linear_model.losses import LogisticLoss, SharpLogistic
+from skdp.rows import MemoryRows
 
 kernels = pytest.importorskip("skdp._kernels")
 
@@ -159,6 +161,20 @@ def test_encoded_rows_have_the_same_bits(monkeypatch: Any, dtype: Any, order: An
         for domain, cells in [*tables, *((named, cells) for cells in frames)]:
             pair = both_ways(monkeypatch, lambda a=domain, b=cells: encode_compactly(a, b).numbers)
             assert pair[0].tobytes() == pair[1].tobytes()
+
+
+@pytest.mark.parametrize("clips", [False, True])
+def test_sums_of_rows_have_the_same_bits(monkeypatch: Any, clips: bool) -> None:
+    """Of columns, and of products of scaled rows; another centre gives other ones (the twin)."""
+    X = np.random.default_rng(4).uniform(-1, 1, (20_000, 5))
+
+    def sums(centre: float) -> list[Any]:
+        rows, ones = MemoryRows(Domain.unit_box(5, target=(-1, 1)), X, X[:, 0]), np.ones(7)
+        place = RowScaler(centre * ones, 0.3 * ones, 0.4 * ones, clips).place
+        return [exact_gram(rows, place).tolist(), *(own.tolist() for own in exact_sums(rows)[:2])]
+
+    without, with_kernels = both_ways(monkeypatch, lambda: sums(0.1))
+    assert without == with_kernels != sums(0.2)
 
 
 @pytest.mark.parametrize("cell", [np.nan, np.inf, -np.inf])

@@ -18,7 +18,7 @@ from examples.benchmarks.peers import contenders as field
 from examples.benchmarks.peers import everything, opponents, opponents_logistic, peers, verdicts
 from examples.benchmarks.peers import everything_page as page
 from examples.benchmarks.peers.contenders import Contender, Run
-from examples.benchmarks.peers.verdicts import AHEAD, BEHIND, LEVEL, Cell, Scores
+from examples.benchmarks.peers.verdicts import AHEAD, BEHIND, LEVEL, Cell, Outcome, Scores
 from examples.benchmarks.shared import report
 from examples.benchmarks.shared.data import names_of, read
 from examples.benchmarks.shared.measures import AUROC, R2
@@ -630,11 +630,32 @@ def test_page_says_where_ours_is_behind(written):
     (all_,) = lines_of(text, "all ")
     assert all_[2:4] == ["0 / 0 / 4", "4 / 0 / 0"]
     lost = text.partition("<!-- figure: benchmark-losses -->")[2]
-    assert lines_of(lost, "linear")[0][2:] == ["diabetes", *["-.100"] * 4]
-    assert not lines_of(lost, "Huber")
+    (line,) = lines_of(lost.partition("- *")[0], "other")
+    assert line == ["other", "linear", "4", "diabetes .100"]
     assert "Classification" not in text
     share = lines_of(text, field.HUBER)[0]
     assert share[:3] == [field.HUBER, "R²", "80 %"]
+
+
+REASON_CASES = {
+    "curves are not behind": (page.EFFECTS, field.EBM, {field.CURVES[field.HUBER]: 0.1}),
+    "nor are rows as they are": (page.LENGTHS, "AdaSSP, own lengths", {"AdaSSP": -0.2}),
+    "another estimator is not behind": (page.ESTIMATOR, "AdaSSP", {field.HUBER: 0.1}),
+    "all are behind": (page.OTHER, "AdaSSP, own lengths", {"AdaSSP": 0.0, field.HUBER: -0.1}),
+    "nothing else was run": (page.OTHER, field.EBM, {}),
+}
+
+
+@pytest.mark.parametrize("case", REASON_CASES)
+def test_the_reason_is_what_holds_in_the_same_cell(case):
+    """Of least squares that is behind a peer by .1."""
+    why, peer, others = REASON_CASES[case]
+    base = np.linspace(0.2, 0.4, 20)
+    shifts = {field.LINEAR: -0.1, peer: 0.0, **others}
+    scores = Scores.of(field_of({m: base + v for m, v in shifts.items()}, delta=field.SMALL))
+    own, other = (Cell("diabetes", m, field.SMALL, 1.0) for m in (field.LINEAR, peer))
+    lost = Outcome("diabetes", 1.0, own, other, scores.difference(own, other))
+    assert page.reason_of(scores, "regression", lost) == why
 
 
 def test_files_and_picture_are_written(written):

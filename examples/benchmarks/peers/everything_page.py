@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,7 @@ from examples.benchmarks.peers.verdicts import (
     AHEAD,
     BEHIND,
     LEVEL,
+    Cell,
     Outcome,
     Scores,
     counts,
@@ -68,12 +70,10 @@ diffprivlib has delta = 0 and is compared with skdp at delta = 0, where one reco
 Every estimator of skdp has its default parameters. [The method and the
 peers](benchmark_method.md) are described on a page of their own.
 
-## Accuracy against epsilon
-
 A *share* is the way from the trivial model to the model without privacy:
 (score - trivial) / (without privacy - trivial), in AUROC for classifiers and in R² for regressors.
-The picture and the table show the mean over the data sets on which all methods were run:
-{classification} with labels and {regression} with numbers.
+The picture shows the mean over the data sets on which all methods were run: {classification} with
+labels and {regression} with numbers.
 
 <!-- figure: benchmark-picture -->
 ![Mean share against epsilon, a panel for labels and one for numbers](benchmark_shares.png)
@@ -91,23 +91,59 @@ neither.
 """
 
 LOSSES = """\
-## Where skdp is behind
+## Where skdp is behind, and why
 
-The table has the cells in which a method of skdp is behind a peer and the mean difference is more
-than {least}, with the difference. {others} The page of the method gives the
-[reasons](benchmark_method.md#why-skdp-is-behind).
+The table has the cells in which a method of skdp is behind a peer by more than {least} in the mean,
+and the greatest difference of each data set. {others}
 """
 
-VIEWER = """\
+NUMBERS = """\
 ## All figures
 
 Medians and quartiles of every method, setting, data set and measure are in
 [benchmark.csv](benchmark.csv), and the differences with their intervals are in
 [benchmark_differences.csv](benchmark_differences.csv). Here is the first file; a click on a heading
-sorts it, and a text in the field below a heading selects lines.
+sorts it, and a text in the field below a heading selects lines. The last table has the shares of
+the picture.
 
 <div class="sortable" data-source="benchmark.csv" data-select="adult||1e-6|1|auroc"></div>
+
+<details>
+<summary>Shares</summary>
 """
+
+# Why skdp is behind a peer: the first one that holds.
+EFFECTS, LENGTHS, ESTIMATOR, OTHER = "effects", "row lengths", "estimator", "other"
+REASONS = """\
+- *Effects.* With `additive="auto"` skdp is not behind. Effects are not lines here.
+- *Row lengths.* skdp is behind only if the peer divides each row by its own length. Then the noise
+  is that of rows of length 1, and not of the longest row that the domain allows. It is a model of
+  other features, and can be better than the model without privacy. The estimators of skdp keep the
+  features, so that coefficients have a meaning. For such rows put scikit-learn's `Normalizer`
+  before a model with `Domain.l2_ball`.
+- *Estimator.* `DPLogisticRegression` or `DPHuberRegressor` is not behind. Objective perturbation
+  needs fewer records than moments or coordinate descent, and the Huber loss suits long tails.
+- *Other.* None of these alone.
+"""
+
+
+def reason_of(scores: Scores, task: str, lost: Outcome) -> str:
+    """Return why ours is behind: what else in the same cell is not."""
+    own, peer, name = lost.own, lost.peer, lost.peer.method.partition(", ")[0]
+
+    def holds(own: Cell, peer: Cell) -> bool:
+        is_run = {own, peer} <= scores.by_cell.keys()
+        return is_run and scores.difference(own, peer).verdict != BEHIND
+
+    # The same data and epsilon by objective perturbation, with lines and with curves.
+    lines = LOGISTIC if task == "classification" else HUBER
+    straight, curved = (own._replace(method=method) for method in (lines, CURVES[lines]))
+    if name == EBM:
+        return EFFECTS if holds(curved, peer) else OTHER
+    as_they_are = peer._replace(method=peer.method.removesuffix(", own lengths"))
+    if as_they_are != peer and holds(own, as_they_are):
+        return LENGTHS
+    return ESTIMATOR if holds(straight, peer) else OTHER
 
 
 def write(runs: Iterable[Run], docs: Path) -> None:
@@ -118,7 +154,7 @@ def write(runs: Iterable[Run], docs: Path) -> None:
     write_figures(by_measure, docs / "benchmark.csv")
     write_differences(by_measure, docs / "benchmark_differences.csv")
     curves = {task: dict(mean_shares(by_measure[SHARED[task]], task)) for task in SHARED}
-    draw(curves, {name for own in ESTIMATORS.values() for name in own}, docs / PICTURE)
+    draw(curves, docs / PICTURE)
     (docs / "benchmark.md").write_text("\n".join(page(by_measure)), encoding="utf-8")
     print(f"Shares\n{report.table(list(share_rows(by_measure)))}\n")
 
@@ -127,20 +163,23 @@ def page(by_measure: ByMeasure) -> Iterator[str]:
     """Yield the page part by part."""
     common = {task: len(common_sets(by_measure[SHARED[task]], task)) for task in SHARED}
     yield HEAD.format(**common)
-    yield _table("shares", share_rows(by_measure))
     yield VERDICTS
     found = {task: list(all_outcomes(by_measure, task)) for task in SHARED}
     for task, own in found.items():
         if own:
             yield f"{task.capitalize()}, {TITLES[SHARED[task]]}:\n"
             yield _table(f"verdicts-{task}", verdict_rows(own, task))
-    lost = [o for own in found.values() for o in own if o.difference.verdict == BEHIND]
-    listed = [o for o in lost if o.difference.mean < -LEAST_LOSS]
+    lost = [(t, o) for t in found for o in found[t] if o.difference.verdict == BEHIND]
+    listed = [(t, o) for t, o in lost if o.difference.mean < -LEAST_LOSS]
     others = f"In {len(lost) - len(listed)} more cells skdp is behind by less."
     yield LOSSES.format(least=number(LEAST_LOSS), others=others)
     if listed:
-        yield _table("losses", loss_rows(listed))
-    yield VIEWER
+        reasons = [(reason_of(by_measure[SHARED[t]], t, o), o) for t, o in listed]
+        yield _table("losses", loss_rows(reasons))
+    yield REASONS
+    yield NUMBERS
+    yield _table("shares", share_rows(by_measure))
+    yield "</details>\n"
 
 
 def _table(name: str, rows: Iterable[report.Row]) -> str:
@@ -239,15 +278,18 @@ def worst(verdicts: Sequence[str]) -> str:
     return next(v for v in (BEHIND, LEVEL, AHEAD) if v in verdicts)
 
 
-def loss_rows(lost: Sequence[Outcome]) -> Iterator[report.Row]:
-    """Yield a line for ours, a peer and a set, with the differences by epsilon."""
-    lines: dict[tuple[str, str, str], report.Row] = {}
-    for o in lost:
-        key = SHORT[o.own.method], o.peer.method.partition(", ")[0], o.set
-        row = dict(zip(("skdp", "peer", "data set"), key, strict=True))
-        row = lines.setdefault(key, {**row, **dict.fromkeys(map(epsilon_text, EPSILONS), "")})
-        row[epsilon_text(o.epsilon)] = number(o.difference.mean)
-    yield from lines.values()
+def loss_rows(lost: Sequence[tuple[str, Outcome]]) -> Iterator[report.Row]:
+    """Yield a line for each reason and each of ours: how many cells, and the sets."""
+    by_line = defaultdict[tuple[str, str], list[Outcome]](list)
+    for why, o in sorted(lost, key=lambda pair: pair[1].difference.mean):
+        by_line[why, SHORT[o.own.method]].append(o)
+    for why, own in product((EFFECTS, LENGTHS, ESTIMATOR, OTHER), dict.fromkeys(SHORT.values())):
+        if found := by_line.get((why, own)):
+            most = dict[str, str]()
+            for o in found:
+                most.setdefault(o.set, number(-o.difference.mean))
+            sets = ", ".join(" ".join(pair) for pair in most.items())
+            yield {"why": why, "skdp": own, "cells": len(found), "data sets": sets}
 
 
 def write_differences(by_measure: ByMeasure, path: Path) -> None:

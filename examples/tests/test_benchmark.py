@@ -630,8 +630,8 @@ def test_page_says_where_ours_is_behind(written):
     (all_,) = lines_of(text, "all ")
     assert all_[2:4] == ["0 / 0 / 4", "4 / 0 / 0"]
     lost = text.partition("<!-- figure: benchmark-losses -->")[2]
-    (line,) = lines_of(lost.partition("- *")[0], "other")
-    assert line == ["other", "linear", "4", "diabetes .100"]
+    (line,) = lines_of(lost.partition("- *")[0], page.ESTIMATOR)
+    assert line == [page.ESTIMATOR, "linear", "4", "diabetes .100"]
     assert "Classification" not in text
     share = lines_of(text, field.HUBER)[0]
     assert share[:3] == [field.HUBER, "R²", "80 %"]

@@ -103,8 +103,8 @@ NUMBERS = """\
 Medians and quartiles of every method, setting, data set and measure are in
 [benchmark.csv](benchmark.csv), and the differences with their intervals are in
 [benchmark_differences.csv](benchmark_differences.csv). Here is the first file; a click on a heading
-sorts it, and a text in the field below a heading selects lines. The last table has the shares of
-the picture.
+sorts it, and a text in the field below a heading selects lines. Below it are the
+shares of the picture.
 
 <div class="sortable" data-source="benchmark.csv" data-select="adult||1e-6|1|auroc"></div>
 
@@ -118,7 +118,7 @@ REASONS = """\
 - *Effects.* With `additive="auto"` skdp is not behind. Effects are not lines here.
 - *Row lengths.* skdp is behind only if the peer divides each row by its own length. Then the noise
   is that of rows of length 1, and not of the longest row that the domain allows. It is a model of
-  other features, and can be better than the model without privacy. The estimators of skdp keep the
+  other features and can be better than the model without privacy. The estimators of skdp keep the
   features, so that coefficients have a meaning. For such rows put scikit-learn's `Normalizer`
   before a model with `Domain.l2_ball`.
 - *Estimator.* `DPLogisticRegression` or `DPHuberRegressor` is not behind. Objective perturbation
@@ -138,8 +138,8 @@ def reason_of(scores: Scores, task: str, lost: Outcome) -> str:
     # The same data and epsilon by objective perturbation, with lines and with curves.
     lines = LOGISTIC if task == "classification" else HUBER
     straight, curved = (own._replace(method=method) for method in (lines, CURVES[lines]))
-    if name == EBM:
-        return EFFECTS if holds(curved, peer) else OTHER
+    if name == EBM and holds(curved, peer):
+        return EFFECTS
     as_they_are = peer._replace(method=peer.method.removesuffix(", own lengths"))
     if as_they_are != peer and holds(own, as_they_are):
         return LENGTHS

@@ -7,9 +7,8 @@ peers are described on a page that is written by hand.
 from __future__ import annotations
 
 import csv
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -93,8 +92,8 @@ neither.
 LOSSES = """\
 ## Where skdp is behind, and why
 
-The table has the cells in which a method of skdp is behind a peer by more than {least} in the mean,
-and the greatest difference of each data set. {others}
+The table counts the cells in which a method of skdp is behind a peer by more than {least} in the
+mean, and has the greatest difference of each data set. {others}
 """
 
 NUMBERS = """\
@@ -278,18 +277,18 @@ def worst(verdicts: Sequence[str]) -> str:
     return next(v for v in (BEHIND, LEVEL, AHEAD) if v in verdicts)
 
 
-def loss_rows(lost: Sequence[tuple[str, Outcome]]) -> Iterator[report.Row]:
-    """Yield a line for each reason and each of ours: how many cells, and the sets."""
-    by_line = defaultdict[tuple[str, str], list[Outcome]](list)
+def loss_rows(lost: Iterable[tuple[str, Outcome]]) -> Iterator[report.Row]:
+    """Yield a line for each reason: how many cells of ours, and the greatest difference of sets."""
+    by_reason = defaultdict[str, list[Outcome]](list)
     for why, o in sorted(lost, key=lambda pair: pair[1].difference.mean):
-        by_line[why, SHORT[o.own.method]].append(o)
-    for why, own in product((EFFECTS, LENGTHS, ESTIMATOR, OTHER), dict.fromkeys(SHORT.values())):
-        if found := by_line.get((why, own)):
-            most = dict[str, str]()
+        by_reason[why].append(o)
+    for why in (EFFECTS, LENGTHS, ESTIMATOR, OTHER):
+        if found := by_reason[why]:
+            cells, most = Counter(SHORT[o.own.method] for o in found), dict[str, str]()
             for o in found:
                 most.setdefault(o.set, number(-o.difference.mean))
-            sets = ", ".join(" ".join(pair) for pair in most.items())
-            yield {"why": why, "skdp": own, "cells": len(found), "data sets": sets}
+            parts = ["; ".join(f"{k} {v}" for k, v in own.items()) for own in (cells, most)]
+            yield {"why": why, "cells": parts[0], "data sets": parts[1]}
 
 
 def write_differences(by_measure: ByMeasure, path: Path) -> None:

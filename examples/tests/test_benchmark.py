@@ -101,6 +101,16 @@ def test_curves_are_fitted_to_the_raw_columns():
     assert verdicts.settings_of(field.HUBER) == [field.HUBER]
 
 
+def test_rows_of_length_1_are_private():
+    """Each row is divided by its own length, and the domain is the ball that then holds them."""
+    own = Contender(field.UNIT_ROWS[field.HUBER], "regression", field.SMALL, (4.0,))
+    normalizer, model = field._model(own, read("diabetes"), 4.0, 0)
+    rows = normalizer.fit_transform(read("diabetes").encoded)
+    assert np.linalg.norm(rows, axis=1) == pytest.approx(1)
+    assert model.domain.row_norm(2) == 1
+    assert np.isfinite(field.runs(own, "diabetes", [(0, (4.0,))])[0].scores[4.0][R2])
+
+
 # Opponents
 
 
@@ -638,18 +648,18 @@ def test_page_says_where_ours_is_behind(written):
 
 
 REASON_CASES = {
-    "curves are not behind": (page.EFFECTS, field.EBM, {field.CURVES[field.HUBER]: 0.1}),
-    "nor are rows as they are": (page.LENGTHS, "AdaSSP, own lengths", {"AdaSSP": -0.2}),
-    "another estimator is not behind": (page.ESTIMATOR, "AdaSSP", {field.HUBER: 0.1}),
-    "all are behind": (page.OTHER, "AdaSSP, own lengths", {"AdaSSP": 0.0, field.HUBER: -0.1}),
-    "nothing else was run": (page.OTHER, field.EBM, {}),
+    "another estimator": (page.ESTIMATOR, {field.HUBER: 0.1, field.CURVES[field.HUBER]: 0.1}),
+    "curves": (page.EFFECTS, {field.HUBER: -0.1, field.CURVES[field.HUBER]: 0.1}),
+    "rows of length 1": (page.LENGTHS, {field.HUBER: -0.1, field.UNIT_ROWS[field.HUBER]: 0.0}),
+    "all are behind": (page.OTHER, {field.HUBER: -0.1, field.UNIT_ROWS[field.HUBER]: -0.1}),
+    "nothing else was run": (page.OTHER, {}),
 }
 
 
 @pytest.mark.parametrize("case", REASON_CASES)
 def test_the_reason_is_what_holds_in_the_same_cell(case):
-    """Of least squares that is behind a peer by .1."""
-    why, peer, others = REASON_CASES[case]
+    """Of least squares that is behind a peer by .1, while others are not."""
+    (why, others), peer = REASON_CASES[case], field.EBM
     base = np.linspace(0.2, 0.4, 20)
     shifts = {field.LINEAR: -0.1, peer: 0.0, **others}
     scores = Scores.of(field_of({m: base + v for m, v in shifts.items()}, delta=field.SMALL))
@@ -709,8 +719,8 @@ def test_command_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
     asked += ["--store", str(store), "--docs", str(docs)]
     everything.main(asked)
     first = store.read_text(encoding="utf-8")
-    assert len(first.splitlines()) == 5  # Huber and its curves at two deltas, the mean
-    assert "5/5 runs" in capsys.readouterr().err
+    assert len(first.splitlines()) == 6  # Huber, its curves and rows of length 1, the mean
+    assert "6/6 runs" in capsys.readouterr().err
     everything.main(asked)
     assert store.read_text(encoding="utf-8") == first
     assert "runs" not in capsys.readouterr().err

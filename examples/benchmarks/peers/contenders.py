@@ -19,6 +19,8 @@ from typing import Any
 
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
 
 from examples.benchmarks.peers.opponents import (
     AdaSSP,
@@ -36,6 +38,7 @@ from examples.benchmarks.shared import report
 from examples.benchmarks.shared.data import DataSet, read
 from examples.benchmarks.shared.measures import class_scores, number_scores
 from skdp import (
+    Domain,
     DPCoordinateDescentClassifier,
     DPCoordinateDescentRegressor,
     DPHuberRegressor,
@@ -130,6 +133,8 @@ OURS: dict[str, Any] = {
 }
 # The same estimator with a curve in the place of the linear effect of each number.
 CURVES = {name: f"{name}, curves" for name in (LOGISTIC, HUBER)}
+# The same estimator after scikit-learn's Normalizer.
+UNIT_ROWS = {name: f"{name}, rows of length 1" for name in (LOGISTIC, HUBER)}
 PLAIN, TRIVIAL = "without privacy", "trivial"
 DIFFPRIVLIB, EBM, AIM = "diffprivlib", "DP-EBM", "AIM"
 PEERS = {DIFFPRIVLIB: Peer("diffprivlib"), EBM: Peer("ebm", is_raw=True), AIM: Peer("aim")}
@@ -194,7 +199,8 @@ def contenders() -> list[Contender]:
     for task, own in ESTIMATORS.items():
         found += [Contender(name, task, epsilons=(NO_EPSILON,)) for name in (TRIVIAL, PLAIN)]
         found += [Contender(name, task) for name in own if name != DESCENT[task]]
-        found += [Contender(name, task, SMALL) for name in (*own, *settings(task), EBM)]
+        unit = [UNIT_ROWS[name] for name in own if name in UNIT_ROWS]
+        found += [Contender(name, task, SMALL) for name in (*own, *unit, *settings(task), EBM)]
         found += [Contender(name, task, SMALL, (1.0,), SLOW[task], 3) for name in SIZES]
     found += [Contender(name, "classification") for name in PENALTIES]
     return [*found, Contender(DIFFPRIVLIB, "regression")]
@@ -263,15 +269,13 @@ def _model(contender: Contender, data: DataSet, epsilon: float, repetition: int)
         return kind(domain, epsilon, delta, neighbors, seed, **SETTINGS[method])
     facts = report.facts_of_fit(len(data.y), epsilon, neighbors)
     facts |= {"delta": delta, "random_state": seed}
+    own = OURS[method.partition(", ")[0]]
     if method in CURVES.values():
-        return curved(method, data, facts)
-    return OURS[method](domain=domain, **facts)
-
-
-def curved(method: str, data: DataSet, facts: dict[str, Any]) -> Any:
-    """Return an estimator for the raw columns whose numbers may have curves."""
-    own = next(name for name, known in CURVES.items() if known == method)
-    return OURS[own](domain=data.domain, additive="auto", **facts)
+        return own(domain=data.domain, additive="auto", **facts)
+    if method in UNIT_ROWS.values():
+        ball = Domain.l2_ball(domain.n_encoded, 1.0, domain.target)
+        return make_pipeline(Normalizer(), own(domain=ball, **facts))
+    return own(domain=domain, **facts)
 
 
 def delta_of(contender: Contender) -> float:

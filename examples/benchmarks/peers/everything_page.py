@@ -28,6 +28,7 @@ from examples.benchmarks.peers.contenders import (
     OPPONENTS,
     SMALL,
     TRIVIAL,
+    UNIT_ROWS,
     Run,
     contenders,
 )
@@ -36,7 +37,6 @@ from examples.benchmarks.peers.verdicts import (
     AHEAD,
     BEHIND,
     LEVEL,
-    Cell,
     Outcome,
     Scores,
     counts,
@@ -112,37 +112,28 @@ shares of the picture.
 """
 
 # Why skdp is behind a peer: the first one that holds.
-EFFECTS, LENGTHS, ESTIMATOR, OTHER = "effects", "row lengths", "estimator", "other"
+ESTIMATOR, EFFECTS, LENGTHS, OTHER = "estimator", "effects", "row lengths", "other"
 REASONS = """\
-- *Effects.* With `additive="auto"` skdp is not behind. Effects are not lines here.
-- *Row lengths.* skdp is behind only if the peer divides each row by its own length. Then the noise
-  is that of rows of length 1, and not of the longest row that the domain allows. It is a model of
-  other features and can be better than the model without privacy. The estimators of skdp keep the
-  features, so that coefficients have a meaning. For such rows put scikit-learn's `Normalizer`
-  before a model with `Domain.l2_ball`.
 - *Estimator.* `DPLogisticRegression` or `DPHuberRegressor` is not behind. Objective perturbation
   needs fewer records than moments or coordinate descent, and the Huber loss suits long tails.
-- *Other.* None of these alone.
+- *Effects.* With `additive="auto"` skdp is not behind: effects are not lines.
+- *Row lengths.* With scikit-learn's `Normalizer` and `Domain.l2_ball` before `DPLogisticRegression`
+  or `DPHuberRegressor` skdp is not behind. Then the noise is that of rows of length 1, and not of
+  the longest row that the domain allows. It is a model of other features and can be better than the
+  model without privacy. The default is to keep the features, so that coefficients have a meaning.
+- *Other.* None of these.
 """
 
 
 def reason_of(scores: Scores, task: str, lost: Outcome) -> str:
     """Return why ours is behind: what else in the same cell is not."""
-    own, peer, name = lost.own, lost.peer, lost.peer.method.partition(", ")[0]
-
-    def holds(own: Cell, peer: Cell) -> bool:
-        is_run = {own, peer} <= scores.by_cell.keys()
-        return is_run and scores.difference(own, peer).verdict != BEHIND
-
-    # The same data and epsilon by objective perturbation, with lines and with curves.
     lines = LOGISTIC if task == "classification" else HUBER
-    straight, curved = (own._replace(method=method) for method in (lines, CURVES[lines]))
-    if name == EBM and holds(curved, peer):
-        return EFFECTS
-    as_they_are = peer._replace(method=peer.method.removesuffix(", own lengths"))
-    if as_they_are != peer and holds(own, as_they_are):
-        return LENGTHS
-    return ESTIMATOR if holds(straight, peer) else OTHER
+    others = {ESTIMATOR: lines, EFFECTS: CURVES[lines], LENGTHS: UNIT_ROWS[lines]}
+    for why, method in others.items():
+        other = lost.own._replace(method=method)
+        if other in scores.by_cell and scores.difference(other, lost.peer).verdict != BEHIND:
+            return why
+    return OTHER
 
 
 def write(runs: Iterable[Run], docs: Path) -> None:
@@ -282,7 +273,7 @@ def loss_rows(lost: Iterable[tuple[str, Outcome]]) -> Iterator[report.Row]:
     by_reason = defaultdict[str, list[Outcome]](list)
     for why, o in sorted(lost, key=lambda pair: pair[1].difference.mean):
         by_reason[why].append(o)
-    for why in (EFFECTS, LENGTHS, ESTIMATOR, OTHER):
+    for why in (ESTIMATOR, EFFECTS, LENGTHS, OTHER):
         if found := by_reason[why]:
             cells, most = Counter(SHORT[o.own.method] for o in found), dict[str, str]()
             for o in found:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, ttest_rel
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 import skdp
 from examples.benchmarks.peers import contenders as field
@@ -104,10 +105,10 @@ def test_curves_are_fitted_to_the_raw_columns():
 def test_rows_of_length_1_are_private():
     """Each row is divided by its own length, and the domain is the ball that then holds them."""
     own = Contender(field.UNIT_ROWS[field.HUBER], "regression", field.SMALL, (4.0,))
-    normalizer, model = field._model(own, read("diabetes"), 4.0, 0)
-    rows = normalizer.fit_transform(read("diabetes").encoded)
+    *steps, model = field._model(own, read("diabetes"), 4.0, 0)
+    rows = make_pipeline(*steps).fit_transform(read("diabetes").encoded)
     assert np.linalg.norm(rows, axis=1) == pytest.approx(1)
-    assert model.domain.row_norm(2) == 1
+    assert model.domain.row_norm(2, intercept=model.fit_intercept) == 1
     assert np.isfinite(field.runs(own, "diabetes", [(0, (4.0,))])[0].scores[4.0][R2])
 
 

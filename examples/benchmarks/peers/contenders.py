@@ -17,10 +17,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer
+from sklearn.preprocessing import FunctionTransformer, normalize
 
 from examples.benchmarks.peers.opponents import (
     AdaSSP,
@@ -133,7 +134,7 @@ OURS: dict[str, Any] = {
 }
 # The same estimator with a curve in the place of the linear effect of each number.
 CURVES = {name: f"{name}, curves" for name in (LOGISTIC, HUBER)}
-# The same estimator after scikit-learn's Normalizer.
+# The same estimator on the rows of `unit_rows`.
 UNIT_ROWS = {name: f"{name}, rows of length 1" for name in (LOGISTIC, HUBER)}
 PLAIN, TRIVIAL = "without privacy", "trivial"
 DIFFPRIVLIB, EBM, AIM = "diffprivlib", "DP-EBM", "AIM"
@@ -273,9 +274,15 @@ def _model(contender: Contender, data: DataSet, epsilon: float, repetition: int)
     if method in CURVES.values():
         return own(domain=data.domain, additive="auto", **facts)
     if method in UNIT_ROWS.values():
-        ball = Domain.l2_ball(domain.n_encoded, 1.0, domain.target)
-        return make_pipeline(Normalizer(), own(domain=ball, **facts))
+        ball = Domain.l2_ball(domain.n_encoded + 1, 1.0, domain.target)
+        model = own(domain=ball, fit_intercept=False, **facts)
+        return make_pipeline(FunctionTransformer(unit_rows), model)
     return own(domain=domain, **facts)
+
+
+def unit_rows(X: report.FloatArray) -> report.FloatArray:
+    """Return rows (1, x), each divided by its own length."""
+    return np.asarray(normalize(np.column_stack([np.ones(len(X)), X])))
 
 
 def delta_of(contender: Contender) -> float:

@@ -117,10 +117,11 @@ REASONS = """\
 - *Estimator.* `DPLogisticRegression` or `DPHuberRegressor` is not behind. Objective perturbation
   needs fewer records than moments or coordinate descent, and the Huber loss suits long tails.
 - *Effects.* With `additive="auto"` skdp is not behind: effects are not lines.
-- *Row lengths.* With scikit-learn's `Normalizer` and `Domain.l2_ball` before `DPLogisticRegression`
-  or `DPHuberRegressor` skdp is not behind. Then the noise is that of rows of length 1, and not of
-  the longest row that the domain allows. It is a model of other features and can be better than the
-  model without privacy. The default is to keep the features, so that coefficients have a meaning.
+- *Row lengths.* skdp is not behind if each row is divided by its own length. Then the noise is that
+  of rows of length 1, and not of the longest row that the domain allows. It is a model of other
+  features and can be better than the model without privacy. The estimators of skdp keep the
+  features, so that coefficients have a meaning. [The guide](../guide/low_accuracy.md) says how to
+  divide the rows.
 - *Other.* None of these.
 """
 

@@ -13,11 +13,15 @@ repeatable, and void the guarantee: leave them out for private data.
 # %%
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 
 from skdp import Domain, DPLinearRegression, Ledger
 from skdp.datasets import DataNotFound, fetch_cps_wages
+from skdp.privacy.conversions import gaussian_epsilon
 
 SLOPES = [0.098, 0.035, -0.00054, -0.32]
 
@@ -167,3 +171,31 @@ for n in (2500, 5000, 10_000, 20_000, len(X)):
 # - Intervals are valid at any size. They only become longer.
 # - Before you spend anything, try the size of your own question on rows drawn from the domain,
 #   `DOMAIN.sample(10_000, with_target=True)`.
+
+# %% [markdown]
+# ## A published figure on other data
+# BinAgg (Lin, Slavković & Bhoomireddy 2026) predicts carbon monoxide from 12 columns of 9357 hours
+# of Air Quality, with Gaussian differential privacy of mu = 1. Its mean squared error over the mean
+# square of the target is .463, and that of least squares is .441. As there, the code -200 of
+# missing values stays a number, and the bounds are the least and the greatest values, which are not
+# private.
+
+# %%
+try:
+    HOURS = pd.read_csv(Path(os.environ.get("SKDP_DATA", "")) / "air_quality_uci.csv.gz")
+except FileNotFoundError:
+    print("SKDP_DATA has no file of Air Quality")
+else:
+    RANGES = {str(name): (own.min(), own.max()) for name, own in HOURS.items()}
+    CO, TARGET = HOURS.pop("co").to_numpy(), RANGES.pop("co")
+    MODEL = DPLinearRegression(
+        epsilon=gaussian_epsilon(1.0, 1e-6),
+        delta=1e-6,
+        mechanism="gaussian",
+        neighbors="add_remove",
+        n_public=9000,
+        domain=Domain(RANGES, target=TARGET),
+        random_state=0,
+    )
+    ERRORS = CO - MODEL.fit(HOURS, CO).predict(HOURS)
+    print(f"mu = {MODEL.guarantee_.mu:.2f}, relative error {ERRORS @ ERRORS / (CO @ CO):.3f}")

@@ -272,6 +272,7 @@ def test_wages(tmp_path, monkeypatch):
     assert max(lengths[4][:4]) < 1.3
     assert min(lengths[2500]) > 3
     assert "educ_years" in text.split("least squares\n")[1]
+    assert "no file of Air Quality" in text
 
 
 def test_which_noise_when(tmp_path):

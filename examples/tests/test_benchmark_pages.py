@@ -22,8 +22,8 @@ def stored():
     """Medians of benchmark.csv by set, method without its settings, delta, epsilon, measure."""
     found = {}
     for row in file_of("benchmark.csv"):
-        name = row["method"]
-        name = name if name.endswith(", curves") else name.partition(", ")[0]
+        name, base = row["method"], row["method"].partition(", ")[0]
+        name = name if base in field.OURS else base
         key = row["set"], name, row["delta"], row["epsilon"], row["measure"]
         found.setdefault(key, []).append(float(row["median"]))
     return {key: max(medians) for key, medians in found.items()}

@@ -113,17 +113,23 @@ shares of the picture.
 
 # Why skdp is behind a peer: the first one that holds.
 ESTIMATOR, EFFECTS, LENGTHS, OTHER = "estimator", "effects", "row lengths", "other"
-REASONS = """\
+REASONS = {
+    ESTIMATOR: """\
 - *Estimator.* `DPLogisticRegression` or `DPHuberRegressor` is not behind. Objective perturbation
   needs fewer records than moments or coordinate descent, and the Huber loss suits long tails.
+""",
+    EFFECTS: """\
 - *Effects.* With `additive="auto"` skdp is not behind: effects are not lines.
+""",
+    LENGTHS: """\
 - *Row lengths.* skdp is not behind if each row is divided by its own length. Then the noise is that
   of rows of length 1, and not of the longest row that the domain allows. It is a model of other
   features and can be better than the model without privacy. The estimators of skdp keep the
   features, so that coefficients have a meaning. [The guide](../guide/low_accuracy.md) says how to
   divide the rows.
-- *Other.* None of these.
-"""
+""",
+    OTHER: "- *Other.* None of the reasons above.\n",
+}
 
 
 def reason_of(scores: Scores, task: str, lost: Outcome) -> str:
@@ -167,7 +173,7 @@ def page(by_measure: ByMeasure) -> Iterator[str]:
     if listed:
         reasons = [(reason_of(by_measure[SHARED[t]], t, o), o) for t, o in listed]
         yield _table("losses", loss_rows(reasons))
-    yield REASONS
+        yield "".join(REASONS[why] for why in REASONS if why in dict(reasons))
     yield NUMBERS
     yield _table("shares", share_rows(by_measure))
     yield "</details>\n"
@@ -274,7 +280,7 @@ def loss_rows(lost: Iterable[tuple[str, Outcome]]) -> Iterator[report.Row]:
     by_reason = defaultdict[str, list[Outcome]](list)
     for why, o in sorted(lost, key=lambda pair: pair[1].difference.mean):
         by_reason[why].append(o)
-    for why in (ESTIMATOR, EFFECTS, LENGTHS, OTHER):
+    for why in REASONS:
         if found := by_reason[why]:
             cells, most = Counter(SHORT[o.own.method] for o in found), dict[str, str]()
             for o in found:

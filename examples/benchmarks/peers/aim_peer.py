@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import networkx as nx
 import numpy as np
 from mbi import (
@@ -132,6 +133,8 @@ def synthetic(data: Dataset, asked: SyntheticRows) -> Any:
         steepness = choosing / (2 * max(weights[m] for m in fitting))
         chosen = fitting[rng.choice(len(fitting), p=softmax(steepness * np.array(scores)))]
         measure(chosen)
+        # Each model is compiled anew. A process can map only so many programs.
+        jax.clear_caches()
         model = estimated(model)
         change = np.abs(model.project(chosen).datavector() - believed[chosen]).sum()
         if change <= bias * len(exact[chosen]):

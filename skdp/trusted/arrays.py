@@ -77,43 +77,23 @@ def size_of_arrays(holder: object) -> int:
 FOLD = 2**7
 
 
-class Total:
-    """The sum of statistics: arrays and numbers, or tuples and lists of them.
+def summed(values: Iterable[Any]) -> Any:
+    """Return the sum of statistics: arrays and numbers, or tuples and lists of them; or None.
 
     Arrays of int64 with entries of at most 2^55 are added exactly; their sum is an array of Python
     integers. Lists are joined.
     """
-
-    def __init__(self) -> None:
-        self._whole: Any = None
-        self._part: Any = None
-        self._count = 0
-
-    def add(self, value: Any) -> None:
-        """Add the statistics of one block."""
-        self._part = _copied(value) if self._part is None else _increased(self._part, value)
-        self._count += 1
-        if self._count == FOLD:
-            self._fold()
-
-    def result(self) -> Any:
-        """Return the sum of all statistics; None if there are none."""
-        if self._part is not None:
-            self._fold()
-        return self._whole
-
-    def _fold(self) -> None:
-        part = _widened(self._part)
-        self._whole = part if self._whole is None else _increased(self._whole, part)
-        self._part, self._count = None, 0
+    whole = part = None
+    for count, value in enumerate(values, 1):
+        part = _copied(value) if part is None else _increased(part, value)
+        if count % FOLD == 0:
+            whole, part = _folded(whole, part), None
+    return whole if part is None else _folded(whole, part)
 
 
-def summed(values: Iterable[Any]) -> Any:
-    """Return the sum of statistics; None if there are none."""
-    total = Total()
-    for value in values:
-        total.add(value)
-    return total.result()
+def _folded(whole: Any, part: Any) -> Any:
+    part = _widened(part)
+    return part if whole is None else _increased(whole, part)
 
 
 def level_sums(codes: NDArray[Any], values: FloatArray, count: int) -> FloatArray:

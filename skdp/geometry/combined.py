@@ -141,7 +141,6 @@ class MappedBall(BallImage):
         ):
             rule = f"be invertible, a full one with condition number < {WORST_CONDITION:g}"
             raise fail("matrix", rule)
-        matrix.setflags(write=False)
         object.__setattr__(self, "matrix", matrix)
 
     @cached_property
@@ -268,7 +267,6 @@ class ShearedBall(BallImage):
             raise fail("shift", rule, shift.shape)
         if not np.linalg.norm(shift) < _LONGEST:
             raise fail("shift", f"be shorter than {_LONGEST:g}")
-        shift.setflags(write=False)
         object.__setattr__(self, "shift", shift)
 
     @property

@@ -139,11 +139,13 @@ def check_positives(name: str, value: object) -> tuple[float, ...]:
 
 
 def check_numbers(name: str, value: object) -> NDArray[np.float64]:
-    """Return a copy of numbers as an array of floats."""
+    """Return a copy of numbers as an array of floats, which nobody can change."""
     try:
-        return np.array(value, dtype=np.float64)
+        numbers = np.array(value, dtype=np.float64)
     except (TypeError, ValueError, ArithmeticError):
         raise fail(name, "be a number or an array of numbers", value) from None
+    numbers.setflags(write=False)
+    return numbers
 
 
 def optional_module(name: str, use: str, extra: str) -> Any:

@@ -318,7 +318,6 @@ class GaussianNoise(BaseNoise):
             raise fail("factor", "contain finite numbers", remedy=remedy)
         if factor.ndim < 2 and not (factor != 0).all():
             raise fail("factor", "contain no 0: without noise nothing is private")
-        factor.setflags(write=False)
         object.__setattr__(self, "factor", factor if factor.ndim else float(factor))
 
     @property

@@ -112,10 +112,6 @@ def _mean_recall(s: Array) -> tuple[Array, Array]:
     return whole * (table.diagonal() / n).mean(keepdims=True), whole
 
 
-def _rates(s: Array) -> tuple[Array, Array]:
-    return s[CELLS:], s[:CELLS] + s[CELLS:]
-
-
 def _area(s: Array) -> tuple[Array, Array]:
     a, b = s.reshape(2, -1)
     return (a.cumsum() - a / 2) @ b + _within(s), a.sum() * b.sum()
@@ -187,7 +183,9 @@ def _metrics(model: Any, bounds: Any) -> dict[str, _Quotient]:
         ends = [f"{a:.3f} to {b:.3f}" for a, b in pairwise([0.0, *EDGES, 1.0])]
         table = partial(_Quotient, "probabilities", 2 * CELLS)
         metrics["roc_auc"] = table(_area)
-        metrics["calibration_curve"] = table(_rates, ends, is_share=True)
+        metrics["calibration_curve"] = table(
+            lambda s: (s[CELLS:], s[:CELLS] + s[CELLS:]), ends, is_share=True
+        )
     return metrics
 
 

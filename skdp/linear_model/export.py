@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._codec import VERSION, encode, package_version, to_text
@@ -17,7 +17,7 @@ from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model.formulas import to_onnx, to_sql
 from skdp.linear_model.proof import Claim, written
 from skdp.privacy import Guarantee
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.certify import NoisySum, PrivateChoice
 from skdp.trusted.checks import fail, is_ours
 from skdp.trusted.statement import Public
@@ -92,7 +92,7 @@ class ModelFile:
     public: Public
     releases: InFile
     coefficients: InUnits
-    classes: NDArray[Any] | None
+    classes: Array | None
     feature_names: list[str] | None
     attributes: Attributes
     domain: Domain

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from sklearn.metrics import d2_tweedie_score
 
 from skdp.domain import Domain
+from skdp.domain.tables import Frame
 from skdp.linear_model._objective.advice import ModelTask, Reference, count_moments
 from skdp.linear_model._objective.solve import ObjectivePerturbation, ObjectiveRegressor
 from skdp.linear_model._shared.base import Algorithm, Solution, with_parameters
@@ -133,7 +134,7 @@ class DPPoissonRegressor(ObjectiveRegressor):
         return cap * link.mean(predictor - math.log(cap / 2))
 
     @for_any_rows
-    def predict(self, X: Any) -> FloatArray:
+    def predict(self, X: Frame) -> FloatArray:
         """Return the mean of the target, in its units, between 0 and the cap, (n,)."""
         return self._mean(self._predictor(X)[:, 0])
 

@@ -21,7 +21,7 @@ from scipy.special import expit
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.domain.tables import in_memory, read_target
+from skdp.domain.tables import Frame, in_memory, read_target
 from skdp.linear_model import validation
 from skdp.linear_model.proof import PUBLIC_MODEL
 from skdp.mechanisms import KNorm
@@ -192,7 +192,7 @@ def _metrics(model: Any, bounds: Any) -> dict[str, _Quotient]:
 def _read(
     model: Any,
     parts: dict[str, _Quotient],
-    X: Any,
+    X: Frame,
     y: Array,
     persons: NDArray[np.intp],
     weights: NDArray[np.int64] | None,
@@ -268,15 +268,15 @@ def _variance(slopes: Array) -> Array:
 
 def private_score(
     model: Any,
-    X: Any,
-    y: Any,
+    X: Frame,
+    y: Frame,
     *,
     metric: str | Sequence[str] = "accuracy",
     epsilon: float,
     bounds: tuple[float, float] | None = None,
     neighbors: str | None = None,
-    groups: Any = None,
-    sample_weight: Any = None,
+    groups: Frame = None,
+    sample_weight: Frame = None,
     max_weight: float | None = None,
     ledger: Ledger | None = None,
     random_state: RandomStateLike = None,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._codec import VERSION, encode, package_version, to_text
@@ -47,7 +48,7 @@ class InUnits:
     target_bounds: list[float] | None
 
     @classmethod
-    def of(cls, model: Any) -> InUnits:
+    def of(cls, model: BaseEstimator) -> InUnits:
         """Return what a model shows."""
         names = "coef_", "intercept_", "bounds_", "target_bounds_"
         values = [getattr(model, name, None) for name in names]
@@ -102,7 +103,7 @@ class ModelFile:
     left_out: list[str]
 
     @classmethod
-    def of(cls, model: Any) -> ModelFile:
+    def of(cls, model: BaseEstimator) -> ModelFile:
         names, clipping = getattr(model, "feature_names_in_", None), model._clipping
         bounds = None
         if clipping is not None:
@@ -260,7 +261,7 @@ class Exportable:
         return self
 
 
-def _parameters(model: Any) -> tuple[dict[str, Any], list[str]]:
+def _parameters(model: BaseEstimator) -> tuple[dict[str, Any], list[str]]:
     """Return the parameters that JSON can hold, and the names of the others.
 
     The domain is not repeated if it is that of the fit.

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from sklearn.metrics import d2_tweedie_score
+from sklearn.utils import Tags
 
 from skdp.domain import Domain
 from skdp.domain.tables import Frame
@@ -142,7 +143,7 @@ class DPPoissonRegressor(ObjectiveRegressor):
         partial(d2_tweedie_score, power=1), "D^2 with the Poisson deviance", "numbers from 0 on"
     )
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.domain.tables import Frame, in_memory, read_target
@@ -150,7 +150,7 @@ class _Quotient:
     is_share: bool = False  # of records, or of those of a cell
 
 
-def _metrics(model: Any, bounds: Any) -> dict[str, _Quotient]:
+def _metrics(model: BaseEstimator, bounds: Any) -> dict[str, _Quotient]:
     """Return the metrics that a fitted model has; errors are about public facts."""
     labels, has_chances = getattr(model, "classes_", None), hasattr(model, "predict_proba")
     losses, metrics = ["log_loss", "brier_score"] if has_chances else [], {}
@@ -190,7 +190,7 @@ def _metrics(model: Any, bounds: Any) -> dict[str, _Quotient]:
 
 
 def _read(
-    model: Any,
+    model: BaseEstimator,
     parts: dict[str, _Quotient],
     X: Frame,
     y: Array,
@@ -267,7 +267,7 @@ def _variance(slopes: Array) -> Array:
 
 
 def private_score(
-    model: Any,
+    model: BaseEstimator,
     X: Frame,
     y: Frame,
     *,

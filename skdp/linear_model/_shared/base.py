@@ -19,6 +19,7 @@ from numpy.random import Generator
 from scipy.special import expit, log_expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._estimators import Documented
@@ -721,7 +722,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         declare_input(tags.input_tags, self.domain)
         return tags
@@ -792,7 +793,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
 
     score: ClassVar[Callable[..., float]] = score_by(r2_score, "R^2")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         # scikit-learn's test requires R^2 > .5 on 200 records without a domain, at epsilon = 1.
         tags.regressor_tags.poor_score = True
@@ -921,7 +922,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
 
     score: ClassVar[Callable[..., float]] = score_by(accuracy_score, "accuracy")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         # scikit-learn's test of class_weight has 50 records, of which the noise at epsilon = 1
         # decides. Of 300 records its test requires an accuracy of .83: coordinate descent has .88

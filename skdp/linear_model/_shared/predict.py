@@ -7,6 +7,7 @@ from functools import partial, wraps
 from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.domain import Domain
@@ -177,12 +178,12 @@ def _gathered(entries: Any) -> Any:
     return from_arrow(entries, "y")
 
 
-def _checked_header(model: Any, data: Stream | Collection) -> Any:
+def _checked_header(model: BaseEstimator, data: Stream | Collection) -> Any:
     check_is_fitted(model)
     domain = model._design.domain
     return check_table(model, header_of(data, domain, None), domain, reset=False)
 
 
-def _names(model: Any, data: Stream | Collection) -> list[str] | None:
+def _names(model: BaseEstimator, data: Stream | Collection) -> list[str] | None:
     names = model._design.domain.names
     return None if names is None or data.names is None else list(names)

@@ -602,9 +602,6 @@ class CoefficientTable:
         return pandas.DataFrame(columns, index=pandas.Index(names, name="coefficient"))
 
     def __repr__(self) -> str:
-        return str(self)
-
-    def __str__(self) -> str:
         found = self.to_dict()
         header, cells = self._cells(found)
         lines = text_lines([header, *cells])

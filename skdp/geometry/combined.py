@@ -39,13 +39,7 @@ from skdp.trusted.ball import (
     uniform_covariance,
     uniform_first_covariance,
 )
-from skdp.trusted.checks import (
-    check_entries,
-    check_numbers,
-    check_positives,
-    fail,
-    is_ours,
-)
+from skdp.trusted.checks import check_entries, check_numbers, check_positives, fail, is_ours
 from skdp.trusted.randomness import exponentials, gammas
 
 # With longer shifts the map's condition number exceeds about 1e12, as in `MappedBall`.

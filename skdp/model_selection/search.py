@@ -200,12 +200,7 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
     __metadata_request__fit: ClassVar = {"sample_weight": None}
 
     def fit(
-        self,
-        X: object,
-        y: object = None,
-        *,
-        groups: object = None,
-        **others: object,
+        self, X: object, y: object = None, *, groups: object = None, **others: object
     ) -> PrivateSearchCV:
         """Search once, with the budget ``epsilon`` and ``delta``.
 

@@ -9,10 +9,8 @@ from functools import partial
 from typing import Any, ClassVar
 
 from sklearn.metrics import d2_tweedie_score
-from sklearn.utils import Tags
 
 from skdp.domain import Domain
-from skdp.domain.tables import Frame
 from skdp.linear_model._objective.advice import ModelTask, Reference, count_moments
 from skdp.linear_model._objective.solve import ObjectivePerturbation, ObjectiveRegressor
 from skdp.linear_model._shared.base import Algorithm, Solution, with_parameters
@@ -135,7 +133,7 @@ class DPPoissonRegressor(ObjectiveRegressor):
         return cap * link.mean(predictor - math.log(cap / 2))
 
     @for_any_rows
-    def predict(self, X: Frame) -> FloatArray:
+    def predict(self, X: Any) -> FloatArray:
         """Return the mean of the target, in its units, between 0 and the cap, (n,)."""
         return self._mean(self._predictor(X)[:, 0])
 
@@ -143,7 +141,7 @@ class DPPoissonRegressor(ObjectiveRegressor):
         partial(d2_tweedie_score, power=1), "D^2 with the Poisson deviance", "numbers from 0 on"
     )
 
-    def __sklearn_tags__(self) -> Tags:
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags

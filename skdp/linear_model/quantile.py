@@ -13,7 +13,6 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from sklearn.metrics import d2_pinball_score
 
-from skdp.domain.tables import Frame
 from skdp.linear_model._objective.advice import ModelTask
 from skdp.linear_model._objective.problem import DesignRows, Terms, predictors_apart
 from skdp.linear_model._objective.solve import ObjectivePerturbation, ObjectiveRegressor
@@ -170,7 +169,7 @@ class DPQuantileRegressor(ObjectiveRegressor):
         if not is_auto(self.bandwidth):
             check_positive("bandwidth", self.bandwidth, 'Or give "auto".')
 
-    def _check_inference(self, groups: Frame) -> None:
+    def _check_inference(self, groups: Any) -> None:
         remedy = "Use the table of DPLinearRegression for means; for plan() pass inference=0."
         raise fail("infer", "be called for means: quantiles have no table", remedy=remedy)
 
@@ -182,11 +181,11 @@ class DPQuantileRegressor(ObjectiveRegressor):
         return (SmoothedQuantile(level, float(self.bandwidth) / (bounds[1] / 2 - bounds[0] / 2)),)
 
     def score(
-        self, X: Frame, y: Frame = None, sample_weight: Frame = None, *, target: str | None = None
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, target: str | None = None
     ) -> float:
         levels = self._levels()
 
-        def mean_d2(y: Frame, found: FloatArray, sample_weight: Frame) -> float:
+        def mean_d2(y: Any, found: FloatArray, sample_weight: Any) -> float:
             each = zip(levels, found.reshape(len(found), -1).T, strict=True)
             facts = {"sample_weight": sample_weight}
             return float(np.mean([d2_pinball_score(y, one, alpha=a, **facts) for a, one in each]))

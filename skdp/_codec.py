@@ -21,9 +21,8 @@ from typing import Any, ForwardRef, Literal, TypeGuard, Union, get_args, get_ori
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from numpy.typing import NDArray
 
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import fail
 
 VERSION = 1
@@ -124,7 +123,7 @@ def encode(name: str, value: object) -> Any:
     raise fail(name, _WRITTEN, kind, _CONVERT)
 
 
-def _of_array(name: str, array: NDArray[Any]) -> dict[str, object]:
+def _of_array(name: str, array: Array) -> dict[str, object]:
     kind = "str" if array.dtype.kind == "U" else array.dtype.name
     entries = array.ravel().tolist()
     if kind.startswith("float"):
@@ -271,7 +270,7 @@ def _object(name: str, hint: type, content: dict[str, object]) -> Any:
     return made
 
 
-def _array(name: str, scalar: Any, content: dict[str, object]) -> NDArray[Any]:
+def _array(name: str, scalar: Any, content: dict[str, object]) -> Array:
     """Return an array of a type, or of any type for the hint Any."""
     found = _decode(name, _ARRAY, content)
     shape, entries, kind = found["shape"], found["entries"], found["type"]

@@ -486,12 +486,7 @@ def _add_totals(w: Array, z: Array, v: Array, n: int, totals: Array, counts: Arr
 
 @njit(**COMPILED)
 def slope_sums(
-    rows: _Rows,
-    target: Array,
-    weight: Array,
-    formula: _Formula,
-    parts: _Parts,
-    grid: float,
+    rows: _Rows, target: Array, weight: Array, formula: _Formula, parts: _Parts, grid: float
 ) -> tuple[Array, Array, float, float]:
     """Return sums of weighted slopes over rows: times the numbers, and by level.
 

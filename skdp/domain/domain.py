@@ -12,6 +12,7 @@ from weakref import ref
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import InputTags, Tags
 
 from skdp._codec import VERSION, decode, document, from_text, is_plain, to_text
 from skdp._codec import encode as written
@@ -831,14 +832,14 @@ class DomainEncoder(Documented, TransformerMixin, BaseEstimator):  # type: ignor
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         declare_input(tags.input_tags, self.domain)
         return tags
 
 
-def declare_input(tags: Any, domain: Domain | None) -> None:
+def declare_input(tags: InputTags, domain: Domain | None) -> None:
     """Set what scikit-learn's tags say about tables of a domain; without one they hold numbers."""
     columns = getattr(domain, "_columns", ())
     levels = [column for column in columns if isinstance(column, Levels)]

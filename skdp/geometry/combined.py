@@ -39,13 +39,7 @@ from skdp.trusted.ball import (
     uniform_covariance,
     uniform_first_covariance,
 )
-from skdp.trusted.checks import (
-    check_entries,
-    check_numbers,
-    check_positives,
-    fail,
-    is_ours,
-)
+from skdp.trusted.checks import check_entries, check_numbers, check_positives, fail, is_ours
 from skdp.trusted.randomness import exponentials, gammas
 
 # With longer shifts the map's condition number exceeds about 1e12, as in `MappedBall`.
@@ -141,7 +135,6 @@ class MappedBall(BallImage):
         ):
             rule = f"be invertible, a full one with condition number < {WORST_CONDITION:g}"
             raise fail("matrix", rule)
-        matrix.setflags(write=False)
         object.__setattr__(self, "matrix", matrix)
 
     @cached_property
@@ -268,7 +261,6 @@ class ShearedBall(BallImage):
             raise fail("shift", rule, shift.shape)
         if not np.linalg.norm(shift) < _LONGEST:
             raise fail("shift", f"be shorter than {_LONGEST:g}")
-        shift.setflags(write=False)
         object.__setattr__(self, "shift", shift)
 
     @property

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from skdp._estimators import html_table, text_lines
 from skdp.geometry.combined import MappedBall
 from skdp.geometry.containment import TOUCH, GaugeBounds, greatest_gauge_over
 from skdp.trusted.ball import NormBall, ask, uniform_covariance
@@ -134,15 +135,12 @@ class Comparison(Mapping[str, ComparedBall]):
         return frame
 
     def __str__(self) -> str:
-        cells = [HEAD, *(_cells(row) for row in self.rows)]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = ["  ".join(map("{:{}{}}".format, row, _SIDES, widths)).rstrip() for row in cells]
+        lines = text_lines([HEAD, *map(_cells, self.rows)], left=(0, 5, 6))
         return "\n".join([*lines, *self._notes()])
 
     def _repr_html_(self) -> str:
-        body = [_html_row(_cells(row), "td") for row in self.rows]
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self._notes())
-        return f"<table>{_html_row(HEAD, 'th')}{''.join(body)}</table>{notes}"
+        return f"{html_table(HEAD, *map(_cells, self.rows))}{notes}"
 
     def _notes(self) -> list[str]:
         notes = [f"epsilon = {self.epsilon:g}; volumes are those of the balls times radius."]
@@ -156,7 +154,6 @@ class Comparison(Mapping[str, ComparedBall]):
 
 
 HEAD = ("ball", "radius", "volume", "entropy", "mean squared error", "inside", "sampler")
-_SIDES = "<>>>><<"
 
 
 def compare(
@@ -283,8 +280,3 @@ def _cells(row: ComparedBall) -> tuple[str, ...]:
 
 def _text(number: float) -> str:
     return "unknown" if math.isnan(number) else f"{number:.4g}"
-
-
-def _html_row(cells: Sequence[str], tag: str) -> str:
-    inner = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells)
-    return f"<tr>{inner}</tr>"

@@ -22,7 +22,7 @@ from skdp.geometry.polytope import (
 )
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.ball import NormBall, as_points
-from skdp.trusted.checks import fail
+from skdp.trusted.checks import check_numbers, fail
 
 # Least share of kept points for which rejection is used.
 LEAST_ACCEPTANCE = 1e-3
@@ -252,10 +252,7 @@ def _polytope(body: SymmetricPolytope | Corners | Facets) -> Hull:
 
 def _rows(name: str, rows: ArrayLike, dim: int | None = None) -> FloatArray:
     """Return finite rows of shape (n, dim), n and dim >= 1."""
-    try:
-        out = np.array(rows, dtype=float)
-    except (TypeError, ValueError):
-        raise fail(name, "be numbers of shape (n, dim)", type(rows)) from None
+    out = check_numbers(name, rows)
     if out.ndim != 2 or not out.size or (dim is not None and out.shape[1] != dim):
         raise fail(name, f"have shape (n, {'dim' if dim is None else dim})", out.shape)
     if not np.isfinite(out).all():

@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._codec import VERSION, encode, package_version, to_text
@@ -17,7 +18,7 @@ from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model.formulas import to_onnx, to_sql
 from skdp.linear_model.proof import Claim, written
 from skdp.privacy import Guarantee
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.certify import NoisySum, PrivateChoice
 from skdp.trusted.checks import fail, is_ours
 from skdp.trusted.statement import Public
@@ -47,7 +48,7 @@ class InUnits:
     target_bounds: list[float] | None
 
     @classmethod
-    def of(cls, model: Any) -> InUnits:
+    def of(cls, model: BaseEstimator) -> InUnits:
         """Return what a model shows."""
         names = "coef_", "intercept_", "bounds_", "target_bounds_"
         values = [getattr(model, name, None) for name in names]
@@ -92,7 +93,7 @@ class ModelFile:
     public: Public
     releases: InFile
     coefficients: InUnits
-    classes: NDArray[Any] | None
+    classes: Array | None
     feature_names: list[str] | None
     attributes: Attributes
     domain: Domain
@@ -102,7 +103,7 @@ class ModelFile:
     left_out: list[str]
 
     @classmethod
-    def of(cls, model: Any) -> ModelFile:
+    def of(cls, model: BaseEstimator) -> ModelFile:
         names, clipping = getattr(model, "feature_names_in_", None), model._clipping
         bounds = None
         if clipping is not None:
@@ -260,7 +261,7 @@ class Exportable:
         return self
 
 
-def _parameters(model: Any) -> tuple[dict[str, Any], list[str]]:
+def _parameters(model: BaseEstimator) -> tuple[dict[str, Any], list[str]]:
     """Return the parameters that JSON can hold, and the names of the others.
 
     The domain is not repeated if it is that of the fit.

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from skdp._codec import is_plain, package_version
 from skdp.domain.columns import Levels, Number
@@ -74,7 +75,7 @@ class Writer:
     case: Callable[..., str]  # the value of the first condition that is true
     lookup: Callable[[str, list[Written]], str]  # the value at a place from 0
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: BaseEstimator) -> None:
         domain, encoded = model._design.domain, (model._encoded_coef, model._encoded_intercept)
         if domain.is_ball:
             raise fail("domain", "bound each column, and not the length of rows, for SQL or ONNX")
@@ -269,7 +270,7 @@ class Sql(Writer):
 class Onnx(Writer):
     """Writes the nodes of a graph, of which none occurs twice. Results have the shape (n, 1)."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: BaseEstimator) -> None:
         super().__init__(model)
         self.onnx = optional_module("onnx", "to write a graph", "onnx")
         self.are_texts: dict[str, bool] = {}
@@ -338,13 +339,13 @@ def alike(name: str, values: Iterable[Any]) -> list[Any]:
     return found if len(kinds) == 1 else [own + 0 for own in found]
 
 
-def to_sql(model: Any, output: str) -> str | list[str]:
+def to_sql(model: BaseEstimator, output: str) -> str | list[str]:
     check_choice("output", output, PREDICTIONS[: 1 + hasattr(model, "classes_")])
     found = Sql(model).results(output)
     return found if len(found) > 1 else found[0]
 
 
-def to_onnx(model: Any) -> Any:
+def to_onnx(model: BaseEstimator) -> Any:
     write, outputs = Onnx(model), []
     onnx, kinds, helper = write.onnx, write.onnx.TensorProto, write.onnx.helper
     types = {str: kinds.STRING, int: kinds.INT64, bool: kinds.BOOL, float: kinds.DOUBLE}

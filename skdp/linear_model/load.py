@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from skdp._codec import TYPES, check_keys, decode, document, from_text, hints_of
 from skdp.domain import Domain
@@ -254,7 +255,7 @@ def _read(source: object) -> str:
     return content.decode("utf-8", errors="replace")
 
 
-def _with_parameters(estimator: Any, found: ModelFile) -> Any:
+def _with_parameters(estimator: BaseEstimator, found: ModelFile) -> Any:
     names, left_out = estimator().get_params(deep=False), found.left_out
     given = found.parameters
     check_keys("parameters", given, (), names)
@@ -276,7 +277,7 @@ def _with_parameters(estimator: Any, found: ModelFile) -> Any:
     return estimator(**own, **{name: NotInFile() for name in left_out})
 
 
-def _set_target(model: Any, domain: Domain, classes: Any) -> int:
+def _set_target(model: BaseEstimator, domain: Domain, classes: Any) -> int:
     """Set the labels of a classifier, and return the number of models."""
     if not hasattr(model, "classes"):
         if classes is not None:
@@ -322,7 +323,7 @@ def _proof_of(
     return whole, public, tuple(releases)
 
 
-def _set_attributes(model: Any, found: Attributes) -> None:
+def _set_attributes(model: BaseEstimator, found: Attributes) -> None:
     check_finite("attributes", vars(found).values())
     if found.n_iter_ < 0:
         raise fail("attributes: n_iter_", "be an integer >= 0", found.n_iter_)

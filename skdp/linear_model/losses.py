@@ -21,11 +21,11 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from skdp._first_use import check_at_first_use
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import check_count, check_interval, fail, remembered
 
 __all__ = [
@@ -498,7 +498,7 @@ class Softmax:
         found = check_interval("normalizer", self.normalizer, 1e-6, 1.0)
         object.__setattr__(self, "normalizer", found)
 
-    def slopes(self, z: FloatArray, y: NDArray[Any]) -> FloatArray:
+    def slopes(self, z: FloatArray, y: Array) -> FloatArray:
         """Return the gradient less its mean over the classes, a p - e_y + (1 - a) / n_classes.
 
         Predictors z and the result have the shape (n_classes, n), labels y the shape (n,). The mean
@@ -537,7 +537,7 @@ def size_of_slopes(loss: AnyLoss) -> float:
     return 1 + loss.normalizer if isinstance(loss, Softmax) else loss.slope_bound
 
 
-def slopes_of(loss: AnyLoss, z: FloatArray, y: NDArray[Any]) -> FloatArray:
+def slopes_of(loss: AnyLoss, z: FloatArray, y: Array) -> FloatArray:
     """Return the slopes for predictors z, (models, n); a `Loss` has one model."""
     return loss.slopes(z, y) if isinstance(loss, Softmax) else loss.slope(z[0], y)[None]
 

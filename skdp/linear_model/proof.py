@@ -79,8 +79,7 @@ class Claim:
         known = names or (f"a part of {release.law}",)
         return cls(*overview([release], public)[0], known, release.description)
 
-    def __repr__(self) -> str:
-        return described(self)
+    __repr__ = described
 
     @property
     def publication(self) -> None:

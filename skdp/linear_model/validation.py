@@ -28,11 +28,12 @@ from skdp.privacy import Guarantee, Ledger, PrivacyLeakWarning, UndeclaredDomain
 from skdp.privacy.guarantee import compose
 from skdp.rows.persons import GRID as GRID
 from skdp.rows.persons import Persons, weight_steps
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import check_positive, converted, fail, is_ours
 
 # Weights of rows, those of `weight_steps`.
 Weights = NDArray[np.int64] | None
+Warned = tuple[str, type[Warning]]  # a text and its category
 # The solver's tolerance is set for at most this many records.
 _MOST_RECORDS = 2**31
 _ALONE = (
@@ -81,7 +82,7 @@ GREATEST_EPSILON = 20.0
 # Where the number of records is private; a public one is its own bound.
 GREATEST_DELTA = 1e-3
 # The parallel calls of searches of which a fit has warned.
-_SEEN: WeakSet[Any] = WeakSet()
+_SEEN: WeakSet[object] = WeakSet()
 _LEARNED = (
     "No guarantee covers what they learn, and the model's own does not hold for the pipeline. Use"
     " domain.encoder(), rules for missing cells in the domain, a FunctionTransformer with public"
@@ -118,7 +119,7 @@ def warn_without(domain: Domain | None) -> None:
 
 
 def check_table(
-    estimator: Any, X: Any, domain: Any, *, reset: bool, neighbors: str | None = None
+    estimator: BaseEstimator, X: Any, domain: Any, *, reset: bool, neighbors: str | None = None
 ) -> Any:
     """Check the shape and the column names of ``X``, and return a DataFrame or an array.
 
@@ -156,7 +157,7 @@ def refuse_empty(n: int, neighbors: str | None) -> None:
         raise ValueError("X must have records: found 0 sample(s) while a minimum of 1 is required.")
 
 
-def check_target(estimator: Any, y: Any, n: int) -> NDArray[Any]:
+def check_target(estimator: BaseEstimator, y: object, n: int) -> Array:
     """Return ``y`` as an array of shape (n,)."""
     if y is None:
         name = type(estimator).__name__
@@ -184,7 +185,7 @@ def without_column(X: Any, parameter: str, name: str, remedy: str) -> tuple[Any,
     return X.drop(columns=[name]), X[name]
 
 
-def units_of(groups: Any, n: int) -> tuple[int, NDArray[np.intp] | None]:
+def units_of(groups: object, n: int) -> tuple[int, NDArray[np.intp] | None]:
     """Return the number of units of n rows and, for persons, the position of each row's."""
     if groups is None:
         return n, None
@@ -193,7 +194,7 @@ def units_of(groups: Any, n: int) -> tuple[int, NDArray[np.intp] | None]:
     return len(persons), persons.codes(groups)
 
 
-def check_max_weight(most: float | None, weights: Any) -> None:
+def check_max_weight(most: float | None, weights: object) -> None:
     """Raise an error unless there is a greatest weight if and only if there are weights."""
     if most is not None:
         check_positive("max_weight", most)
@@ -214,7 +215,7 @@ def read_weights(weights: Any, n: int, usual: float | None, most: float | None =
     return None if most is None else weight_steps(weights, most, n)
 
 
-def check_labels(y: NDArray[Any], declared: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+def check_labels(y: Array, declared: Any) -> tuple[Array, Array]:
     """Return the sorted public labels, and the position of every entry of ``y`` among them.
 
     Positions are of the smallest unsigned integer type. If all declared labels are strings and
@@ -229,19 +230,19 @@ def check_labels(y: NDArray[Any], declared: Any) -> tuple[NDArray[Any], NDArray[
     return labels, places_of(y, labels, meaning)
 
 
-def numbered(declared: Any, labels: NDArray[Any]) -> tuple[str, ...]:
+def numbered(declared: Any, labels: Array) -> tuple[str, ...]:
     """Return what a guarantee assumes if positions stand for the declared labels."""
     is_numbered = labels.dtype.kind in "iu" and sorted_labels(declared).dtype.kind == "U"
     return (_NUMBERED,) if is_numbered else ()
 
 
-def label_facts(model: Any) -> tuple[str, ...]:
+def label_facts(model: BaseEstimator) -> tuple[str, ...]:
     """Return what the guarantee of a fit assumes about the labels that its model has."""
     known = getattr(getattr(model, "guarantee_", None), "assumptions", ())
     return (INFERRED,) if INFERRED in known else ()
 
 
-def sorted_labels(declared: Any) -> NDArray[Any]:
+def sorted_labels(declared: Any) -> Array:
     labels = None
     if declared is None:
         raise fail("classes", "be declared if y is not in memory", None, _DECLARE)
@@ -269,7 +270,7 @@ def check_class_weight(given: Any) -> dict[Any, float]:
     }
 
 
-def label_weights(given: Any, labels: NDArray[Any]) -> FloatArray | None:
+def label_weights(given: Any, labels: Array) -> FloatArray | None:
     """Return the weight of each label, divided by the greatest; None if all are equal."""
     found = check_class_weight(given)
     # Dates are keys as scalars of numpy or of Python.
@@ -283,13 +284,13 @@ def label_weights(given: Any, labels: NDArray[Any]) -> FloatArray | None:
     return None if (weights == 1).all() else weights
 
 
-def _refuse_one(labels: NDArray[Any]) -> None:
+def _refuse_one(labels: Array) -> None:
     if len(labels) < 2:
         rule = "contain at least two labels; one class cannot be fitted"
         raise fail("classes", rule, None, _DECLARE)
 
 
-def _inferred(y: NDArray[Any]) -> NDArray[Any]:
+def _inferred(y: Array) -> Array:
     if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
         raise ValueError("y must not contain NaN or inf. Drop those records by a public rule.")
     if y.dtype.kind == "O" and not kinds_of(y.flat) <= {str, np.str_}:
@@ -305,7 +306,7 @@ def _inferred(y: NDArray[Any]) -> NDArray[Any]:
     return labels
 
 
-def places_of(y: NDArray[Any], labels: NDArray[Any], meaning: str = "") -> NDArray[Any]:
+def places_of(y: Array, labels: Array, meaning: str = "") -> Array:
     """Return positions in ``labels``. The error for an undeclared label does not name it."""
     rule = "contain only declared labels"
     remedy = f"The labels are {labels.tolist()}{meaning}. Map or drop others by a public rule."
@@ -315,7 +316,7 @@ def places_of(y: NDArray[Any], labels: NDArray[Any], meaning: str = "") -> NDArr
     return (found - 1).astype(np.min_scalar_type(len(labels) - 1), copy=False)
 
 
-def _positions(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
+def _positions(y: Array, labels: Array) -> Array:
     """Return 1 + positions in ``labels``, or 0 for entries not there; may raise any error."""
     kinds = {array.dtype.kind for array in (y, labels)}
     if kinds & NOT_REAL or kinds == {"i"}:  # integers need no conversion to floats
@@ -328,7 +329,7 @@ def _positions(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
     return Levels((None, *labels.tolist()), None).positions_in(y)
 
 
-def refuse_unsupported(unsupported: dict[str, Any], method: str = "fit") -> None:
+def refuse_unsupported(unsupported: dict[str, object], method: str = "fit") -> None:
     """Raise an error for arguments of a method that the privacy proof does not cover."""
     if unsupported:
         names = ", ".join(sorted(unsupported))
@@ -447,7 +448,7 @@ def spent_note() -> Iterator[list[Guarantee]]:
 
 
 @contextmanager
-def columns_kept(estimator: Any) -> Iterator[None]:
+def columns_kept(estimator: BaseEstimator) -> Iterator[None]:
     """Restore the number and the names of an estimator's columns if its fit fails."""
     facts, names = vars(estimator), ("n_features_in_", "feature_names_in_")
     before = {name: facts[name] for name in names if name in facts}
@@ -508,7 +509,7 @@ def _is_stateless(step: BaseEstimator) -> bool:
     return says_so and not get_tags(step).requires_fit
 
 
-def warn_before_charge(model: Any, n: int | None, n_columns: int = 0) -> None:
+def warn_before_charge(model: BaseEstimator, n: int | None, n_columns: int = 0) -> None:
     """Warn of what a curator may have overlooked, from public facts and the frames of callers.
 
     ``n`` is the number of records, or its order of magnitude, if it is public. Frames are only
@@ -552,7 +553,7 @@ def warn_before_charge(model: Any, n: int | None, n_columns: int = 0) -> None:
     _SEEN.update(searches)  # if a warning is an error, it is one for every fit of the search
 
 
-def _of_search(model: Any, facts: Mapping[str, Any]) -> Iterator[tuple[str, type[Warning]]]:
+def _of_search(model: BaseEstimator, facts: Mapping[str, Any]) -> Iterator[Warned]:
     """Yield warnings of a search or a cross-validation that has these local variables."""
     cv, candidates = facts.get("cv"), facts.get("candidate_params") or [{}]
     if "Stratified" in (kind := type(cv).__name__):
@@ -570,7 +571,7 @@ def _of_search(model: Any, facts: Mapping[str, Any]) -> Iterator[tuple[str, type
             yield _SMALL.format(fits, total, left, mean), UserWarning
 
 
-def _of_budget(model: Any, n: int | None, n_columns: int) -> Iterator[tuple[str, type[Warning]]]:
+def _of_budget(model: BaseEstimator, n: int | None, n_columns: int) -> Iterator[Warned]:
     """Yield warnings of budgets that protect little, or buy little."""
     if model.epsilon > GREATEST_EPSILON:
         yield _WEAK.format(model.epsilon), UserWarning

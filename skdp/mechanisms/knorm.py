@@ -143,7 +143,6 @@ class EllipticGaussian:
             raise fail("weights", "have shape (dim,) or (dim, dim)", weights.shape, remedy)
         elif not (np.isfinite(weights) & (weights > 0)).all():
             raise fail("weights", "be finite numbers > 0", weights.tolist(), remedy)
-        weights.setflags(write=False)
         object.__setattr__(self, "weights", weights)
 
     def calibrate(

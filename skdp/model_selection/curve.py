@@ -245,7 +245,7 @@ def _checked_score(estimator: BaseEstimator, scoring: object) -> _Score:
     return score
 
 
-def _own_score(private: BaseEstimator, model: Any, X: Frame, y: object) -> float:
+def _own_score(private: BaseEstimator, model: BaseEstimator, X: Frame, y: object) -> float:
     """Return the private model's score of the predictions of another one."""
     scored: Any = copy(private)
     scored.predict = model.predict

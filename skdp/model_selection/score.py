@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.domain.tables import in_memory, read_target
+from skdp.domain.tables import Frame, in_memory, read_target
 from skdp.linear_model import validation
 from skdp.linear_model.proof import PUBLIC_MODEL
 from skdp.mechanisms import KNorm
@@ -112,10 +112,6 @@ def _mean_recall(s: Array) -> tuple[Array, Array]:
     return whole * (table.diagonal() / n).mean(keepdims=True), whole
 
 
-def _rates(s: Array) -> tuple[Array, Array]:
-    return s[CELLS:], s[:CELLS] + s[CELLS:]
-
-
 def _area(s: Array) -> tuple[Array, Array]:
     a, b = s.reshape(2, -1)
     return (a.cumsum() - a / 2) @ b + _within(s), a.sum() * b.sum()
@@ -154,7 +150,7 @@ class _Quotient:
     is_share: bool = False  # of records, or of those of a cell
 
 
-def _metrics(model: Any, bounds: Any) -> dict[str, _Quotient]:
+def _metrics(model: BaseEstimator, bounds: Any) -> dict[str, _Quotient]:
     """Return the metrics that a fitted model has; errors are about public facts."""
     labels, has_chances = getattr(model, "classes_", None), hasattr(model, "predict_proba")
     losses, metrics = ["log_loss", "brier_score"] if has_chances else [], {}
@@ -187,14 +183,16 @@ def _metrics(model: Any, bounds: Any) -> dict[str, _Quotient]:
         ends = [f"{a:.3f} to {b:.3f}" for a, b in pairwise([0.0, *EDGES, 1.0])]
         table = partial(_Quotient, "probabilities", 2 * CELLS)
         metrics["roc_auc"] = table(_area)
-        metrics["calibration_curve"] = table(_rates, ends, is_share=True)
+        metrics["calibration_curve"] = table(
+            lambda s: (s[CELLS:], s[:CELLS] + s[CELLS:]), ends, is_share=True
+        )
     return metrics
 
 
 def _read(
-    model: Any,
+    model: BaseEstimator,
     parts: dict[str, _Quotient],
-    X: Any,
+    X: Frame,
     y: Array,
     persons: NDArray[np.intp],
     weights: NDArray[np.int64] | None,
@@ -269,16 +267,16 @@ def _variance(slopes: Array) -> Array:
 
 
 def private_score(
-    model: Any,
-    X: Any,
-    y: Any,
+    model: BaseEstimator,
+    X: Frame,
+    y: Frame,
     *,
     metric: str | Sequence[str] = "accuracy",
     epsilon: float,
     bounds: tuple[float, float] | None = None,
     neighbors: str | None = None,
-    groups: Any = None,
-    sample_weight: Any = None,
+    groups: Frame = None,
+    sample_weight: Frame = None,
     max_weight: float | None = None,
     ledger: Ledger | None = None,
     random_state: RandomStateLike = None,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
-from sklearn.utils import get_tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -200,12 +200,7 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
     __metadata_request__fit: ClassVar = {"sample_weight": None}
 
     def fit(
-        self,
-        X: object,
-        y: object = None,
-        *,
-        groups: object = None,
-        **others: object,
+        self, X: object, y: object = None, *, groups: object = None, **others: object
     ) -> PrivateSearchCV:
         """Search once, with the budget ``epsilon`` and ``delta``.
 
@@ -369,7 +364,7 @@ class PrivateSearchCV(Documented, MetaEstimatorMixin, BaseEstimator):  # type: i
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "best_estimator_")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
         parts = "classifier_tags", "regressor_tags", "input_tags", "target_tags"
         for name in ("estimator_type", *parts):

@@ -187,7 +187,6 @@ class IndependentNoise(BaseNoise):
         scale = check_numbers("scale", self.scale)
         if scale.ndim != 1 or not (np.isfinite(scale) & (scale > 0)).all():
             raise fail("scale", "contain one finite number > 0 for each coordinate", scale.shape)
-        scale.setflags(write=False)
         object.__setattr__(self, "scale", scale)
 
     @property

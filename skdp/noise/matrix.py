@@ -222,8 +222,6 @@ class MatrixLaplaceNoise(MatrixNoise):
         precision = check_numbers("precision", self.precision)
         if not (np.isfinite(precision) & (precision > 0)).all():
             raise fail("precision", "contain finite numbers > 0")
-        # The lattice of the releases is computed once, from these numbers.
-        precision.setflags(write=False)
         object.__setattr__(self, "precision", precision)
 
     def spent(self, change: object, public: Public) -> Spent:

@@ -43,7 +43,6 @@ from skdp.trusted.fold import (
     Masses,
     depth_of,
     extent,
-    fold,
     log_infinity_mass,
     margin_of,
     moved_log_delta,
@@ -244,7 +243,8 @@ def _curve_below(
     outline = plan(parts, epsilon=epsilon, log_delta=log_delta)
     pairs = zip(parts, outline.ends, strict=True)
     grids = ((lower(loss, outline.step, *at), n) for (loss, n), at in pairs)
-    total = fold([(own, n) for own, n in grids if own is not None], outline.theta, outline.size)
+    dominated = [(own, n) for own, n in grids if own is not None]
+    total = Folded.of(dominated, outline.theta, outline.size).sum()
     return BoundCurve(total.log_lower, min(outline.epsilon, total.greatest), 1 / outline.theta)
 
 

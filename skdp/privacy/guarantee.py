@@ -39,10 +39,7 @@ _PERSONS = {
     "add_remove": "all rows of any one person added or removed; the numbers of persons and of rows"
     " are private",
 }
-_ODDS = {
-    "replace_one": "between any two values of {}",
-    "add_remove": "on {} being in the data",
-}
+_ODDS = {"replace_one": "between any two values of {}", "add_remove": "on {} being in the data"}
 _TITLE = "Differential privacy guarantee"
 _VOID = "VOID"
 _INDENT = 12

@@ -10,16 +10,19 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdp._estimators import html_table, text_lines
 from skdp.domain import Domain, Spline
 from skdp.domain.columns import Levels, Number, is_missing, listed
 from skdp.domain.layout import levels_by_name
-from skdp.domain.tables import as_column, as_table, copy_reals, with_declared
+from skdp.domain.tables import Frame, as_column, as_table, copy_reals, with_declared
 from skdp.rows.memory import columns_to_read
 from skdp.rows.tables import Collection, CsvStream, FactoryStream, computed, opened, spellings
+from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import converted, fail, optional_module
 
+_Part = tuple[Frame, Frame]  # of a table, with its target or None
 _TITLE = "Not for publication: counts of private cells, which no guarantee covers"
 # Unlisted levels that are shown, and that are counted one by one.
 _SHOWN, _COUNTED = 5, 10_000
@@ -31,7 +34,7 @@ class DomainCheck:
 
     rows: tuple[dict[str, object], ...]
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         return optional_module("pandas", "for a DataFrame", "pandas").DataFrame(list(self.rows))
 
     def _cells(self) -> list[list[str]]:
@@ -55,7 +58,7 @@ class _Counts:
     most: Counter[object] = field(default_factory=Counter)
     seen: set[int] = field(default_factory=set)  # positions of levels
 
-    def add(self, cells: Any) -> None:
+    def add(self, cells: Frame) -> None:
         column, outside = self.column, Counter[object]()
         if isinstance(column, Levels):
             for cell, count in _counted(cells).items():
@@ -88,7 +91,7 @@ class _Counts:
         return facts | {"missing": self.missing, "notes": ", ".join(notes)}
 
 
-def _counted(cells: Any) -> Counter[object]:
+def _counted(cells: Frame) -> Counter[object]:
     def key(cell: Any) -> Any:
         with suppress(Exception):  # a cell's own code may raise anything
             return (cell, hash(cell))[0]
@@ -97,7 +100,7 @@ def _counted(cells: Any) -> Counter[object]:
     return Counter(map(key, cells.tolist()))
 
 
-def _floats(cells: Any) -> tuple[Any, Any]:
+def _floats(cells: Frame) -> tuple[FloatArray, NDArray[np.int64]]:
     """Return numbers with their counts: NaN for missing cells, and inf for cells of other kinds."""
     out = np.full(len(cells), np.inf)
     with suppress(Exception):  # a cell's own code may raise anything
@@ -115,9 +118,9 @@ def check(domain: Domain, X: object, y: object, target: str | None) -> DomainChe
     labels, counts = domain.target_labels, dict[str, _Counts]()
     of_target = domain._target if labels is None else Levels(labels, labels[0])
     for part, entries in _parts(domain, opened(X), y, target):
-        table: Any = as_table(with_declared(part, domain.names), domain.names, domain.n_columns)
+        table: Frame = as_table(with_declared(part, domain.names), domain.names, domain.n_columns)
         cells = [table.column(k) for k in range(domain.n_columns)]
-        found: list[tuple[str, Any, Any]] = [
+        found: list[tuple[str, Any, Frame]] = [
             (domain._labels[read.start], column, cells[read.start])
             for column, read in domain._layout.declared
             if isinstance(column, Number | Spline | Levels)  # the others are encoded already
@@ -133,9 +136,11 @@ def check(domain: Domain, X: object, y: object, target: str | None) -> DomainChe
     return DomainCheck(tuple(own.row(name) for name, own in counts.items()))
 
 
-def _parts(domain: Domain, data: Any, y: object, target: str | None) -> Iterator[tuple[Any, Any]]:
+def _parts(
+    domain: Domain, data: Frame, y: object, target: str | None
+) -> Iterator[tuple[Frame, Frame]]:
     """Yield parts of a table, each with its target or None."""
-    parts: Any = [(data, y)]
+    parts: Frame = [(data, y)]
     if isinstance(data, Collection):
         parts = ((computed(part.compute), None) for part, _ in data.partitions())
     elif hasattr(data, "batches"):

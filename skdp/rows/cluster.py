@@ -11,6 +11,7 @@ from skdp._compiled import load_kernels
 from skdp.domain import Domain
 from skdp.rows.memory import (
     Block,
+    Build,
     Encode,
     KeptBlocks,
     T,
@@ -76,11 +77,7 @@ class ClusterRows:
         return total
 
     def keep(
-        self,
-        build: Callable[[Block], object],
-        blocks: int = 1,
-        caches: bool = False,
-        dtype: type | None = None,
+        self, build: Build, blocks: int = 1, caches: bool = False, dtype: type | None = None
     ) -> KeptBlocks | WorkerStates:
         """Keep the states ``build(block)``, each of so many ``blocks``, on the workers.
 

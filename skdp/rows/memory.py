@@ -94,6 +94,7 @@ def block_slices(domain: Domain, n: int, blocks: int = 1) -> Iterator[slice]:
 
 
 Rooms: TypeAlias = dict[int, EncodedRows] | None  # by thread
+Build: TypeAlias = Callable[[Block], object]  # makes what is kept of a block
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,11 +126,7 @@ class Run:
         return weight_of(len(self.target), self.share)
 
     def blocks(
-        self,
-        domain: Domain,
-        rows: Iterable[slice],
-        dtype: type | None = None,
-        rooms: Rooms = None,
+        self, domain: Domain, rows: Iterable[slice], dtype: type | None = None, rooms: Rooms = None
     ) -> Iterator[Block]:
         """Yield encoded rows with their encoded targets, one block for each slice.
 
@@ -365,11 +362,7 @@ class Rows(Protocol):
         """
 
     def keep(
-        self,
-        build: Callable[[Block], object],
-        blocks: int = 1,
-        caches: bool = False,
-        dtype: type | None = None,
+        self, build: Build, blocks: int = 1, caches: bool = False, dtype: type | None = None
     ) -> Kept:
         """Return the states ``build(block)``, each of the rows of so many ``blocks``.
 
@@ -453,11 +446,7 @@ class MemoryRows:
         return total
 
     def keep(
-        self,
-        build: Callable[[Block], object],
-        blocks: int = 1,
-        caches: bool = False,
-        dtype: type | None = None,
+        self, build: Build, blocks: int = 1, caches: bool = False, dtype: type | None = None
     ) -> KeptBlocks:
         """Keep the states ``build(block)``, each of the rows of so many ``blocks``."""
         return KeptBlocks(list(self._blocks(build, compiled_in_order, blocks, dtype, None)))

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.domain.columns import is_missing
-from skdp.domain.tables import as_column, read_target
+from skdp.domain.tables import Frame, as_column, read_target
 from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import converted, fail
 
@@ -161,7 +161,7 @@ class Shares:
         self._rest = np.where(counts >= cap, WHOLE - self._each * counts, 0)
         self._next = persons.start.copy()
 
-    def taken(self, X: Any) -> tuple[Members, Any]:
+    def taken(self, X: Frame) -> tuple[Members, Any]:
         """Return `members` of the next batch, and its table without the columns that tell them."""
         given = [None if name is None else X[name] for name in self._columns]
         return self.members(*given), X.drop(columns=[own for own in self._columns if own])

@@ -25,6 +25,7 @@ from skdp.domain import Domain
 from skdp.domain.tables import Frame, arrow_frame, as_table, in_memory, native
 from skdp.rows.memory import (
     Block,
+    Build,
     Encode,
     KeptBlocks,
     Run,
@@ -457,11 +458,7 @@ class StreamedRows:
         return total
 
     def keep(
-        self,
-        build: Callable[[Block], object],
-        blocks: int = 1,
-        caches: bool = False,
-        dtype: type | None = None,
+        self, build: Build, blocks: int = 1, caches: bool = False, dtype: type | None = None
     ) -> StreamedStates | KeptBlocks:
         """Return the states, built anew at each sum unless they are small or have caches."""
         # About the memory of a row of states.
@@ -511,7 +508,7 @@ class StreamedStates:
     """States that are built anew at each sum; see `skdp.rows.Kept`."""
 
     rows: StreamedRows
-    build: Callable[[Block], object]
+    build: Build
     blocks: int
     dtype: type | None
     is_read_again: ClassVar[bool] = True

@@ -73,63 +73,45 @@ def size_of_arrays(holder: object) -> int:
 
 # Sums over blocks
 
+Statistic: TypeAlias = Any  # arrays and numbers, or tuples and lists of them
+
 # Sums of so many integers of at most 2^55 stay below 2^63.
 FOLD = 2**7
 
 
-class Total:
-    """The sum of statistics: arrays and numbers, or tuples and lists of them.
+def summed(values: Iterable[Statistic]) -> Statistic:
+    """Return the sum of statistics: arrays and numbers, or tuples and lists of them; or None.
 
     Arrays of int64 with entries of at most 2^55 are added exactly; their sum is an array of Python
     integers. Lists are joined.
     """
-
-    def __init__(self) -> None:
-        self._whole: Any = None
-        self._part: Any = None
-        self._count = 0
-
-    def add(self, value: Any) -> None:
-        """Add the statistics of one block."""
-        self._part = _copied(value) if self._part is None else _increased(self._part, value)
-        self._count += 1
-        if self._count == FOLD:
-            self._fold()
-
-    def result(self) -> Any:
-        """Return the sum of all statistics; None if there are none."""
-        if self._part is not None:
-            self._fold()
-        return self._whole
-
-    def _fold(self) -> None:
-        part = _widened(self._part)
-        self._whole = part if self._whole is None else _increased(self._whole, part)
-        self._part, self._count = None, 0
+    whole = part = None
+    for count, value in enumerate(values, 1):
+        part = _copied(value) if part is None else _increased(part, value)
+        if count % FOLD == 0:
+            whole, part = _folded(whole, part), None
+    return whole if part is None else _folded(whole, part)
 
 
-def summed(values: Iterable[Any]) -> Any:
-    """Return the sum of statistics; None if there are none."""
-    total = Total()
-    for value in values:
-        total.add(value)
-    return total.result()
+def _folded(whole: Statistic, part: Statistic) -> Statistic:
+    part = _widened(part)
+    return part if whole is None else _increased(whole, part)
 
 
-def level_sums(codes: NDArray[Any], values: FloatArray, count: int) -> FloatArray:
+def level_sums(codes: Array, values: FloatArray, count: int) -> FloatArray:
     """Return the sum of the values of the rows with each of ``count`` codes, (count,)."""
     # Without rows numpy returns integers, to which no floats can be added in place.
     return np.asarray(np.bincount(codes, values, count), dtype=float)
 
 
-def joined(one: Any, other: Any) -> Any:
+def joined(one: Statistic, other: Statistic) -> Statistic:
     """Return the sum of two statistics, without a change of either."""
     if isinstance(one, tuple):
         return tuple(map(joined, one, other))
     return one + other
 
 
-def _increased(one: Any, other: Any) -> Any:
+def _increased(one: Statistic, other: Statistic) -> Statistic:
     """Return the sum of two statistics; arrays and lists of the first are changed in place."""
     if isinstance(one, tuple):
         return tuple(map(_increased, one, other))
@@ -137,13 +119,13 @@ def _increased(one: Any, other: Any) -> Any:
     return one
 
 
-def _copied(value: Any) -> Any:
+def _copied(value: Statistic) -> Statistic:
     if isinstance(value, tuple):
         return tuple(map(_copied, value))
     return value.copy() if isinstance(value, np.ndarray | list) else value
 
 
-def _widened(value: Any) -> Any:
+def _widened(value: Statistic) -> Statistic:
     if isinstance(value, tuple):
         return tuple(map(_widened, value))
     if isinstance(value, np.ndarray) and value.dtype == np.int64:

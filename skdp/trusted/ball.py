@@ -479,7 +479,10 @@ def greatest_square(ball: NormBall, weights: FloatArray) -> float:
     """
     own = member_of(ball, "greatest_square")
     if own is not None:
-        return positive_square(float(own(_equal_on_orbits(ball, weights))))
+        if hasattr(ball, "orbits"):  # with the greatest weight of each orbit the bound only grows
+            orbit = orbits_of(ball)
+            weights = greatest_of_each(orbit, weights)[orbit]
+        return positive_square(float(own(weights)))
     return greatest_listed_square(ball, weights)
 
 
@@ -537,14 +540,6 @@ def orbits_of(ball: NormBall) -> NDArray[np.intp]:
     if labels.shape != (ball.dim,):
         raise fail("orbits", f"have one label for each of {ball.dim} coordinates", labels.shape)
     return np.asarray(np.unique(labels, return_inverse=True)[1])
-
-
-def _equal_on_orbits(ball: NormBall, weights: FloatArray) -> FloatArray:
-    """Raise each weight to the greatest of its orbit: the bound can only grow."""
-    if not hasattr(ball, "orbits"):
-        return weights
-    orbit = orbits_of(ball)
-    return greatest_of_each(orbit, weights)[orbit]
 
 
 def greatest_of_each(orbit: NDArray[np.intp], weights: FloatArray) -> FloatArray:

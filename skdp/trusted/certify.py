@@ -51,6 +51,28 @@ class Release(Protocol):
         """Return the privacy loss."""
 
 
+class Listed(Release, Protocol):
+    """A release that `overview` describes."""
+
+    @property
+    def law(self) -> str:
+        """The law of the noise."""
+
+    @property
+    def times(self) -> int:
+        """How often it is published, at most."""
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise in a number."""
+
+
+def described(release: Listed) -> str:
+    """Return the facts of a release that do not depend on a guarantee, on one line."""
+    times = f", {release.times} times" if release.times > 1 else ""
+    return f"{type(release).__name__}({release.name!r}, {release.law}{times}, {release.theorem!r})"
+
+
 @dataclass(frozen=True, repr=False)
 class NoisySum:
     """A sum over records of a bounded statistic, plus noise.
@@ -99,8 +121,7 @@ class NoisySum:
         """The root mean square of the noise in a number, in the units of the change."""
         return math.sqrt(float(variances(self.noise).mean()))
 
-    def __repr__(self) -> str:
-        return described(self)
+    __repr__ = described
 
     def spent(self, public: Public) -> Spent:
         """Return the privacy loss of the noise for the worst change."""
@@ -179,8 +200,7 @@ class PrivateChoice:
         """The standard deviation of the noise, in units of log-probabilities."""
         return math.pi / math.sqrt(6)
 
-    def __repr__(self) -> str:
-        return described(self)
+    __repr__ = described
 
     @property
     def description(self) -> str:
@@ -190,28 +210,6 @@ class PrivateChoice:
     def spent(self, public: Public) -> Spent:
         """Return the privacy loss of all choices."""
         return Spent(up(self.times * self.width), ((SelectionLoss(self.width), self.times),))
-
-
-def described(release: Listed) -> str:
-    """Return the facts of a release that do not depend on a guarantee, on one line."""
-    times = f", {release.times} times" if release.times > 1 else ""
-    return f"{type(release).__name__}({release.name!r}, {release.law}{times}, {release.theorem!r})"
-
-
-class Listed(Release, Protocol):
-    """A release that `overview` describes."""
-
-    @property
-    def law(self) -> str:
-        """The law of the noise."""
-
-    @property
-    def times(self) -> int:
-        """How often it is published, at most."""
-
-    @property
-    def deviation(self) -> float:
-        """The standard deviation of the noise in a number."""
 
 
 class Line(NamedTuple):

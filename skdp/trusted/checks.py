@@ -20,7 +20,7 @@ from importlib import import_module
 from numbers import Number, Real
 from pathlib import PurePath
 from types import FunctionType
-from typing import Any, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,11 +139,13 @@ def check_positives(name: str, value: object) -> tuple[float, ...]:
 
 
 def check_numbers(name: str, value: object) -> NDArray[np.float64]:
-    """Return a copy of numbers as an array of floats."""
+    """Return a copy of numbers as an array of floats, which nobody can change."""
     try:
-        return np.array(value, dtype=np.float64)
+        numbers = np.array(value, dtype=np.float64)
     except (TypeError, ValueError, ArithmeticError):
         raise fail(name, "be a number or an array of numbers", value) from None
+    numbers.setflags(write=False)
+    return numbers
 
 
 def optional_module(name: str, use: str, extra: str) -> Any:
@@ -187,8 +189,7 @@ def _as_float(value: object) -> float:
         return math.copysign(math.inf, (value > 0) - 0.5)  # type: ignore[operator]
 
 
-P = ParamSpec("P")
-R = TypeVar("R", covariant=True)
+F = TypeVar("F", bound=Callable[..., object])
 
 _OURS = __name__.partition(".")[0]
 # A member that only a part has.
@@ -200,36 +201,22 @@ _MARKS = (
 _PLAIN = {bool, int, float, str, bytes, type(None), np.ndarray, np.float64, np.int64}
 
 
-class Remembered(Protocol[P, R]):
-    """A function with a cache, and the two members of functools.lru_cache."""
-
-    def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
-        """Return the result of the function."""
-
-    def cache_clear(self) -> None:
-        """Forget all results."""
-
-    def cache_info(self) -> Any:
-        """Return how often a result was in the cache."""
-
-
-def remembered(maxsize: int) -> Callable[[Callable[P, R]], Remembered[P, R]]:
+def remembered(maxsize: int) -> Callable[[F], F]:
     """Return functools.lru_cache, without a cache for arguments that have no hash."""
 
-    def decorated(function: Callable[P, R]) -> Remembered[P, R]:
+    def decorated(function: F) -> F:
         kept = lru_cache(maxsize)(function)
 
         @wraps(function)
-        def asked(*arguments: P.args, **named: P.kwargs) -> R:
+        def asked(*arguments: object, **named: object) -> object:
             try:
                 hash((arguments, *named.values()))
             except TypeError:
                 return function(*arguments, **named)
-            return kept(*arguments, **named)  # type: ignore[arg-type]
+            return kept(*arguments, **named)
 
         asked.cache_clear = kept.cache_clear  # type: ignore[attr-defined]
-        asked.cache_info = kept.cache_info  # type: ignore[attr-defined]
-        return cast("Remembered[P, R]", asked)
+        return cast("F", asked)
 
     return decorated
 

@@ -190,11 +190,7 @@ class GridPlan:
 
 
 def plan(
-    parts: Losses,
-    *,
-    epsilon: float | None = None,
-    log_delta: float = 0.0,
-    gap: float | None = None,
+    parts: Losses, *, epsilon: float | None = None, log_delta: float = 0.0, gap: float | None = None
 ) -> GridPlan:
     """Return a plan for bounds near the given epsilon or, without one, near the log delta.
 

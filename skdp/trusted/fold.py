@@ -530,7 +530,10 @@ class Folded:
 
     @classmethod
     def of(cls, parts: Parts, theta: float, size: int) -> Folded:
-        """Return the sum of ``count`` losses of each kind, all with one step."""
+        """Return the sum of ``count`` losses of each kind, all with one step.
+
+        The window has ``size`` steps, a power of 2.
+        """
         tilted = [(tilt(masses, theta), n) for masses, n in parts]
         spread = Spread.start(tilted)
         found = cls(parts[0][0].step, theta, spread, _Spectrum.of_nothing(size))
@@ -582,14 +585,6 @@ class Folded:
             self.nudge,
             step * self.last,
         )
-
-
-def fold(parts: Parts, theta: float, size: int) -> Sum:
-    """Return the law of the sum of ``count`` losses of each kind, all with one step.
-
-    The window has ``size`` steps, a power of 2.
-    """
-    return Folded.of(parts, theta, size).sum()
 
 
 def _transform(tilted: Tilted, move: int, size: int) -> tuple[NDArray[np.complex128], float]:

@@ -318,12 +318,10 @@ class GaussianNoise(BaseNoise):
             raise fail("factor", "contain finite numbers", remedy=remedy)
         if factor.ndim < 2 and not (factor != 0).all():
             raise fail("factor", "contain no 0: without noise nothing is private")
-        factor.setflags(write=False)
         object.__setattr__(self, "factor", factor if factor.ndim else float(factor))
 
     @property
     def granularity(self) -> float:
-        """Greatest distance of a draw from one of the exact law, in standard deviations."""
         # A product with a matrix rounds once for each term.
         mixed = np.ndim(self.factor) == 2
         return float(max(GRANULARITY, mixed * 2.0**-48 * self.dim**1.5))
@@ -339,18 +337,15 @@ class GaussianNoise(BaseNoise):
         return self._spread(normals(self.dim, rng))
 
     def variance(self) -> FloatArray:
-        """Return the variance of each coordinate of a draw, (dim,)."""
         factor = np.asarray(self.factor)
         squares = factor**2
         return squares.sum(axis=1) if factor.ndim == 2 else np.full(self.dim, squares)
 
     def covariance(self) -> FloatArray:
-        """Return the covariance of a draw, (dim, dim)."""
         root = self._spread(np.eye(self.dim))
         return np.asarray(root.T @ root)
 
     def first_covariance(self) -> FloatArray:
-        """Return the covariance of each coordinate with the first one, (dim,)."""
         factor = np.asarray(self.factor)
         if factor.ndim == 2:
             return np.asarray(factor @ factor[0])
@@ -416,7 +411,6 @@ class KNormNoise(BaseNoise):
 
     @property
     def granularity(self) -> float:
-        """Greatest distance of a draw from one of the exact law, in standard deviations."""
         return _granularity(self.ball)
 
     def spent(self, change: Any, public: Public) -> Spent:

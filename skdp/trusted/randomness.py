@@ -127,14 +127,9 @@ def discrete_laplace(scale: int, size: int, rng: Generator) -> IntArray:
     This is the method of Canonne, Kamath & Steinke (2020, Algorithms 1 and 2) for arrays. It
     compares uniform integers and uses no float. ``scale`` is an integer from 1 to 2^55.
     """
-    # The difference of two geometric variables has this law.
-    both = _geometric(scale, 2 * size, rng)
+    # The difference of two geometric variables, k >= 0 with such probabilities, has this law.
+    both = scale * _whole(scale, 2 * size, rng) + _rest(scale, 2 * size, rng)
     return both[:size] - both[size:]
-
-
-def _geometric(scale: int, size: int, rng: Generator) -> IntArray:
-    """Return integers k >= 0 of probability proportional to exp(-k / scale)."""
-    return scale * _whole(scale, size, rng) + _rest(scale, size, rng)
 
 
 def _whole(scale: int, size: int, rng: Generator) -> IntArray:

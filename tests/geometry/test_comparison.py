@@ -151,7 +151,7 @@ def test_compare_as_a_frame_and_as_html() -> None:
     html = table._repr_html_()
     assert "&lt;l1&gt;" in html
     assert "<l1>" not in html
-    assert html.count("<tr>") == 3
+    assert html.count("</tr>") == 3
     assert len(table) == 2
     assert list(table) == ["<l1>", "l2"]
 

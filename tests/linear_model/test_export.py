@@ -506,11 +506,7 @@ EDITS = [
     (("parameters", "epsilon"), lambda _: [1.0], "be a string, a finite number"),
     (("left_out",), lambda _: ["epsilon"], "not be in the file and left out"),
     (("left_out",), lambda _: ["fit"], "no entries but"),
-    (
-        ("releases", 0, "noise", "scale"),
-        lambda _: -1.0,
-        "scale must be a finite number > 0",
-    ),
+    (("releases", 0, "noise", "scale"), lambda _: -1.0, "scale must be a finite number > 0"),
     (("releases",), lambda _: [], "releases must name what was released"),
     (("public", "unit"), lambda _: "table", "unit must be one of"),
     (("skdp",), lambda _: None, "skdp must be a string"),

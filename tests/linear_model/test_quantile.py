@@ -92,10 +92,7 @@ def test_the_releases_prove_the_guarantee_and_a_twin_with_less_noise_is_refused(
         if own is choices:
             less = replace(own, width=own.width * (1.05 if delta == 0 else 6))
         elif delta:
-            less = replace(
-                own,
-                noise=replace(own.noise, factor=own.noise.factor * 0.4),
-            )
+            less = replace(own, noise=replace(own.noise, factor=own.noise.factor * 0.4))
         else:
             less = replace(own, noise=replace(own.noise, scale=own.noise.scale * 0.95))
         twin = [*model.releases_[:at], less, *model.releases_[at + 1 :]]

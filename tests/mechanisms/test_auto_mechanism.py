@@ -15,12 +15,7 @@ from skdp import Domain, DPLinearRegression
 from skdp.geometry import EncodedRowsBall, LpBall, MappedBall
 from skdp.geometry.hull import Hull
 from skdp.mechanisms import EllipticGaussian, KNorm, Sensitivity, calibrate
-from skdp.mechanisms.calibrate import (
-    TIE,
-    Auto,
-    quick_candidates,
-    variances,
-)
+from skdp.mechanisms.calibrate import TIE, Auto, quick_candidates, variances
 from skdp.mechanisms.independent import Independent
 from skdp.mechanisms.knorm import EllipticKNorm, knorm_is_less
 from skdp.privacy import Guarantee

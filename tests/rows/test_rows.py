@@ -19,7 +19,7 @@ from skdp import Domain
 from skdp.rows import Block, KeptBlocks, MemoryRows
 from skdp.rows import memory as memory_module
 from skdp.rows.memory import MOST_ROWS, SHARED_THREADS, block_rows, in_order
-from skdp.trusted.arrays import FOLD, Total
+from skdp.trusted.arrays import FOLD, summed
 
 COLUMNS = {"a": (0, 3), "job": ["x", "y", "z"], "one": ["u"], "b": (-1, 1), "sex": ["f", "m"]}
 DOMAIN = Domain(COLUMNS, target=(-1.0, 1.0))
@@ -49,19 +49,12 @@ def blas_threads() -> int:
 # Totals
 
 
-def total_of(values: Any) -> Any:
-    total = Total()
-    for value in values:
-        total.add(value)
-    return total.result()
-
-
 @pytest.mark.parametrize("count", [1, 2, FOLD - 1, FOLD, FOLD + 1, 3 * FOLD, 5 * FOLD + 7])
 def test_integers_are_added_exactly_beyond_63_bits(count):
     """Entries of 2^55, the greatest, and of 1: no float and no int64 holds the sum."""
     assert FOLD * 2**55 < 2**63
     part = np.array([2**55, -(2**55), 2**55 - 1, 1, 0])
-    found = total_of([part] * count)
+    found = summed([part] * count)
     assert found.tolist() == [count * int(v) for v in part]
     assert all(type(v) is int for v in found)
     assert part.tolist() == [2**55, -(2**55), 2**55 - 1, 1, 0]
@@ -71,7 +64,7 @@ def test_a_fold_that_is_too_long_is_caught(monkeypatch):
     """The twin: twice as many parts in int64 overflow."""
     monkeypatch.setattr("skdp.trusted.arrays.FOLD", 2 * FOLD)
     with np.errstate(all="ignore"):
-        assert total_of([np.array([2**55])] * (2 * FOLD)).tolist() != [2 * FOLD * 2**55]
+        assert summed([np.array([2**55])] * (2 * FOLD)).tolist() != [2 * FOLD * 2**55]
 
 
 def test_tuples_lists_and_numbers_are_added_part_by_part():
@@ -79,7 +72,7 @@ def test_tuples_lists_and_numbers_are_added_part_by_part():
     parts = [
         (np.array([2**55, k]), (np.array([0.5 * k]), [k, str(k)]), k, 0.25) for k in range(300)
     ]
-    integers, (floats, joined), count, share = total_of(parts)
+    integers, (floats, joined), count, share = summed(parts)
     assert integers.tolist() == [300 * 2**55, 299 * 150]
     assert floats.tolist() == [0.5 * 299 * 150]
     assert joined == [v for k in range(300) for v in (k, str(k))]
@@ -99,15 +92,15 @@ def test_floats_are_added_in_a_fixed_order():
         for part in parts[start : start + FOLD]:
             fold = fold + part
         whole = whole + fold
-    assert total_of(parts).tolist() == whole.tolist()
-    assert total_of(parts[::-1]).tolist() != whole.tolist()
+    assert summed(parts).tolist() == whole.tolist()
+    assert summed(parts[::-1]).tolist() != whole.tolist()
     exact = [math.fsum(column) for column in np.transpose(parts).tolist()]
     np.testing.assert_allclose(whole, exact, rtol=1e-10)
 
 
 def test_no_part_has_no_sum():
-    assert total_of([]) is None
-    assert total_of([(np.array([1]), [2])])[1] == [2]
+    assert summed([]) is None
+    assert summed([(np.array([1]), [2])])[1] == [2]
 
 
 # Rows in memory

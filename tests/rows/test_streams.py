@@ -274,8 +274,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 @pytest.mark.parametrize(
-    ("kind", "neighbors"),
-    [(DPLinearRegression, "replace_one"), (DPHuberRegressor, "add_remove")],
+    ("kind", "neighbors"), [(DPLinearRegression, "replace_one"), (DPHuberRegressor, "add_remove")]
 )
 def test_bad_input_costs_nothing(kind, neighbors, case, tmp_path):
     FRAME.to_parquet(tmp_path / "t.parquet")

@@ -10,13 +10,7 @@ from public_estimators import CLASSIFIERS, COUNTS, ESTIMATORS
 from sklearn.base import clone
 
 from examples.benchmarks.upkeep import replay as cases
-from skdp import (
-    Domain,
-    DPHuberRegressor,
-    DPLinearRegression,
-    DPLogisticRegression,
-    Ledger,
-)
+from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression, Ledger
 from skdp.linear_model.load import from_json
 from skdp.linear_model.proof import check_proof
 from skdp.model_selection import PrivateSearchCV, private_score

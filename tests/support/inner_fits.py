@@ -21,12 +21,7 @@ from skdp.linear_model._shared.gram import (
     whole_rows,
 )
 from skdp.linear_model._shared.predict import predictors, row_products
-from skdp.linear_model._shared.task import (
-    Records,
-    Task,
-    removed_and_added,
-    spell_levels,
-)
+from skdp.linear_model._shared.task import Records, Task, removed_and_added, spell_levels
 
 
 def exact_cross(rows, place=None):

@@ -2,11 +2,7 @@
 
 # ruff: noqa: F401
 from skdp.linear_model._inference import release as release_module
-from skdp.linear_model._inference.estimate import (
-    NoisyCurvatures,
-    NoisyEquations,
-    NoisyEstimate,
-)
+from skdp.linear_model._inference.estimate import NoisyCurvatures, NoisyEquations, NoisyEstimate
 from skdp.linear_model._inference.plan import InferencePlan, at_bounds, plan_inference
 from skdp.linear_model._inference.release import (
     MOST_POWER,

@@ -17,7 +17,7 @@ from skdp.noise.independent import MOST_GROUPS, _grouped
 from skdp.privacy import Guarantee
 from skdp.privacy.composition import Bounds, Composition
 from skdp.trusted import fold as _fold
-from skdp.trusted.fold import Spread, fold, tilt
+from skdp.trusted.fold import Folded, Spread, tilt
 from skdp.trusted.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss
 
 # What rounding of an epsilon at an atom, and of delta to a float, may do to a comparison.
@@ -125,7 +125,7 @@ def test_what_reveals_everything_leaves_nothing(other):
 def test_every_error_widens_both_bounds(field):
     """What rounding, the window and the grid may do is in the result, by as much as is said."""
     masses = _fold.upper(GaussianLoss(0.5), 0.05, -60, 80)
-    found, epsilon = fold([(masses, 4)], 2.0, 1024), 1.5
+    found, epsilon = Folded.of([(masses, 4)], 2.0, 1024).sum(), 1.5
     wide = replace(found, **{field: getattr(found, field) + 1e-3})
     least = 1e-4 if field != "log_margin" else 1e-3 * (1 - 1e-9)
     assert wide.log_upper(epsilon) >= found.log_upper(epsilon) + least
@@ -136,8 +136,9 @@ def test_every_error_widens_both_bounds(field):
 def test_the_margin_of_each_release_counts(count):
     """A grid whose profile may be off by a share is off by it as often as it is used."""
     masses = _fold.upper(GaussianLoss(0.5), 0.05, -60, 80)
-    plain = fold([(masses, count)], 2.0, 1024)
-    worse = fold([(replace(masses, margin=masses.margin + 0.01, nudge=0.1), count)], 2.0, 1024)
+    plain = Folded.of([(masses, count)], 2.0, 1024).sum()
+    wider = replace(masses, margin=masses.margin + 0.01, nudge=0.1)
+    worse = Folded.of([(wider, count)], 2.0, 1024).sum()
     assert worse.log_margin - plain.log_margin == pytest.approx(0.01 * count)
     assert worse.nudge == pytest.approx(0.1 * count)
     assert 0 < plain.error < 1e-10

@@ -48,10 +48,7 @@ LAWS = {
         {"isf": lambda s, q: own("isf")(s, q) * (1 + 1e-11)},
         "logsf must be the inverse of isf|isf must",
     ),
-    "WrongVariance": (
-        {"var": lambda s: 1.05 * own("var")(s)},
-        "rvs must draw with the variance",
-    ),
+    "WrongVariance": ({"var": lambda s: 1.05 * own("var")(s)}, "rvs must draw with the variance"),
     "OneSided": ({"rvs": lambda s, size, rng: np.abs(own("rvs")(s, size, rng))}, "rvs must"),
     "OwnBits": (
         {"rvs": lambda s, size, rng: own("rvs")(s, size, np.random.default_rng())},

@@ -64,7 +64,7 @@ from skdp.noise.matrix import MatrixNoise
 from skdp.rows import Block, Rows
 from skdp.rows.memory import MOST_ROWS
 from skdp.rows.persons import WHOLE
-from skdp.trusted.arrays import FloatArray, squared_lengths
+from skdp.trusted.arrays import Array, FloatArray, squared_lengths
 from skdp.trusted.certify import NoisySum
 from skdp.trusted.noise import KNormNoise, variances
 
@@ -320,7 +320,7 @@ TOP = 2.0
 NOISE, LEAST_PRODUCT, MOST_PRODUCT, MOST_RESIDUAL = 0.65, 6.0, 20.0, 8.0
 
 
-def exact_squares(rows: Rows, influences: Products, are_persons: bool) -> NDArray[Any]:
+def exact_squares(rows: Rows, influences: Products, are_persons: bool) -> Array:
     """Return the sums over records of their squared influences, in units of 2^-40.
 
     The influence of a record is the sum of those of its rows times their shares. Its length is at
@@ -334,7 +334,7 @@ def exact_squares(rows: Rows, influences: Products, are_persons: bool) -> NDArra
             on_grid(own)
             yield own
 
-    def squares(block: Block) -> NDArray[Any]:
+    def squares(block: Block) -> Array:
         return _added(map(squares_of, weighted(block)))
 
     def of_persons(block: Block) -> list[tuple[NDArray[np.intp], FloatArray]]:
@@ -359,7 +359,7 @@ def exact_squares(rows: Rows, influences: Products, are_persons: bool) -> NDArra
     return _added(squares_of(part).astype(object) for part in parts)
 
 
-def _added(parts: Iterable[NDArray[Any]]) -> NDArray[Any]:
+def _added(parts: Iterable[Array]) -> Array:
     return np.asarray(sum(parts))
 
 

@@ -20,7 +20,7 @@ from skdp.domain.splines import Interaction
 from skdp.linear_model._inference.estimate import NoisyEquations, NoisyEstimate
 from skdp.linear_model.export import InferenceFile, entries_of
 from skdp.privacy import Guarantee
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.certify import Listed
 from skdp.trusted.checks import check_entries, check_interval, check_numbers, fail, optional_module
 from skdp.trusted.statement import Public
@@ -469,7 +469,7 @@ class Inference:
         """Return a matrix of weights of the coefficients as floats."""
         rule = f"be names, or a matrix of finite numbers with {len(self.names)} columns"
         try:
-            found: NDArray[Any] = np.atleast_2d(np.asarray(weights, dtype=np.float64))
+            found: Array = np.atleast_2d(np.asarray(weights, dtype=np.float64))
         except (TypeError, ValueError):
             raise fail("columns", rule) from None
         if found.ndim != 2 or not len(found) or found.shape[1] != len(self.names):
@@ -602,9 +602,6 @@ class CoefficientTable:
         return pandas.DataFrame(columns, index=pandas.Index(names, name="coefficient"))
 
     def __repr__(self) -> str:
-        return str(self)
-
-    def __str__(self) -> str:
         found = self.to_dict()
         header, cells = self._cells(found)
         lines = text_lines([header, *cells])

@@ -82,7 +82,7 @@ from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import target_of
 from skdp.linear_model.losses import AnyLoss, Softmax, greatest_curvature, shares, slopes_of
 from skdp.rows.memory import MOST_ROWS, block_rows
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 
 UNIT = 2.0**-53
 SLACK = 1 + 2.0**-20
@@ -338,7 +338,7 @@ def _whole(design: Design, exact: Sums, grid: float) -> FloatArray:
     return found
 
 
-def _halves(integers: NDArray[Any]) -> FloatArray:
+def _halves(integers: Array) -> FloatArray:
     """Return two floats for each integer, whose sum is exact."""
     high = integers.astype(np.float64)
     low = [int(whole) - int(near) for whole, near in zip(integers, high, strict=True)]

@@ -29,7 +29,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,7 +37,7 @@ from scipy.special import log_ndtr, ndtr
 from skdp._search import halved, passing_below_root
 from skdp.linear_model.losses import AnyLoss, Bounded, Softmax, is_one_sided
 from skdp.mechanisms.knorm import gaussian_scale
-from skdp.trusted.arrays import ROUND_UP, FloatArray
+from skdp.trusted.arrays import ROUND_UP, Array, FloatArray
 from skdp.trusted.checks import fail, remembered
 from skdp.trusted.composition import delta_above
 from skdp.trusted.losses import ProfileLoss, fall_of_mills_ratio, gaussian_log_delta, mills_ratio
@@ -390,7 +389,7 @@ def _worst_removed(loss: Bounded, shift: float, leverage: float, epsilon: FloatA
 
 
 @remembered(maxsize=256)
-def _worst_cells(loss: Bounded, shift: float, leverage: float) -> tuple[NDArray[Any], ...]:
+def _worst_cells(loss: Bounded, shift: float, leverage: float) -> tuple[Array, ...]:
     """Return shifts and costs, (cells,), a grid, and bounds on the positions of the worst cells.
 
     The shifts increase. The position of the greatest delta then does not decrease with epsilon

@@ -145,8 +145,7 @@ class NoisyMinimiser:
         """The root mean square of a number of the linear term, in units of encoded records."""
         return math.sqrt(float(variances(self.noise).mean()))
 
-    def __repr__(self) -> str:
-        return described(self)
+    __repr__ = described
 
     def spent(self, public: Public) -> Spent:
         """Return the privacy loss of all models; raise `NotPrivate` if a claim does not hold."""

@@ -16,16 +16,16 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._estimators import Documented
 from skdp.domain import Domain
 from skdp.domain.domain import declare_input
-from skdp.domain.tables import as_column, in_memory
+from skdp.domain.tables import Frame, as_column, in_memory
 from skdp.linear_model._inference.outlook import plan, warn_if_hidden
 from skdp.linear_model._inference.plan import plan_inference
 from skdp.linear_model._inference.release import InferenceRelease, Scores
@@ -81,7 +81,7 @@ from skdp.rows.cluster import ClusterRows
 from skdp.rows.memory import SHARED_THREADS, Encode, columns_to_read, weight_of
 from skdp.rows.persons import WHOLE, Persons, Shares
 from skdp.rows.tables import Collection, CsvStream, Stream, StreamedRows, opened
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.certify import Listed, Release
 from skdp.trusted.checks import (
     check_choice,
@@ -271,7 +271,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
     n_iter_: int = field(init=False)
     converged_: bool = field(init=False)
     n_features_in_: int = field(init=False)
-    feature_names_in_: NDArray[Any] = field(init=False)
+    feature_names_in_: Array = field(init=False)
 
     # Weights are routed like ``groups``. They are not in the signature of ``fit``: scikit-learn's
     # AdaBoostClassifier and others would then pass weights that depend on all records.
@@ -281,11 +281,11 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
 
     def fit(
         self,
-        X: Any,
-        y: Any = None,
+        X: Frame,
+        y: Frame = None,
         *,
         target: str | None = None,
-        groups: Any = None,
+        groups: Frame = None,
         **others: Any,
     ) -> Self:
         """Fit the model. Each call spends ``epsilon`` and ``delta``.
@@ -360,16 +360,16 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
 
     def infer(
         self,
-        X: Any = None,
-        y: Any = None,
+        X: Frame = None,
+        y: Frame = None,
         *,
         epsilon: float | None = None,
         delta: float = 0.0,
         effects: Sequence[str] | None = None,
         estimand: str = "ols",
         target: str | None = None,
-        groups: Any = None,
-        sample_weight: Any = None,
+        groups: Frame = None,
+        sample_weight: Frame = None,
         ledger: Ledger | None = None,
         random_state: RandomStateLike = None,
         **others: Any,
@@ -478,7 +478,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
 
     plan = plan
 
-    def _declared(self) -> dict[str, Any]:
+    def _declared(self) -> dict[str, object]:
         """Return the parameters that say what records are, as the fit used them."""
         return {"domain": self._design.domain}
 
@@ -487,7 +487,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         remedy = "Write infer(X, y, epsilon=1.0)."
         raise fail("X", "be given: the fit released no sums for standard errors", remedy=remedy)
 
-    def _check_inference(self, groups: Any) -> None:
+    def _check_inference(self, groups: Frame) -> None:
         """Raise an error unless ``infer`` is possible for the model, and adds to its guarantee."""
         fit = self.guarantee_
         check_interval("epsilon", self.epsilon, 1e-10, 1e12, remedy="It is divided into parts.")
@@ -513,11 +513,11 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
 
     def _read(
         self,
-        X: Any,
-        y: Any,
+        X: Frame,
+        y: Frame,
         target: str | None,
-        groups: Any,
-        weights: Any,
+        groups: Frame,
+        weights: Frame,
         design: Design | None = None,
     ) -> Records:
         """Return the records, after checks of what is public of them.
@@ -556,8 +556,8 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         self,
         data: Stream | Collection,
         target: str | None,
-        groups: Any,
-        weights: Any,
+        groups: Frame,
+        weights: Frame,
         design: Design | None,
     ) -> Records:
         target = data.target if isinstance(data, Collection) else target
@@ -637,7 +637,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
             )
             raise fail(f"{type(self).__name__}.__init__", rule)
 
-    def _check_call(self, groups: Any, weights: Any) -> None:
+    def _check_call(self, groups: Frame, weights: Frame) -> None:
         self._check_parameters()
         # Weights are multiples of 2^-30.
         check_count("rows_per_person", self.rows_per_person, most=10**9)
@@ -708,7 +708,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
         self._set_coefficients()
 
     @np.errstate(all="ignore")
-    def _predictor(self, X: Any) -> FloatArray:
+    def _predictor(self, X: Frame) -> FloatArray:
         """Return the linear predictor of the encoded and clipped rows, (n, models).
 
         The predictor of a row does not depend on other rows, bit for bit.
@@ -722,7 +722,7 @@ class PrivateLinearModel(Documented, Exportable, BaseEstimator):  # type: ignore
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         declare_input(tags.input_tags, self.domain)
         return tags
@@ -765,7 +765,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
             raise fail("domain", "declare the target's bounds", domain.target, remedy)
         return domain
 
-    def _target(self, y: Any, n: int) -> tuple[FloatArray, Models, dict[str, Any]]:
+    def _target(self, y: Frame, n: int) -> tuple[FloatArray, Models, dict[str, Any]]:
         domain = self._public_domain(self.n_features_in_)
         return domain.encode_target(check_target(self, y, n)), (None,), {}
 
@@ -781,7 +781,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         self.intercept_ = float(intercept[0]) if is_one else intercept  # type: ignore[assignment]
 
     @for_any_rows
-    def predict(self, X: Any) -> FloatArray:
+    def predict(self, X: Frame) -> FloatArray:
         """Return predictions in units of the target, within its bounds: (n,) or (n, quantiles)."""
         scaled = self._predictor(X)
         # Clipped in the target's units: decoding rounds, which could pass the bounds.
@@ -793,7 +793,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
 
     score: ClassVar[Callable[..., float]] = score_by(r2_score, "R^2")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         # scikit-learn's test requires R^2 > .5 on 200 records without a domain, at epsilon = 1.
         tags.regressor_tags.poor_score = True
@@ -836,7 +836,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     classes: Any = None
     class_weight: Any = None
     intercept_: FloatArray = field(init=False)
-    classes_: NDArray[Any] = field(init=False)
+    classes_: Array = field(init=False)
     normalizer_: float = field(init=False)
 
     def _declared_labels(self) -> Any:
@@ -857,7 +857,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             return (*found, INFERRED)
         return found + numbered(declared, records.attributes["classes_"])
 
-    def _target(self, y: Any, n: int) -> tuple[NDArray[Any], Models, dict[str, Any]]:
+    def _target(self, y: Frame, n: int) -> tuple[Array, Models, dict[str, Any]]:
         labels, found = check_labels(check_target(self, y, n), self._declared_labels())
         found = found.astype(np.min_scalar_type(len(labels)))
         return found, _predicted(labels), {"classes_": labels}
@@ -866,12 +866,12 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         # Of a target that is not in memory, whose labels are declared.
         labels = sorted_labels(self._declared_labels())
 
-        def encode(y: object) -> NDArray[Any]:
+        def encode(y: object) -> Array:
             return places_of(as_column(y), labels)
 
         return encode, _predicted(labels), {"classes_": labels}
 
-    def _declared(self) -> dict[str, Any]:
+    def _declared(self) -> dict[str, object]:
         declared, labels = self._declared_labels(), self.classes_
         # Positions stand for declared strings.
         is_same = declared is not None and numbered(declared, labels)
@@ -888,7 +888,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         self.coef_, self.intercept_ = self._design.domain.decode_coef(*encoded)
 
     @for_any_rows
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: Frame) -> FloatArray:
         """Return the log-odds, (n,), for two classes.
 
         For more classes, (n, n_classes), they are the log-odds of each class against the rest, or
@@ -898,14 +898,14 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         return z[:, 0] if z.shape[1] == 1 else z
 
     @for_any_rows
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Frame) -> Array:
         """Return the most probable label of every row, (n,)."""
         z = self.decision_function(X)
         best = (z > 0).view(np.uint8) if z.ndim == 1 else np.argmax(z, axis=1)
         return np.asarray(self.classes_[best])
 
     @for_any_rows
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: Frame) -> FloatArray:
         """Return the probability of every class, (n, n_classes)."""
         z = self.decision_function(X)
         if z.ndim == 1:
@@ -913,7 +913,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         return np.exp(self._log_shares(z))
 
     @for_any_rows
-    def predict_log_proba(self, X: Any) -> FloatArray:
+    def predict_log_proba(self, X: Frame) -> FloatArray:
         """Return the logarithm of :meth:`predict_proba`, (n, n_classes)."""
         z = self.decision_function(X)
         if z.ndim == 1:
@@ -922,7 +922,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
 
     score: ClassVar[Callable[..., float]] = score_by(accuracy_score, "accuracy")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         # scikit-learn's test of class_weight has 50 records, of which the noise at epsilon = 1
         # decides. Of 300 records its test requires an accuracy of .83: coordinate descent has .88
@@ -942,6 +942,6 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         return log_p - np.logaddexp.reduce(log_p, axis=1, keepdims=True)
 
 
-def _predicted(labels: NDArray[Any]) -> Models:
+def _predicted(labels: Array) -> Models:
     """Return the positions of the labels that models predict: one of two, or all."""
     return (1,) if len(labels) == 2 else tuple(range(len(labels)))

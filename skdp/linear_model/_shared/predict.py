@@ -7,11 +7,12 @@ from functools import partial, wraps
 from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.domain import Domain
 from skdp.domain.layout import compact_blocks
-from skdp.domain.tables import from_arrow, with_declared
+from skdp.domain.tables import Frame, from_arrow, with_declared
 from skdp.linear_model._shared.task import header_of, spell_levels, split_frame
 from skdp.linear_model.validation import check_table
 from skdp.rows.tables import (
@@ -31,7 +32,7 @@ _LONGEST = 4096
 
 
 def predictors(
-    domain: Domain, X: Any, coef: FloatArray, intercept: FloatArray, clipping: Any = None
+    domain: Domain, X: Frame, coef: FloatArray, intercept: FloatArray, clipping: Any = None
 ) -> FloatArray:
     """Return the linear predictors of the encoded rows of a table, (n, models).
 
@@ -103,7 +104,7 @@ def for_any_rows(method: Callable[[M, Any], R]) -> Callable[[M, Any], R | Any]:
     """
 
     @wraps(method)
-    def called(self: Any, X: Any) -> Any:
+    def called(self: Any, X: Frame) -> Any:
         data = opened(X)
         if isinstance(data, Collection):
             example = _checked_header(self, data)
@@ -177,12 +178,12 @@ def _gathered(entries: Any) -> Any:
     return from_arrow(entries, "y")
 
 
-def _checked_header(model: Any, data: Stream | Collection) -> Any:
+def _checked_header(model: BaseEstimator, data: Stream | Collection) -> Any:
     check_is_fitted(model)
     domain = model._design.domain
     return check_table(model, header_of(data, domain, None), domain, reset=False)
 
 
-def _names(model: Any, data: Stream | Collection) -> list[str] | None:
+def _names(model: BaseEstimator, data: Stream | Collection) -> list[str] | None:
     names = model._design.domain.names
     return None if names is None or data.names is None else list(names)

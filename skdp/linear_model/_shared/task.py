@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from skdp._estimators import draw_bar
 from skdp.domain import Domain
 from skdp.domain.layout import levels_by_name
+from skdp.domain.tables import Frame
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.validation import without_column
 from skdp.rows import Rows
 from skdp.rows.persons import Groups, Persons
 from skdp.rows.tables import Collection, CsvStream, Stream, spellings
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import Array, FloatArray
 from skdp.trusted.checks import fail
 from skdp.trusted.statement import records_changed
 
@@ -79,7 +80,7 @@ class Records:
     are_weighted: bool = False  # whether the rows have weights of their own
 
 
-def target_of(target: NDArray[Any], label: int | None) -> FloatArray:
+def target_of(target: Array, label: int | None) -> FloatArray:
     """Return the target of a model: indicators of its label, or the numbers of a regression."""
     return target if label is None else (target == label).astype(float)
 
@@ -124,7 +125,7 @@ class Progress:
         draw_bar(done, self.n_models * self.n_passes, "pass")
 
 
-def check_places(y: Any, target: Any) -> None:
+def check_places(y: Frame, target: Any) -> None:
     """Raise an error if the name of a column is given as y, or a column as its name."""
     if issubclass(type(y), str):  # by type: a foreign object may raise in __class__
         raise fail("y", "be an array of targets", y, f"For a column of X write target={y!r}.")
@@ -135,7 +136,7 @@ def check_places(y: Any, target: Any) -> None:
 
 
 def split_frame(
-    X: Any, y: Any, target: str | None, groups: Any, weights: Any
+    X: Frame, y: Frame, target: str | None, groups: Frame, weights: Frame
 ) -> tuple[Any, Any, Any, Any]:
     """Return features, target, identifiers and weights of a table, which may be columns of it."""
     if target is not None:
@@ -170,8 +171,8 @@ def header_of(
     stream: Stream | Collection,
     domain: Domain | None,
     target: str | None,
-    groups: Any = None,
-    weights: Any = None,
+    groups: Frame = None,
+    weights: Frame = None,
 ) -> Any:
     """Return a table of one row with the features alone."""
     names, others = stream.names, {"groups": groups, "sample_weight": weights}

@@ -215,8 +215,8 @@ BAD_POINTS = {
     "infinite": ([[1.0, math.inf]], "points must be finite"),
     "one axis": ([1.0, 2.0], r"points must have shape \(n, dim\), got \(2,\)"),
     "none": (np.zeros((0, 2)), "points must have shape"),
-    "words": ([["a", "b"]], "points must be numbers"),
-    "ragged": ([[1.0], [1.0, 2.0]], "points must be numbers"),
+    "words": ([["a", "b"]], "points must be a number or an array of numbers"),
+    "ragged": ([[1.0], [1.0, 2.0]], "points must be a number or an array of numbers"),
 }
 SQUARE = [[1, 0], [0, 1], [-1, 0], [0, -1]]
 BAD_HALFSPACES = {

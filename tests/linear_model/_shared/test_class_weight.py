@@ -84,8 +84,7 @@ LABELLED += [("abc", {"a": 0.1, "c": 0.6})]
 
 
 @pytest.mark.parametrize(
-    ("labels", "weights", "persons"),
-    [(*own, k % 3 == 0) for k, own in enumerate(LABELLED)],
+    ("labels", "weights", "persons"), [(*own, k % 3 == 0) for k, own in enumerate(LABELLED)]
 )
 @pytest.mark.parametrize(("kind", "clip"), [*((kind, None) for kind in KINDS), (KINDS[1], 3.0)])
 def test_without_noise_models_are_those_of_scikit_learn(kind, clip, labels, weights, persons):

@@ -6,6 +6,7 @@ import math
 import pickle
 import warnings
 from fractions import Fraction
+from itertools import repeat
 
 import inner_descent
 import numpy as np
@@ -31,7 +32,7 @@ from summed_records import (
 
 from skdp import Domain
 from skdp.rows.memory import MOST_ROWS
-from skdp.trusted.arrays import FOLD, Total
+from skdp.trusted.arrays import FOLD, summed
 
 LARGEST_MOVE = 2.0**21
 # Rows of the state of a descent with few columns.
@@ -224,10 +225,7 @@ def test_sums_of_a_hundred_million_records_do_not_overflow():
     """All at the bound: 2^67 units of 2^-40, beyond any integer of 64 bits."""
     assert SLOPE_ROWS * ONE == 2**55
     part, k = np.array([2**55, -(2**55), 1]), 10**8 // SLOPE_ROWS
-    total = Total()
-    for _ in range(k):
-        total.add(part)
-    assert total.result().tolist() == [k * 2**55, -k * 2**55, k]
+    assert summed(repeat(part, k)).tolist() == [k * 2**55, -k * 2**55, k]
     assert k * 2**55 > 2**63 > FOLD * 2**55
     assert part.tolist() == [2**55, -(2**55), 1]
 

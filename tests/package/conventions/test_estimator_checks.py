@@ -75,7 +75,7 @@ FOR_TWO = {
         "check_classifiers_regression_target": OTHER_LABELS,
         "check_classifier_not_supporting_multiclass": OTHER_LABELS,
         "check_fit2d_1feature": OTHER_LABELS,
-    },
+    }
 }
 PRIVATE = {
     "check_estimators_empty_data_messages": "whether there are records is private, as their number"

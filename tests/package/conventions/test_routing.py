@@ -10,11 +10,7 @@ import sklearn
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import (
-    AdaBoostClassifier,
-    BaggingClassifier,
-    VotingClassifier,
-)
+from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, VotingClassifier
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.model_selection import (
     GridSearchCV,

@@ -11,12 +11,7 @@ from scipy.stats import norm
 
 from skdp.noise import Laplace, Logistic, Subbotin
 from skdp.privacy import Guarantee, compose
-from skdp.privacy.conversions import (
-    gaussian_epsilon,
-    gaussian_mu,
-    mu_of_pure,
-    rho_of_pure,
-)
+from skdp.privacy.conversions import gaussian_epsilon, gaussian_mu, mu_of_pure, rho_of_pure
 from skdp.privacy.shift import ShiftLoss
 from skdp.trusted.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss
 from skdp.trusted.radial import RadialLoss

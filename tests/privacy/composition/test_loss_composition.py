@@ -17,7 +17,7 @@ from skdp.privacy.shift import ShiftLoss
 from skdp.trusted import fold as _fold
 from skdp.trusted.arrays import add, float_above
 from skdp.trusted.composition import plan
-from skdp.trusted.fold import Spread, _Spectrum, _transform, fold, tilt
+from skdp.trusted.fold import Folded, Spread, _Spectrum, _transform, tilt
 from skdp.trusted.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss
 
 PROMISES = [
@@ -215,7 +215,9 @@ def test_a_window_that_is_too_short_is_counted_as_an_error():
     widths = []
     for size in (outline.size, outline.size // 4, outline.size // 16):
         high, low = (
-            fold([(bound(loss, outline.step, *outline.ends[0]), count)], outline.theta, size)
+            Folded.of(
+                [(bound(loss, outline.step, *outline.ends[0]), count)], outline.theta, size
+            ).sum()
             for bound in (_fold.upper, _lower.lower)
         )
         assert low.log_lower(epsilon) <= exact <= high.log_upper(epsilon)
@@ -227,7 +229,7 @@ def test_the_transforms_error_is_within_its_bound():
     """Against sums of products, which have no error to speak of; the bound is not idle either."""
     loss = ShiftLoss(Laplace(2.0), 1.0)
     masses = _fold.upper(loss, 0.01, -51, 51)
-    found = fold([(masses, 5)], 3.0, 1024)
+    found = Folded.of([(masses, 5)], 3.0, 1024).sum()
     chances = tilt(masses, 3.0).chances
     exact = chances
     for _ in range(4):
@@ -405,7 +407,7 @@ PARTS = {
 def test_the_mass_beyond_the_window_is_counted(name, theta):
     """The bound is that of the window's own ends, seen from the mean of the sum."""
     parts = PARTS[name]
-    total = fold(parts, theta, 2048)
+    total = Folded.of(parts, theta, 2048).sum()
     tilted = [(tilt(m, theta), n) for m, n in parts]
     mean = sum(n * q.mean for q, n in tilted)
     below = mean - STEP * total.first

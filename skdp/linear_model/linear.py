@@ -24,12 +24,14 @@ from skdp.linear_model._moments.solve import (
     estimate_of,
     pooled,
     prior_of,
+    residual_box,
     scalers,
     solve,
+    with_residuals,
 )
 from skdp.linear_model._shared.base import Algorithm, PrivateRegressor, Solution, with_parameters
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import exact_both, release_exact, row_unit
+from skdp.linear_model._shared.gram import exact_cross, exact_moments, release_exact, row_unit
 from skdp.linear_model._shared.scaling import Scaler
 from skdp.linear_model._shared.task import Records, Task
 from skdp.linear_model.validation import WEIGHTED
@@ -72,13 +74,14 @@ class FunctionalMechanism:
         rows, design = records.rows, records.design
         names = ("1", *design.domain.encoded_names(), "target")
         if isinstance(plan, ScaledMoments):
-            scaling, products, every = plan.releases
+            scaling, every, products = plan.releases
             seen = plan.first.release(scaling, exact, rng)
             box, scaler = scalers(plan, seen)
-            cross, statistic = exact_both(rows, box.place, plan.layout, scaler.place)
-            crossed = release_exact(products, cross, rng)
-            released = release_exact(every, statistic, rng)
-            moments = pooled(plan, seen, box, scaler, crossed, released, names)
+            statistic = exact_moments(rows, plan.layout, scaler.place)
+            moments = pooled(plan, seen, scaler, release_exact(every, statistic, rng), names)
+            box, start = residual_box(plan.radius, box, moments, prior_of(design))
+            crossed = release_exact(products, exact_cross(rows, box.place), rng)
+            moments = with_residuals(plan, box, moments, start, crossed)
         else:
             released = release_exact(plan.releases[0], exact, rng)
             has_features = plan.layout.n_rows > 2
@@ -94,8 +97,9 @@ class FunctionalMechanism:
         if noisy.deviation is not None:
             noisy = replace(noisy, prior=prior_of(design))
         solution, inverse = solve(self.params.postprocess, noisy)
-        deviation = moments.deviation / moments.n_records
-        spread = coefficient_covariance(noisy, deviation, moments.own_square, solution, inverse)
+        noise = moments.residual_deviation, moments.own_square
+        is_step = noisy.deviation is not None and self.params.postprocess == "auto"
+        spread = coefficient_covariance(noisy, *noise, solution, inverse, is_step)
         scaler = Scaler(moments.centre[1:], moments.scale[1:])
         coef, intercept = scaler.undo(solution[None, 1:], solution[:1])
         theta = np.zeros(domain.n_encoded)
@@ -157,9 +161,10 @@ class DPLinearRegression(PrivateRegressor):
 
         "auto" chooses the noise with the least expected error of predictions, from public facts
         (docs/mathematics/automatic_choices.md). If there is an intercept, it scales the columns: a
-        share of epsilon is spent on means and scales. The rest is divided between the products with
-        the target and all moments of the scaled columns, with smaller weights for records far from
-        the centre. With fewer records, a greater share is spent on the products with the target.
+        share of epsilon is spent on means and scales. The rest is divided between all moments of
+        the scaled columns, with smaller weights for records far from the centre, and the products
+        of the features with the residuals of a regression on these moments. With fewer records, a
+        greater share is spent on these products.
         With very few records, only the mean of the target is released, for any ``fit_intercept``.
         After a fit to rows with "matrix", :meth:`infer` without records computes standard errors
         from the released moments at no cost.
@@ -200,7 +205,7 @@ class DPLinearRegression(PrivateRegressor):
     1.0
     >>> from skdp.trusted import overview
     >>> [(line.name, round(line.epsilon, 2)) for line in overview(model.releases_, model.public_)]
-    [('scaling', 0.05), ('cross', 0.24), ('moments', 0.71)]
+    [('scaling', 0.05), ('moments', 0.55), ('cross', 0.4)]
     >>> other = model.from_moments(["x0"], target="x1")  # costs nothing
     >>> print(other.guarantee_.epsilon)
     1.0

@@ -25,7 +25,8 @@ Array: TypeAlias = NDArray[Any]  # of numbers of any type, or of labels
 
 # Number of cells of a wide row: numpy's operations on short rows cost more time for each cell.
 _WIDE = 1024
-# Number of columns whose squares are summed by one call.
+# Number of columns that are summed by one call. Beyond 8192 numpy may cut the sum where a block of
+# memory ends, which depends on the position of the row.
 _STRIP = 4096
 
 
@@ -50,16 +51,26 @@ def repeated(values: FloatArray) -> FloatArray:
 
 
 def squared_lengths(rows: FloatArray) -> FloatArray:
-    """Return |row|_2^2 of each row, (n,), in an order of summation that depends on its length only.
-
-    Beyond 8192 columns numpy may cut the sum where a block of memory ends, which depends on the
-    position of the row.
-    """
+    """Return |row|_2^2 of each row, (n,), in the order of `row_products`."""
     strips = (rows[:, at : at + _STRIP] for at in range(0, rows.shape[1], _STRIP))
     total = np.zeros(len(rows))
     for strip in strips:
         total += np.einsum("ij,ij->i", strip, strip)
     return total
+
+
+def row_products(rows: FloatArray, coef: FloatArray) -> FloatArray:
+    """Return ``rows @ coef.T``, (n, models), each row in an order that depends only on its length.
+
+    BLAS and `numpy.matmul` choose the order of summation by the number of rows and their position.
+    So the last bits would depend on which rows are together. numpy's own loops over rows that are
+    not longer than a buffer do not.
+    """
+    rows, out = np.ascontiguousarray(rows), np.zeros((len(rows), len(coef)))
+    for at in range(0, rows.shape[1], _STRIP):
+        for model, own in enumerate(coef[:, at : at + _STRIP]):
+            out[:, model] += np.einsum("ij,j", rows[:, at : at + _STRIP], own)
+    return out
 
 
 def size_of_arrays(holder: object) -> int:

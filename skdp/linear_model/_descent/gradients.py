@@ -38,12 +38,11 @@ from skdp.linear_model._shared.gram import (
     on_grid,
     row_unit,
 )
-from skdp.linear_model._shared.predict import row_products
 from skdp.linear_model._shared.scaling import Scaler
 from skdp.linear_model._shared.task import target_of
 from skdp.rows import Block, Kept, Rows
 from skdp.rows.memory import CELLS, MOST_ROWS
-from skdp.trusted.arrays import FloatArray, size_of_arrays
+from skdp.trusted.arrays import FloatArray, row_products, size_of_arrays
 from skdp.trusted.checks import fail
 
 

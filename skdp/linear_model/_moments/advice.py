@@ -3,11 +3,12 @@
 Bounds that hold for all records are wide, and most records lie close together. So there is one
 release in the units of the domain only if it has hardly any noise, or if a mechanism is given by
 name. Otherwise a *scaling stage* spends a part of epsilon on means and mean squares. Centres and
-scales are computed from it, and two releases follow. The *cross* release has the sums of the target
-and of its products with the features. Each number is clipped to a box around its centre. The
-*moments* release has all moments of the rows z = (1, (x - centre) / scale). A row with z'Lz > bound
-is shrunk to z'Lz = bound. Each record is mapped by itself, so that one record changes both by a
-bounded amount. With very few records only the mean of the target is released.
+scales are computed from it, and two releases follow. The *moments* release has all moments of the
+rows z = (1, (x - centre) / scale). A row with z'Lz > bound is shrunk to z'Lz = bound. The *cross*
+release has the sums of the residuals of a regression on these moments, and of their products with
+the features. Each number is clipped to a box around its centre. Each record is mapped by itself, so
+that one record changes both by a bounded amount. With very few records only the mean of the target
+is released.
 
 Statement and proof: ``docs/proofs/moment_release.md``. The origin of the constants:
 ``docs/mathematics/automatic_choices.md``.
@@ -34,7 +35,7 @@ from skdp.linear_model._moments.theorem import (
     mean_ball,
     moment_ball,
 )
-from skdp.linear_model._shared.gram import ColumnSums, exact_gram, exact_statistic, exact_sums
+from skdp.linear_model._shared.gram import ColumnSums, exact_moments, exact_sums
 from skdp.linear_model._shared.scaling import REPLACED_WEIGHT, ScalingStage
 from skdp.linear_model._shared.task import Task
 from skdp.mechanisms import (
@@ -98,7 +99,7 @@ class MomentPlan:
     def sums(self, rows: Rows) -> NDArray[Any]:
         """Return the exact sums of the first reading of the records, in units of 2^-40."""
         # A layout of two columns has only the target's mean.
-        return exact_statistic(self.layout, exact_gram(rows, features=self.layout.n_rows > 2))
+        return exact_moments(rows, self.layout, features=self.layout.n_rows > 2)
 
 
 def plan_moments(task: Task, mechanism: str | NormBall | Mechanism[Noise]) -> MomentPlan:
@@ -197,28 +198,27 @@ def named_noise(
 
 
 # Moments of scaled columns. The share of the cross release is a continuous function of n epsilon:
-# with few records nearly all, as the noise in all moments hides the data, and with many records
-# about a third.
+# with few records nearly all, as the noise in all moments hides the data, and with many .42.
 
 # The scaling stage has the share of epsilon for which its means have noise of GOOD_NOISE, in these
 # limits. Each number has a mean square of its own if the noise is then at most SINGLE_NOISE.
 LEAST_SHARE, MOST_SHARE, GOOD_NOISE, SINGLE_NOISE = 0.05, 0.35, 0.03, 0.05
-# SIGNAL for scaled columns: SCALED_SIGNAL if n epsilon / columns^(3/2) is SCALED_AT. It grows with
-# the power SCALED_POWER of it, and is at most MOST_SCALED. NOISES is the ratio of the variances of
-# the noise in a moment of two features and in a product with the target at equal budgets.
-SCALED_SIGNAL, SCALED_AT, SCALED_POWER, MOST_SCALED, NOISES = 0.15, 60.0, 5.0, 3.0, 9.0
+# SIGNAL for scaled columns, of the coefficients that the moments leave to the cross release:
+# SCALED_SIGNAL, times the square of n epsilon / columns^(3/2) over SCALED_AT if that is below 1.
+# NOISES is the ratio of the variances of the noise in a moment of two features and in a product
+# with the target at equal budgets.
+SCALED_SIGNAL, SCALED_AT, NOISES = 0.3, 60.0, 9.0
 # With more noise than MOST_CROSS_NOISE in the mean of a product with the target, with all of
-# epsilon, only the target's mean is released. With as much noise as that, the cross release has at
-# least the share FIRST_CROSS of what is left, and with less noise less in proportion.
-FIRST_CROSS, MOST_CROSS_NOISE = 0.7, 0.056
+# epsilon, only the target's mean is released.
+MOST_CROSS_NOISE = 0.056
 # Weights of errors in the sums of the target and in the means of levels in the scaling stage. The
 # target has a share of its own beside so many numbers.
 TARGET_COST, LEAST_APART, LEVEL_MEANS = 20.0, 4, 0.05
 # Numbers and the target are clipped at so many scales, and rows are shrunk at so many scales in
 # the root mean square. All grow with the power RADIUS_POWER of n epsilon / columns^(3/2) beyond
 # RADIUS_FROM: with less noise, clipping gains less.
-RADIUS, ROW_RADIUS, TARGET_RADIUS = 1.4, 1.3, 2.5
-RADIUS_FROM, RADIUS_POWER = 100.0, 0.25
+RADIUS, ROW_RADIUS, TARGET_RADIUS = 1.2, 0.8, 1.5
+RADIUS_FROM, RADIUS_POWER = 200.0, 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,12 +254,11 @@ class ScaledMoments(MomentPlan):
                 break
         first = min(max(needed / GOOD_NOISE, LEAST_SHARE), MOST_SHARE)
         # With the share s of the cross release in what is left, squared errors are C / s^2 in
-        # products with the target and tau P / (1 - s)^2 in the moments. The sum is least where
+        # products with residuals and tau P / (1 - s)^2 in the moments. The sum is least where
         # s / (1 - s) is the cube root of C / (tau P).
-        signal = float(min(MOST_SCALED, SCALED_SIGNAL * (strength / SCALED_AT) ** SCALED_POWER))
+        signal = SCALED_SIGNAL * min(1.0, strength / SCALED_AT) ** 2
         odds = (NOISES * max(signal, 1e-9)) ** (-1 / 3)
-        noise = cross_noise(task, layout, round(known))
-        cross = max(odds / (1 + odds), FIRST_CROSS * min(1.0, noise / MOST_CROSS_NOISE))
+        cross = odds / (1 + odds)
         radii = _radii(layout, strength)
         rows = RowsWithin(layout, greatest_square(layout), task.neighbors)
 
@@ -288,8 +287,8 @@ class ScaledMoments(MomentPlan):
         first = FirstChange(self.layout, self.first.sums, neighbors)
         return (
             NoisySum("scaling", first, self.first.noise, page),
-            NoisySum("cross", cross_change(self.layout, neighbors), self.cross, page),
             NoisySum("moments", self.change, self.noise, page),
+            NoisySum("cross", cross_change(self.layout, neighbors), self.cross, page),
         )
 
     def sums(self, rows: Rows) -> NDArray[Any]:

@@ -15,6 +15,10 @@ on each feature alone, and with exact ones it is least squares: the change betwe
 continuous. The factor on the products with the target is an unbiased estimate of the share of
 signal in their square (James and Stein), so that a table without signal gives the mean of the
 target.
+
+The coefficients that the moments give are a *start*. The cross release contains the products of
+its residuals with the features, and the posterior mean of their regression is added. So the noise
+of S matters only for what the start has not found, and residuals need less noise than the target.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
+from scipy.special import erf
 
 from skdp.domain.columns import listed
 from skdp.geometry.moment_layout import IntArray
@@ -35,7 +40,7 @@ from skdp.linear_model._moments.advice import MomentPlan, ScaledMoments
 from skdp.linear_model._moments.theorem import RowScaler
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import Estimates
-from skdp.linear_model._shared.scaling import MOMENTS
+from skdp.linear_model._shared.scaling import MOMENTS, Scaler
 from skdp.trusted.arrays import FloatArray
 from skdp.trusted.checks import fail
 from skdp.trusted.noise import first_covariance, variances
@@ -48,6 +53,23 @@ WEIGHT_VARIANCE, LEAST_WEIGHT = 0.01, 0.2
 # regressions (docs/mathematics/automatic_choices.md); results hardly change nearby. Rows of bounded
 # length have small eigenvalues, of which noise is a larger part.
 SHRINK, SHRINK_IN_BALL = 0.5, 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Coefficients whose residuals were released: 0 if none were."""
+
+    coef: FloatArray  # (q + 1,), the intercept first
+    covariance: FloatArray  # under the noise of the moments; (q + 1, q + 1)
+    # The part of each product with residuals that is left by clipping, if values are normal.
+    seen: FloatArray  # (q + 1,)
+
+    @classmethod
+    def zero(cls, width: int) -> Start:
+        return cls(np.zeros(width), np.zeros((width, width)), np.ones(width))
+
+    def subset(self, at: list[int]) -> Start:
+        return Start(self.coef[at], self.covariance[np.ix_(at, at)], self.seen[at])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,6 +102,9 @@ class Moments:
     released : ndarray of shape (layout.dim,) or None
         After a scaling stage, the moments as they were published. ``gram`` combines them with the
         other releases.
+    start : Start
+        Coefficients whose residuals were released. Products with the target have their noise, plus
+        that of the products of features times ``start.coef``.
     """
 
     names: tuple[str, ...]
@@ -90,6 +115,7 @@ class Moments:
     scale: FloatArray
     layout: MomentLayout
     noise: Any
+    start: Start
     is_scaled: bool = False
     released: FloatArray | None = None
 
@@ -120,7 +146,8 @@ class Moments:
         own_square[at] = True
         # The square of an indicator is not released: it is the indicator.
         gram[at, at], deviation[at, at] = gram[0, at], deviation[0, at]
-        facts = own_square, scaler.centre, scaler.scale, layout, plan.noise
+        start = Start.zero(width - 1)
+        facts = own_square, scaler.centre, scaler.scale, layout, plan.noise, start
         return cls(names, gram, deviation, *facts)
 
     def __repr__(self) -> str:
@@ -143,7 +170,7 @@ class Moments:
 
     def subset(self, features: list[int], target: int) -> Moments:
         """Return the moments of some columns, given by their positions in ``names``."""
-        chosen = [0, *features, target]
+        chosen, is_same = [0, *features, target], target == len(self.names) - 1
         if len(set(chosen)) != len(chosen) or min(chosen[1:], default=1) < 1:
             raise fail("columns", "be distinct and not the target", None)
         grid = np.ix_(chosen, chosen)
@@ -155,7 +182,16 @@ class Moments:
             own_square=self.own_square[chosen],
             centre=self.centre[chosen],
             scale=self.scale[chosen],
+            start=self.start.subset(chosen[:-1]) if is_same else Start.zero(len(chosen) - 1),
         )
+
+    @property
+    def residual_deviation(self) -> FloatArray:
+        """The noise of means of products, (q + 2, q + 2), with residuals of the start for y."""
+        variance = (self.deviation / self.n_records) ** 2
+        variance[:-1, -1] -= variance[:-1, :-1] @ self.start.coef**2
+        variance[-1] = variance[:, -1]
+        return np.asarray(np.sqrt(variance.clip(min=0)))
 
     def noisy(self, intercept: bool, shrink: float = SHRINK) -> NoisyMoments:
         d, matrix = self.deviation / self.n_records, self.gram / self.n_records
@@ -179,8 +215,8 @@ class Moments:
         r[1:-1] = inside
         if np.isnan(matrix[-1, -1]):
             matrix[-1, -1] = 1.0  # not released: its upper bound
-        scaled = d if self.is_scaled and intercept else None
-        return NoisyMoments(matrix, sigma, r, intercept, shrink, scaled)
+        scaled = self.residual_deviation if self.is_scaled and intercept else None
+        return NoisyMoments(matrix, sigma, r, intercept, shrink, self.start, scaled)
 
 
 def _root_mean_square(values: FloatArray, otherwise: float) -> float:
@@ -225,20 +261,18 @@ def scalers(plan: ScaledMoments, seen: Estimates) -> tuple[RowScaler, RowScaler]
 def pooled(
     plan: ScaledMoments,
     seen: Estimates,
-    box: RowScaler,
     scaler: RowScaler,
-    crossed: FloatArray,
     released: FloatArray,
     names: tuple[str, ...],
 ) -> Moments:
-    """Return the moments that all releases estimate, weighted by their precisions."""
+    """Return the moments of two releases, weighted by their precisions."""
     alone, last = Moments.of(plan, released, names, scaler), plan.layout.n_rows - 1
     # Indicators have the units of equally frequent levels, other columns those of the release.
     centre, scale = alone.centre.copy(), alone.scale.copy()
     for columns in plan.layout.block_columns:
         share = 1 / (len(columns) + 1)
         centre[columns], scale[columns] = share, math.sqrt(share * (1 - share))
-    # The means of products of the third release, over the mean weight of a row. A noisy one is
+    # The means of products of the second release, over the mean weight of a row. A noisy one is
     # shrunk towards 1.
     noise_of_weight = (float(alone.deviation[0, 0]) / seen.n) ** 2
     signal = WEIGHT_VARIANCE / (WEIGHT_VARIANCE + noise_of_weight)
@@ -249,31 +283,16 @@ def pooled(
     step[rescaled, 0] = -centre[rescaled] / scale[rescaled]
     matrix = step @ (alone.gram / weight) @ step.T
     variance = step**2 @ (alone.deviation / weight) ** 2 @ step.T**2
-
-    def add(i: int, j: IntArray, values: FloatArray, noise: FloatArray) -> None:
-        """Add independent estimates of entries (i, j), j without repetition."""
-        before = variance[i, j]
-        total = before + noise
-        kept = np.divide(noise, total, out=np.ones(len(j)), where=total > 0)
-        matrix[i, j] = matrix[j, i] = kept * matrix[i, j] + (1 - kept) * values
-        variance[i, j] = variance[j, i] = before * kept
-
     # The means, and the mean square of the target, of the scaling stage.
     deviation, squares = _first_deviations(plan, seen.n)
     mean = (np.append(1.0, seen.mean) - centre) / scale
     noise = (deviation / scale) ** 2 + (centre * deviation[0] / scale) ** 2
-    add(0, np.arange(1, last + 1), mean[1:], noise[1:])
+    _add(matrix, variance, 0, np.arange(1, last + 1), mean[1:], noise[1:])
     middle = centre[-1]
     square = (seen.square[0] - 2 * middle * seen.mean[-1] + middle**2) / scale[-1] ** 2
     noise = np.hypot(squares[:1], 2 * middle * deviation[-1]) / scale[-1] ** 2
-    add(last, np.array([last]), square, noise**2)
+    _add(matrix, variance, last, np.array([last]), square, noise**2)
     matrix[0, 0], variance[0, 0] = 1.0, deviation[0] ** 2
-    # The means of the target and of its products with the features, of the cross release.
-    far = np.where(box.scale != scale, centre, 0.0)[:-1]
-    unit = seen.n * box.factor[-1] * box.factor[:-1] * scale[:-1] / box.scale[:-1]
-    noise, shared = variances(plan.cross), first_covariance(plan.cross) * far
-    noise = (noise - 2 * shared + far**2 * noise[0]) / unit**2
-    add(last, np.arange(last), (crossed - far * crossed[0]) / unit, noise)
     return replace(
         alone,
         gram=seen.n * matrix,
@@ -286,17 +305,74 @@ def pooled(
     )
 
 
-# Variances of the products of two features and of their squares, before the release. The first is
-# DIRECTIONS over the number of columns if that is less.
-PRODUCT_VARIANCE, SQUARE_VARIANCE, DIRECTIONS = 0.3, 1.0, 3.0
+def residual_box(
+    radius: float, box: RowScaler, moments: Moments, prior: FloatArray | None
+) -> tuple[RowScaler, Start]:
+    """Return a box with residuals in the place of y, and the coefficients that leave them."""
+    noisy = replace(moments.noisy(True), prior=prior)
+    start, inverse = solve("auto", noisy)
+    noise = moments.residual_deviation, moments.own_square
+    spread = coefficient_covariance(noisy, *noise, start, inverse)
+    matrix = moments.gram / moments.n_records
+    explained = start[1:] @ (matrix[1:-1, -1] - matrix[0, 1:-1] * matrix[0, -1])
+    square = max(matrix[-1, -1] - explained, 1e-9)
+    size = math.sqrt(min(max(square, LEAST_RESIDUAL), 1.0))
+    centre, scale = np.append(box.centre[:-1], 0.0), np.append(box.scale[:-1], box.scale[-1] * size)
+    factor = np.append(box.factor[:-1], 1 / radius)
+    coef, intercept = Scaler(moments.centre[1:], moments.scale[1:]).undo(start[None, 1:], start[:1])
+    # Finite, so that residuals are numbers.
+    plane = np.nan_to_num(np.append(intercept, coef)).clip(-1e9, 1e9)
+    of_columns = np.where(box.scale == 1, 1.0, erf(1 / box.factor / math.sqrt(2)))[:-1]
+    seen = of_columns * erf(radius * size / math.sqrt(2 * square))
+    return RowScaler(centre, scale, factor, clips=True, plane=plane), Start(start, spread, seen)
+
+
+def with_residuals(
+    plan: ScaledMoments, box: RowScaler, moments: Moments, start: Start, crossed: FloatArray
+) -> Moments:
+    """Return the moments with the cross release, whose products are those of residuals."""
+    n, centre, scale = moments.n_records, moments.centre, moments.scale
+    matrix, variance = moments.gram / n, (moments.deviation / n) ** 2
+    # The part of a product with the target that the start predicts, and its noise.
+    part, moved = matrix[:-1, :-1] @ start.coef, variance[:-1, :-1] @ start.coef**2
+    matrix[-1, :-1] -= part
+    variance[-1, :-1] += moved
+    far = np.where(box.scale != scale, centre, 0.0)[:-1]
+    each = box.factor * scale / box.scale
+    unit = n * each[-1] * each[:-1]
+    noise, shared = variances(plan.cross), first_covariance(plan.cross) * far
+    noise = (noise - 2 * shared + far**2 * noise[0]) / unit**2
+    _add(matrix, variance, -1, np.arange(len(part)), (crossed - far * crossed[0]) / unit, noise)
+    matrix[:-1, -1] = matrix[-1, :-1] = matrix[-1, :-1] + part
+    variance[:-1, -1] = variance[-1, :-1] = variance[-1, :-1] + moved
+    return replace(moments, gram=n * matrix, deviation=n * np.sqrt(variance), start=start)
+
+
+def _add(
+    matrix: FloatArray,
+    variance: FloatArray,
+    i: int,
+    j: IntArray,
+    values: FloatArray,
+    noise: FloatArray,
+) -> None:
+    """Add independent estimates of entries (i, j), j without repetition."""
+    before = variance[i, j]
+    total = before + noise
+    kept = np.divide(noise, total, out=np.ones(len(j)), where=total > 0)
+    matrix[i, j] = matrix[j, i] = kept * matrix[i, j] + (1 - kept) * values
+    variance[i, j] = variance[j, i] = before * kept
+
+
+# Variances of the products of two features and of their squares, before the release.
+PRODUCT_VARIANCE, SQUARE_VARIANCE = 0.1, 1.0
 # The part of the target's variance that features are expected to explain. b'S^-1 b is this part,
 # so that products b with the target make S larger in their direction.
 EXPLAINED = 0.65
 # Half of the spectral norm of the noise that is left in S.
 LEFT = 0.5
-# So many times the expected square of the noise is subtracted from a square, as sums of squares
-# vary.
-CAUTION = 1.2
+# Of the mean square of residuals, a lower limit. The target's is about 1.
+LEAST_RESIDUAL = 0.25
 # The penalty on differences of neighbouring coefficients of a spline, in units of the domain's.
 SMOOTH = 0.05
 
@@ -332,17 +408,15 @@ def posterior(
     b = matrix[1:-1, -1] - centre * target
     noise = variance[1:-1, -1] + centre**2 * variance[0, -1] + target**2 * variance[0, 1:-1]
     size = float(b @ b)
-    signal = max(0.0, size - CAUTION * float(noise.sum()))
+    signal = max(0.0, size - float(noise.sum()))
     if signal == 0:
         return np.append(target, np.zeros(len(b))), np.zeros((len(b), len(b)))
     products, spread = matrix[1:-1, 1:-1] - np.outer(centre, centre), variance[1:-1, 1:-1]
     expected = np.eye(len(b)) + np.outer(b, b) * (signal / size / EXPLAINED)
-    before = np.full(products.shape, min(PRODUCT_VARIANCE, DIRECTIONS / len(products)))
+    before = np.full(products.shape, PRODUCT_VARIANCE)
     np.fill_diagonal(before, SQUARE_VARIANCE)
     weight = before / (before + spread)
-    # The plane goes through noisy means. This adds the squared coefficients times the variances of
-    # the means to the squared error.
-    S = weight * products + (1 - weight) * expected + np.diag(variance[0, 1:-1])
+    S = weight * products + (1 - weight) * expected
     # In coordinates whose prior covariance is the unit matrix.
     root = None if prior is None else np.linalg.cholesky(prior)
     values, vectors = eigh(S if root is None else root.T @ S @ root)
@@ -350,8 +424,6 @@ def posterior(
     vectors = vectors if root is None else root @ vectors
     inverse = signal / size * ((vectors * _above_noise(values, level)) @ vectors.T)
     theta = inverse @ b
-    # No coefficients explain more than the target's variance, which is 1 or less.
-    theta /= max(1.0, float(theta @ b))
     return np.append(target - mean @ theta, theta), inverse
 
 
@@ -376,7 +448,8 @@ class NoisyMoments:
     sigma: float  # the noise of entry (i, j) has standard deviation about sigma / (r_i r_j)
     r: FloatArray  # (q + 2,)
     intercept: bool  # whether the model has an intercept
-    shrink: float = SHRINK  # eigenvalues below this times ``spectral`` are shrunk
+    shrink: float  # eigenvalues below this times ``spectral`` are shrunk
+    start: Start  # as in `Moments`
     # As for `posterior`, if the columns were scaled so that mean squares are near 1.
     deviation: FloatArray | None = None
     prior: FloatArray | None = None
@@ -392,21 +465,6 @@ class NoisyMoments:
         matrix = (vectors * values.clip(min=0)) @ vectors.T / np.outer(self.r, self.r)
         return replace(self, matrix=matrix)
 
-    def steadied(self) -> NoisyMoments:
-        """Return the moments with means shrunk towards 0, the middle of the bounds.
-
-        The factors are James and Stein's, one for all features and one for the target. Centring by
-        a mean that is mostly noise would add this noise to all other moments.
-        """
-        matrix = self.matrix.copy()
-        noise = (self.sigma / (self.r[0] * self.r)) ** 2
-        for part in (slice(1, -1), slice(-1, None)):
-            size = float(np.sum((matrix[0, part] / max(matrix[0, 0], 1e-300)) ** 2))
-            kept = max(0.0, 1 - float(np.sum(noise[part])) / size) if size > 0 else 1.0
-            matrix[0, part] *= kept
-            matrix[part, 0] *= kept
-        return replace(self, matrix=matrix)
-
 
 def solve(postprocess: Any, moments: NoisyMoments) -> tuple[FloatArray, FloatArray]:
     """Return the intercept with the coefficients, and what replaces the inverse of A, (q, q).
@@ -416,10 +474,11 @@ def solve(postprocess: Any, moments: NoisyMoments) -> tuple[FloatArray, FloatArr
     """
     recipe = postprocess if isinstance(postprocess, str) else "auto"
     if moments.deviation is not None and isinstance(postprocess, str) and recipe == "auto":
-        return posterior(moments.matrix, moments.deviation, moments.prior)
+        matrix = moments.matrix.copy()
+        matrix[:-1, -1] -= matrix[:-1, :-1] @ moments.start.coef
+        theta, inverse = posterior(matrix, moments.deviation, moments.prior)
+        return moments.start.coef + theta, inverse
     usable = moments.semidefinite() if recipe in ("auto", "psd") else moments
-    if recipe == "auto" and len(moments.r) > 2:  # without features the mean is the result
-        usable = usable.steadied()
     m, mean = usable.matrix, None
     A, b = m[1:-1, 1:-1], m[1:-1, -1]
     if moments.intercept and m[0, 0] > 0:
@@ -455,6 +514,7 @@ def coefficient_covariance(
     own_square: NDArray[np.bool_],
     theta: FloatArray,
     inverse: FloatArray,
+    is_step: bool = True,
 ) -> FloatArray:
     """Return the covariance of (intercept, coefficients) under the noise: the delta method.
 
@@ -463,8 +523,9 @@ def coefficient_covariance(
     effect of the noise, not the distance from coefficients without privacy: K is held fixed.
     ``deviation`` is the standard deviation of the noise in each mean, (q + 2, q + 2). Columns that
     are their ``own_square``, (q + 2,), have one noise in their sum and in their sum of squares.
+    If ``theta`` is a step from the start, a part of the error of the start is left.
     """
-    u = np.append(-theta, 1.0)
+    u = np.append(noisy.start.coef - theta, 1.0)
     e = noise_covariance(deviation**2, own_square, u, u)
     K = np.zeros((len(theta), len(theta)))
     K[1:, 1:] = inverse
@@ -472,7 +533,12 @@ def coefficient_covariance(
         mean = noisy.matrix[0, 1:-1] / noisy.matrix[0, 0]
         K[0, 1:] = K[1:, 0] = -inverse @ mean
         K[0, 0] = 1 + mean @ inverse @ mean
-    return np.asarray(K @ e @ K.T)
+    found = K @ e @ K.T
+    if is_step:
+        removed = K * noisy.start.seen @ noisy.semidefinite().matrix[:-1, :-1]
+        left = np.eye(len(theta)) - removed
+        found += left @ noisy.start.covariance @ left.T
+    return np.asarray(found)
 
 
 def noise_covariance(

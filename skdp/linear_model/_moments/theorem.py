@@ -19,7 +19,7 @@ from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 from skdp.linear_model._shared.gram import NUMBER_BITS, ColumnSums, number_square, row_unit
 from skdp.mechanisms.sensitivity import Sensitivity
-from skdp.trusted.arrays import ROUND_UP, FloatArray, squared_lengths
+from skdp.trusted.arrays import ROUND_UP, FloatArray, row_products, squared_lengths
 from skdp.trusted.statement import records_changed
 
 
@@ -124,9 +124,12 @@ class RowScaler:
     scale: FloatArray  # 1 for columns that are not scaled
     factor: FloatArray  # scaled rows are multiplied by it, and then bounded
     clips: bool = False  # entries to [-1, 1]; otherwise rows are shrunk to length 1
+    plane: FloatArray | None = None  # (q + 1,); its value at (1, x) is first subtracted from y
 
     def place(self, rows: FloatArray) -> None:
         """Scale and bound rows (1, x, y), in place."""
+        if self.plane is not None:
+            rows[:, -1] -= row_products(rows[:, :-1], self.plane[None])[:, 0]
         factor, centre = self.factor / self.scale, self.factor * self.centre / self.scale
         compiled, most = kernels(), 1.0 if self.clips else math.inf
         if compiled is not None:

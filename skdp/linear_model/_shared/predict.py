@@ -24,11 +24,8 @@ from skdp.rows.tables import (
     opened,
     predictions,
 )
-from skdp.trusted.arrays import FloatArray
+from skdp.trusted.arrays import FloatArray, row_products
 from skdp.trusted.checks import converted
-
-# numpy divides longer rows at positions that depend on other rows.
-_LONGEST = 4096
 
 
 def predictors(
@@ -60,21 +57,6 @@ def _terms(coef: FloatArray, table: FloatArray | None) -> FloatArray:
     if table is not None:
         return row_products(table, coef)
     return np.vstack([np.zeros(len(coef)), coef.T])
-
-
-def row_products(rows: FloatArray, coef: FloatArray) -> FloatArray:
-    """Return ``rows @ coef.T``, (n, models), with each row summed by itself.
-
-    The last bits of a matrix product depend on the number of rows and on the position of a row.
-    Here they do not: numpy's own loops sum each row of a C-contiguous array in an order that
-    depends only on its length, if it is not longer than a buffer.
-    """
-    rows, out = np.ascontiguousarray(rows), np.zeros((len(rows), len(coef)))
-    for first in range(0, rows.shape[1], _LONGEST):
-        columns = slice(first, first + _LONGEST)
-        for model, slopes in enumerate(coef[:, columns]):
-            out[:, model] += np.einsum("ij,j", rows[:, columns], slopes)
-    return out
 
 
 M = TypeVar("M")

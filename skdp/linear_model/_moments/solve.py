@@ -339,7 +339,7 @@ def with_residuals(
     variance[-1, :-1] += moved
     far = np.where(box.scale != scale, centre, 0.0)[:-1]
     each = box.factor * scale / box.scale
-    unit = n * each[-1] * each[:-1]
+    unit = n * each[-1] * each[:-1] * start.seen
     noise, shared = variances(plan.cross), first_covariance(plan.cross) * far
     noise = (noise - 2 * shared + far**2 * noise[0]) / unit**2
     _add(matrix, variance, -1, np.arange(len(part)), (crossed - far * crossed[0]) / unit, noise)
@@ -392,7 +392,7 @@ def prior_of(design: Design) -> FloatArray | None:
 
 
 def posterior(
-    matrix: FloatArray, deviation: FloatArray, prior: FloatArray | None = None
+    matrix: FloatArray, deviation: FloatArray, prior: FloatArray | None = None, least: float = 0.0
 ) -> tuple[FloatArray, FloatArray]:
     """Return the intercept with the coefficients, and the matrix that maps b to coefficients.
 
@@ -408,23 +408,30 @@ def posterior(
     b = matrix[1:-1, -1] - centre * target
     noise = variance[1:-1, -1] + centre**2 * variance[0, -1] + target**2 * variance[0, 1:-1]
     size = float(b @ b)
-    signal = max(0.0, size - float(noise.sum()))
+    global LASTS
+    LASTS = np.eye(len(b))
+    total = float(noise.sum())
+    signal = max(least, size - total)
     if signal == 0:
         return np.append(target, np.zeros(len(b))), np.zeros((len(b), len(b)))
     products, spread = matrix[1:-1, 1:-1] - np.outer(centre, centre), variance[1:-1, 1:-1]
-    expected = np.eye(len(b)) + np.outer(b, b) * (signal / size / EXPLAINED)
+    expected = np.eye(len(b)) + np.outer(b, b) * (signal / (signal+total) / EXPLAINED)
     before = np.full(products.shape, PRODUCT_VARIANCE)
     np.fill_diagonal(before, SQUARE_VARIANCE)
     weight = before / (before + spread)
     S = weight * products + (1 - weight) * expected
+    LASTS = S
     # In coordinates whose prior covariance is the unit matrix.
     root = None if prior is None else np.linalg.cholesky(prior)
     values, vectors = eigh(S if root is None else root.T @ S @ root)
     level = LEFT * float(np.sqrt(len(values) * np.mean(weight**2 * spread)))
     vectors = vectors if root is None else root @ vectors
-    inverse = signal / size * ((vectors * _above_noise(values, level)) @ vectors.T)
+    inverse = signal / (signal + total) * ((vectors * _above_noise(values, level)) @ vectors.T)
     theta = inverse @ b
     return np.append(target - mean @ theta, theta), inverse
+
+
+LASTS = 0.0
 
 
 def _above_noise(w: FloatArray, level: float) -> FloatArray:
@@ -476,7 +483,9 @@ def solve(postprocess: Any, moments: NoisyMoments) -> tuple[FloatArray, FloatArr
     if moments.deviation is not None and isinstance(postprocess, str) and recipe == "auto":
         matrix = moments.matrix.copy()
         matrix[:-1, -1] -= matrix[:-1, :-1] @ moments.start.coef
-        theta, inverse = posterior(matrix, moments.deviation, moments.prior)
+        G = moments.semidefinite().matrix[:-1, :-1]
+        least = float(np.trace((G @ moments.start.covariance @ G.T)[1:, 1:]))
+        theta, inverse = posterior(matrix, moments.deviation, moments.prior, least)
         return moments.start.coef + theta, inverse
     usable = moments.semidefinite() if recipe in ("auto", "psd") else moments
     m, mean = usable.matrix, None
@@ -535,7 +544,10 @@ def coefficient_covariance(
         K[0, 0] = 1 + mean @ inverse @ mean
     found = K @ e @ K.T
     if is_step:
-        removed = K * noisy.start.seen @ noisy.semidefinite().matrix[:-1, :-1]
+        S = noisy.matrix[:-1, :-1].copy()
+        import skdp.linear_model._moments.solve as me
+        S[1:, 1:] = me.LASTS + np.outer(S[0, 1:], S[0, 1:])
+        removed = K @ S
         left = np.eye(len(theta)) - removed
         found += left @ noisy.start.covariance @ left.T
     return np.asarray(found)

@@ -15,6 +15,7 @@ from skdp.domain.domain import subset
 from skdp.linear_model._inference.estimate import user_units
 from skdp.linear_model._inference.table import Inference
 from skdp.linear_model._moments.advice import NAMES, MomentPlan, ScaledMoments, plan_moments
+from skdp.linear_model._moments.theorem import RowScaler
 from skdp.linear_model._moments.solve import (
     RECIPES,
     SHRINK,
@@ -24,14 +25,19 @@ from skdp.linear_model._moments.solve import (
     estimate_of,
     pooled,
     prior_of,
-    residual_box,
-    scalers,
+    row_scaler,
     solve,
     with_residuals,
 )
 from skdp.linear_model._shared.base import Algorithm, PrivateRegressor, Solution, with_parameters
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import exact_cross, exact_moments, release_exact, row_unit
+from skdp.linear_model._shared.gram import (
+    exact_cross,
+    exact_gram,
+    exact_statistic,
+    release_exact,
+    row_unit,
+)
 from skdp.linear_model._shared.scaling import Scaler
 from skdp.linear_model._shared.task import Records, Task
 from skdp.linear_model.validation import WEIGHTED
@@ -76,12 +82,14 @@ class FunctionalMechanism:
         if isinstance(plan, ScaledMoments):
             scaling, every, products = plan.releases
             seen = plan.first.release(scaling, exact, rng)
-            box, scaler = scalers(plan, seen)
-            statistic = exact_moments(rows, plan.layout, scaler.place)
+            scaler = row_scaler(plan, seen)
+            statistic = exact_statistic(plan.layout, exact_gram(rows, scaler.place))
             moments = pooled(plan, seen, scaler, release_exact(every, statistic, rng), names)
-            box, start = residual_box(plan.radius, box, moments, prior_of(design))
-            crossed = release_exact(products, exact_cross(rows, box.place), rng)
-            moments = with_residuals(plan, box, moments, start, crossed)
+
+            def crossed(box: RowScaler) -> FloatArray:
+                return release_exact(products, exact_cross(rows, box.place), rng)
+
+            moments = with_residuals(plan, scaler, moments, prior_of(design), crossed)
         else:
             released = release_exact(plan.releases[0], exact, rng)
             has_features = plan.layout.n_rows > 2
@@ -94,12 +102,9 @@ class FunctionalMechanism:
         domain = design.domain
         shrink = SHRINK_IN_BALL if domain.is_ball else SHRINK
         noisy = moments.noisy(design.intercept or len(moments.names) == 2, shrink)
-        if noisy.deviation is not None:
-            noisy = replace(noisy, prior=prior_of(design))
-        solution, inverse = solve(self.params.postprocess, noisy)
-        noise = moments.residual_deviation, moments.own_square
-        is_step = noisy.deviation is not None and self.params.postprocess == "auto"
-        spread = coefficient_covariance(noisy, *noise, solution, inverse, is_step)
+        noisy = replace(noisy, prior=prior_of(design))
+        solution, *equations = solve(self.params.postprocess, noisy)
+        spread = coefficient_covariance(noisy, solution, *equations)
         scaler = Scaler(moments.centre[1:], moments.scale[1:])
         coef, intercept = scaler.undo(solution[None, 1:], solution[:1])
         theta = np.zeros(domain.n_encoded)

@@ -72,7 +72,7 @@ _FURTHER = {
     "skdp.domain.domain": "DomainEncoder",
     "skdp.domain.layout": "BallProjection BoxProjection Layout Piece",
     "skdp.geometry.moment_layout": "Sorts",
-    "skdp.linear_model._moments.solve": "Moments Start",
+    "skdp.linear_model._moments.solve": "Moments",
     "skdp.linear_model._objective.solve": "ClippingBounds",
     "skdp.linear_model._objective.profiles": "JointProfile RecordLoss SoftmaxRecord",
     "skdp.linear_model._objective.theorem": "OutputNoise",

@@ -93,6 +93,10 @@ class Staircase(EvenLaw):
         part = np.minimum(breadth, self._step) + np.minimum(beyond, 1 - self._step)
         return self.scale * np.where(np.isposinf(level), np.inf, cell + part)
 
+    def mean_absolute(self) -> float:
+        """Return E |X|."""
+        return self.scale * (self._cell_mean() + self._part_moment(1))
+
     def _unit_variance(self) -> float:
         cell = self._cell_mean()
         return cell * (1 + 2 * cell + 2 * self._part_moment(1)) + self._part_moment(2)

@@ -49,8 +49,9 @@ from skdp.linear_model._inference.theorem import CELLS
 from skdp.linear_model._shared.gram import (
     GRAM_BITS,
     NUMBER_BITS,
-    exact_cross,
-    exact_moments,
+    exact_both,
+    exact_gram,
+    exact_statistic,
     exact_sum,
     exact_sums,
     in_units,
@@ -443,7 +444,7 @@ class InferenceRelease:
         Return the numbers of records, and with weights w h, and the rows in these coordinates.
         """
         layout, first = self.plan.coordinates.layout, float(self.plan.factor[0]) ** 2
-        exact = exact_moments(self.rows, layout, places.square)
+        exact = exact_statistic(layout, exact_gram(self.rows, places.square))
         found = release_exact(self._releases["coordinates"], exact, rng)
         if n is None:  # weights and curvatures are at most 1
             n = max(1.0, float(found[0]) / first)
@@ -472,8 +473,8 @@ class InferenceRelease:
         plan, at, scores, unit = self.plan, self._at, places.scores, places.scores.unit
         label, curvature = scores.label, mass / n if scores.is_curved else 1.0
         kept, layout = slice(int(not self.intercept), None), self.layout
-        crossed = release_exact(self._releases["scores"], exact_cross(self.rows, places.cross), rng)
-        statistic = exact_moments(self.rows, layout, places.square)
+        exact, statistic = exact_both(self.rows, places.cross, layout, places.square)
+        crossed = release_exact(self._releases["scores"], exact, rng)
         curved = release_exact(self._releases["curvatures"], statistic, rng)
         # From u to z.
         back = np.asarray(np.linalg.inv(places.matrix)[kept], dtype=np.float64)

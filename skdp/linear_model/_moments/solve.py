@@ -24,6 +24,7 @@ of S matters only for what the start has not found, and residuals need less nois
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,23 +56,6 @@ WEIGHT_VARIANCE, LEAST_WEIGHT = 0.01, 0.2
 SHRINK, SHRINK_IN_BALL = 0.5, 1.0
 
 
-@dataclass(frozen=True, eq=False)
-class Start:
-    """Coefficients whose residuals were released: 0 if none were."""
-
-    coef: FloatArray  # (q + 1,), the intercept first
-    covariance: FloatArray  # under the noise of the moments; (q + 1, q + 1)
-    # The part of each product with residuals that is left by clipping, if values are normal.
-    seen: FloatArray  # (q + 1,)
-
-    @classmethod
-    def zero(cls, width: int) -> Start:
-        return cls(np.zeros(width), np.zeros((width, width)), np.ones(width))
-
-    def subset(self, at: list[int]) -> Start:
-        return Start(self.coef[at], self.covariance[np.ix_(at, at)], self.seen[at])
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Moments:
     """Released sums of products of the columns of (1, x, y), with their noise.
@@ -99,12 +83,14 @@ class Moments:
     noise : Noise
     is_scaled : bool
         Whether there was a scaling stage, so that mean squares are near 1.
+    start : ndarray of shape (q + 2,)
+        Coefficients of (1, x) whose residuals were released, then 0. Otherwise 0. Products with the
+        target are those of the residuals, plus those of the features times ``start``.
+    start_covariance : ndarray of shape (q + 2, q + 2)
+        Covariance of ``start`` under the noise, without the constant and the target.
     released : ndarray of shape (layout.dim,) or None
         After a scaling stage, the moments as they were published. ``gram`` combines them with the
         other releases.
-    start : Start
-        Coefficients whose residuals were released. Products with the target have their noise, plus
-        that of the products of features times ``start.coef``.
     """
 
     names: tuple[str, ...]
@@ -115,7 +101,8 @@ class Moments:
     scale: FloatArray
     layout: MomentLayout
     noise: Any
-    start: Start
+    start: FloatArray
+    start_covariance: FloatArray
     is_scaled: bool = False
     released: FloatArray | None = None
 
@@ -146,9 +133,8 @@ class Moments:
         own_square[at] = True
         # The square of an indicator is not released: it is the indicator.
         gram[at, at], deviation[at, at] = gram[0, at], deviation[0, at]
-        start = Start.zero(width - 1)
-        facts = own_square, scaler.centre, scaler.scale, layout, plan.noise, start
-        return cls(names, gram, deviation, *facts)
+        facts = own_square, scaler.centre, scaler.scale, layout, plan.noise
+        return cls(names, gram, deviation, *facts, np.zeros(width), np.zeros((width, width)))
 
     def __repr__(self) -> str:
         return f"Moments({listed(self.names[1:])}; {type(self.noise).__name__})"
@@ -170,10 +156,10 @@ class Moments:
 
     def subset(self, features: list[int], target: int) -> Moments:
         """Return the moments of some columns, given by their positions in ``names``."""
-        chosen, is_same = [0, *features, target], target == len(self.names) - 1
+        chosen = [0, *features, target]
         if len(set(chosen)) != len(chosen) or min(chosen[1:], default=1) < 1:
             raise fail("columns", "be distinct and not the target", None)
-        grid = np.ix_(chosen, chosen)
+        grid, kept = np.ix_(chosen, chosen), float(target == len(self.names) - 1)
         return replace(
             self,
             names=tuple(self.names[j] for j in chosen),
@@ -182,16 +168,9 @@ class Moments:
             own_square=self.own_square[chosen],
             centre=self.centre[chosen],
             scale=self.scale[chosen],
-            start=self.start.subset(chosen[:-1]) if is_same else Start.zero(len(chosen) - 1),
+            start=kept * self.start[chosen],
+            start_covariance=kept * self.start_covariance[grid],
         )
-
-    @property
-    def residual_deviation(self) -> FloatArray:
-        """The noise of means of products, (q + 2, q + 2), with residuals of the start for y."""
-        variance = (self.deviation / self.n_records) ** 2
-        variance[:-1, -1] -= variance[:-1, :-1] @ self.start.coef**2
-        variance[-1] = variance[:, -1]
-        return np.asarray(np.sqrt(variance.clip(min=0)))
 
     def noisy(self, intercept: bool, shrink: float = SHRINK) -> NoisyMoments:
         d, matrix = self.deviation / self.n_records, self.gram / self.n_records
@@ -215,8 +194,13 @@ class Moments:
         r[1:-1] = inside
         if np.isnan(matrix[-1, -1]):
             matrix[-1, -1] = 1.0  # not released: its upper bound
-        scaled = self.residual_deviation if self.is_scaled and intercept else None
-        return NoisyMoments(matrix, sigma, r, intercept, shrink, self.start, scaled)
+        # The products of the start's coefficients are not among those with the residuals.
+        variance = d**2
+        variance[:-1, -1] = np.maximum(variance[:-1, -1] - (variance @ self.start**2)[:-1], 0.0)
+        variance[-1] = variance[:, -1]
+        facts = self.own_square, self.start[:-1], self.start_covariance[x, x]
+        is_scaled = self.is_scaled and intercept
+        return NoisyMoments(matrix, sigma, r, intercept, shrink, np.sqrt(variance), *facts, is_scaled)
 
 
 def _root_mean_square(values: FloatArray, otherwise: float) -> float:
@@ -239,8 +223,8 @@ def _first_deviations(plan: ScaledMoments, n: float) -> tuple[FloatArray, FloatA
     return means, np.hypot(sizes[adds + width - 1 :], count) / 2
 
 
-def scalers(plan: ScaledMoments, seen: Estimates) -> tuple[RowScaler, RowScaler]:
-    """Return the box of the cross release, and the map of the rows whose moments follow."""
+def row_scaler(plan: ScaledMoments, seen: Estimates) -> RowScaler:
+    """Return the map of the rows whose moments are released."""
     numbers, width = plan.layout.numbers, plan.layout.n_rows
     columns = np.append(numbers, width - 1)
     centre = seen.mean[columns - 1].clip(-1, 1)
@@ -250,12 +234,8 @@ def scalers(plan: ScaledMoments, seen: Estimates) -> tuple[RowScaler, RowScaler]
     variance = np.append(np.broadcast_to(seen.square[1:], len(numbers)), seen.square[0])
     noise = _first_deviations(plan, seen.n)[0][columns]
     scale = np.sqrt(MOMENTS.variance(variance - squares, noise).clip(max=MOST_VARIANCE))
-    centres, scales, factor = np.zeros(width), np.ones(width), np.ones(width)
-    centres[columns], scales[columns] = centre, scale
-    # No column is further from its centre than the bounds of the domain.
-    factor[columns] = 1 / np.minimum(plan.radius, (1 + np.abs(centre)) / scale)
-    box = RowScaler(centres, scales, factor, clips=True)
-    return box, RowScaler(centres, scales, plan.factor)
+    scaler = Scaler.of(width - 2, columns - 1, centre, scale)
+    return RowScaler(np.append(0.0, scaler.centre), np.append(1.0, scaler.scale), plan.factor)
 
 
 def pooled(
@@ -265,7 +245,7 @@ def pooled(
     released: FloatArray,
     names: tuple[str, ...],
 ) -> Moments:
-    """Return the moments of two releases, weighted by their precisions."""
+    """Return the moments that two releases estimate, weighted by their precisions."""
     alone, last = Moments.of(plan, released, names, scaler), plan.layout.n_rows - 1
     # Indicators have the units of equally frequent levels, other columns those of the release.
     centre, scale = alone.centre.copy(), alone.scale.copy()
@@ -283,15 +263,24 @@ def pooled(
     step[rescaled, 0] = -centre[rescaled] / scale[rescaled]
     matrix = step @ (alone.gram / weight) @ step.T
     variance = step**2 @ (alone.deviation / weight) ** 2 @ step.T**2
+
+    def add(i: int, j: IntArray, values: FloatArray, noise: FloatArray) -> None:
+        """Add independent estimates of entries (i, j), j without repetition."""
+        before = variance[i, j]
+        total = before + noise
+        kept = np.divide(noise, total, out=np.ones(len(j)), where=total > 0)
+        matrix[i, j] = matrix[j, i] = kept * matrix[i, j] + (1 - kept) * values
+        variance[i, j] = variance[j, i] = before * kept
+
     # The means, and the mean square of the target, of the scaling stage.
     deviation, squares = _first_deviations(plan, seen.n)
     mean = (np.append(1.0, seen.mean) - centre) / scale
     noise = (deviation / scale) ** 2 + (centre * deviation[0] / scale) ** 2
-    _add(matrix, variance, 0, np.arange(1, last + 1), mean[1:], noise[1:])
+    add(0, np.arange(1, last + 1), mean[1:], noise[1:])
     middle = centre[-1]
     square = (seen.square[0] - 2 * middle * seen.mean[-1] + middle**2) / scale[-1] ** 2
     noise = np.hypot(squares[:1], 2 * middle * deviation[-1]) / scale[-1] ** 2
-    _add(matrix, variance, last, np.array([last]), square, noise**2)
+    add(last, np.array([last]), square, noise**2)
     matrix[0, 0], variance[0, 0] = 1.0, deviation[0] ** 2
     return replace(
         alone,
@@ -305,63 +294,53 @@ def pooled(
     )
 
 
-def residual_box(
-    radius: float, box: RowScaler, moments: Moments, prior: FloatArray | None
-) -> tuple[RowScaler, Start]:
-    """Return a box with residuals in the place of y, and the coefficients that leave them."""
-    noisy = replace(moments.noisy(True), prior=prior)
-    start, inverse = solve("auto", noisy)
-    noise = moments.residual_deviation, moments.own_square
-    spread = coefficient_covariance(noisy, *noise, start, inverse)
-    matrix = moments.gram / moments.n_records
-    explained = start[1:] @ (matrix[1:-1, -1] - matrix[0, 1:-1] * matrix[0, -1])
-    square = max(matrix[-1, -1] - explained, 1e-9)
-    size = math.sqrt(min(max(square, LEAST_RESIDUAL), 1.0))
-    centre, scale = np.append(box.centre[:-1], 0.0), np.append(box.scale[:-1], box.scale[-1] * size)
-    factor = np.append(box.factor[:-1], 1 / radius)
+def with_residuals(
+    plan: ScaledMoments,
+    scaler: RowScaler,
+    moments: Moments,
+    prior: FloatArray | None,
+    release: Callable[[RowScaler], FloatArray],
+) -> Moments:
+    """Return the moments with products of residuals; ``release`` publishes those of rows in a box.
+
+    Clipping leaves a part of a covariance. It is that of normal values.
+    """
+    noisy = moments.noisy(True)
+    start, inverse, matrix = posterior(noisy.matrix, noisy.deviation, prior, STRONG)
+    covariance = coefficient_covariance(noisy, start, inverse, matrix)
+    mean = noisy.matrix[0]
+    explained = start[1:] @ (noisy.matrix[1:-1, -1] - mean[1:-1] * mean[-1])
+    square = min(max(noisy.matrix[-1, -1] - explained, LEAST_RESIDUAL), 1.0)
     coef, intercept = Scaler(moments.centre[1:], moments.scale[1:]).undo(start[None, 1:], start[:1])
     # Finite, so that residuals are numbers.
     plane = np.nan_to_num(np.append(intercept, coef)).clip(-1e9, 1e9)
-    of_columns = np.where(box.scale == 1, 1.0, erf(1 / box.factor / math.sqrt(2)))[:-1]
-    seen = of_columns * erf(radius * size / math.sqrt(2 * square))
-    return RowScaler(centre, scale, factor, clips=True, plane=plane), Start(start, spread, seen)
-
-
-def with_residuals(
-    plan: ScaledMoments, box: RowScaler, moments: Moments, start: Start, crossed: FloatArray
-) -> Moments:
-    """Return the moments with the cross release, whose products are those of residuals."""
-    n, centre, scale = moments.n_records, moments.centre, moments.scale
-    matrix, variance = moments.gram / n, (moments.deviation / n) ** 2
-    # The part of a product with the target that the start predicts, and its noise.
-    part, moved = matrix[:-1, :-1] @ start.coef, variance[:-1, :-1] @ start.coef**2
-    matrix[-1, :-1] -= part
-    variance[-1, :-1] += moved
-    far = np.where(box.scale != scale, centre, 0.0)[:-1]
-    each = box.factor * scale / box.scale
-    unit = n * each[-1] * each[:-1] * start.seen
+    centre, scale, factor = scaler.centre.copy(), scaler.scale.copy(), np.ones(len(scaler.scale))
+    centre[-1], scale[-1], factor[-1] = 0.0, scale[-1] * math.sqrt(square), 1 / plan.radius
+    at = plan.layout.numbers
+    # No column is further from its centre than the bounds of the domain.
+    factor[at] = 1 / np.minimum(plan.radius, (1 + np.abs(centre[at])) / scale[at])
+    crossed = release(RowScaler(centre, scale, factor, clips=True, plane=plane))
+    left = np.full(len(start), float(erf(plan.radius / math.sqrt(2))))
+    left[at] *= erf(1 / factor[at] / math.sqrt(2))
+    # Columns of levels have other units in the moments, and are not centred in the box.
+    far = np.where(scaler.scale != moments.scale, moments.centre, 0.0)[:-1]
+    unit = factor * moments.scale / scale
+    unit = unit[-1] * unit[:-1] * left
     noise, shared = variances(plan.cross), first_covariance(plan.cross) * far
-    noise = (noise - 2 * shared + far**2 * noise[0]) / unit**2
-    _add(matrix, variance, -1, np.arange(len(part)), (crossed - far * crossed[0]) / unit, noise)
-    matrix[:-1, -1] = matrix[-1, :-1] = matrix[-1, :-1] + part
-    variance[:-1, -1] = variance[-1, :-1] = variance[-1, :-1] + moved
-    return replace(moments, gram=n * matrix, deviation=n * np.sqrt(variance), start=start)
-
-
-def _add(
-    matrix: FloatArray,
-    variance: FloatArray,
-    i: int,
-    j: IntArray,
-    values: FloatArray,
-    noise: FloatArray,
-) -> None:
-    """Add independent estimates of entries (i, j), j without repetition."""
-    before = variance[i, j]
-    total = before + noise
-    kept = np.divide(noise, total, out=np.ones(len(j)), where=total > 0)
-    matrix[i, j] = matrix[j, i] = kept * matrix[i, j] + (1 - kept) * values
-    variance[i, j] = variance[j, i] = before * kept
+    gram, variance = moments.gram.copy(), moments.deviation**2
+    gram[:-1, -1] = gram[:-1, :-1] @ start + (crossed - far * crossed[0]) / unit
+    variance[:-1, -1] = variance[:-1, :-1] @ start**2
+    variance[:-1, -1] += (noise - 2 * shared + far**2 * noise[0]) / unit**2
+    gram[-1], variance[-1] = gram[:, -1], variance[:, -1]
+    spread = np.zeros_like(gram)
+    spread[1:-1, 1:-1] = covariance[1:, 1:]
+    return replace(
+        moments,
+        gram=gram,
+        deviation=np.sqrt(variance),
+        start=np.append(start, 0.0),
+        start_covariance=spread,
+    )
 
 
 # Variances of the products of two features and of their squares, before the release.
@@ -369,10 +348,11 @@ PRODUCT_VARIANCE, SQUARE_VARIANCE = 0.1, 1.0
 # The part of the target's variance that features are expected to explain. b'S^-1 b is this part,
 # so that products b with the target make S larger in their direction.
 EXPLAINED = 0.65
-# Half of the spectral norm of the noise that is left in S.
-LEFT = 0.5
+# Half of the spectral norm of the noise that is left in S, and more for a start: an error in a
+# direction that the features hardly have would not be seen in its residuals.
+LEFT, STRONG = 0.5, 1.5
 # Of the mean square of residuals, a lower limit. The target's is about 1.
-LEAST_RESIDUAL = 0.25
+LEAST_RESIDUAL = 0.1
 # The penalty on differences of neighbouring coefficients of a spline, in units of the domain's.
 SMOOTH = 0.05
 
@@ -392,13 +372,18 @@ def prior_of(design: Design) -> FloatArray | None:
 
 
 def posterior(
-    matrix: FloatArray, deviation: FloatArray, prior: FloatArray | None = None, least: float = 0.0
-) -> tuple[FloatArray, FloatArray]:
-    """Return the intercept with the coefficients, and the matrix that maps b to coefficients.
+    matrix: FloatArray,
+    deviation: FloatArray,
+    prior: FloatArray | None = None,
+    strength: float = LEFT,
+    known: FloatArray | None = None,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the intercept with the coefficients, the map of b to coefficients, and S.
 
     ``matrix`` has noisy means of products of (1, x, y), and ``deviation`` the standard deviation of
     the noise in each entry. ``prior`` is the covariance of the coefficients before the release, in
-    the unit of their usual variance; None stands for the unit matrix.
+    the unit of their usual variance; None stands for the unit matrix. ``known`` is a covariance
+    that they have at least.
     """
     variance = deviation**2
     mean, target = matrix[0, 1:-1], float(matrix[0, -1])
@@ -407,31 +392,25 @@ def posterior(
     centre = (max(0.0, 1 - len(mean) / ratio) if ratio > 0 else 0.0) * mean
     b = matrix[1:-1, -1] - centre * target
     noise = variance[1:-1, -1] + centre**2 * variance[0, -1] + target**2 * variance[0, 1:-1]
-    size = float(b @ b)
-    global LASTS
-    LASTS = np.eye(len(b))
-    total = float(noise.sum())
-    signal = max(least, size - total)
-    if signal == 0:
-        return np.append(target, np.zeros(len(b))), np.zeros((len(b), len(b)))
     products, spread = matrix[1:-1, 1:-1] - np.outer(centre, centre), variance[1:-1, 1:-1]
-    expected = np.eye(len(b)) + np.outer(b, b) * (signal / (signal+total) / EXPLAINED)
     before = np.full(products.shape, PRODUCT_VARIANCE)
     np.fill_diagonal(before, SQUARE_VARIANCE)
     weight = before / (before + spread)
-    S = weight * products + (1 - weight) * expected
-    LASTS = S
+    S = weight * products + (1 - weight) * np.eye(len(b))
+    total = float(noise.sum())
+    signal = max(float(b @ b) - total, 0.0 if known is None else float(np.sum((S @ known) * S)))
+    if signal <= 0:
+        return np.append(target, np.zeros(len(b))), np.zeros((len(b), len(b))), S
+    factor = signal / (signal + total)
+    S = S + (1 - weight) * np.outer(b, b) * (factor / EXPLAINED)
     # In coordinates whose prior covariance is the unit matrix.
     root = None if prior is None else np.linalg.cholesky(prior)
     values, vectors = eigh(S if root is None else root.T @ S @ root)
-    level = LEFT * float(np.sqrt(len(values) * np.mean(weight**2 * spread)))
+    level = strength * float(np.sqrt(len(values) * np.mean(weight**2 * spread)))
     vectors = vectors if root is None else root @ vectors
-    inverse = signal / (signal + total) * ((vectors * _above_noise(values, level)) @ vectors.T)
+    inverse = factor * ((vectors * _above_noise(values, level)) @ vectors.T)
     theta = inverse @ b
-    return np.append(target - mean @ theta, theta), inverse
-
-
-LASTS = 0.0
+    return np.append(target - mean @ theta, theta), inverse, S
 
 
 def _above_noise(w: FloatArray, level: float) -> FloatArray:
@@ -456,9 +435,12 @@ class NoisyMoments:
     r: FloatArray  # (q + 2,)
     intercept: bool  # whether the model has an intercept
     shrink: float  # eigenvalues below this times ``spectral`` are shrunk
-    start: Start  # as in `Moments`
-    # As for `posterior`, if the columns were scaled so that mean squares are near 1.
-    deviation: FloatArray | None = None
+    # The noise of each mean, for products with the target that of those with the residuals.
+    deviation: FloatArray
+    own_square: NDArray[np.bool_]  # as in `Moments`
+    start: FloatArray  # (q + 1,)
+    start_covariance: FloatArray  # (q, q)
+    is_scaled: bool  # so that mean squares are near 1; with an intercept
     prior: FloatArray | None = None
 
     @property
@@ -473,20 +455,19 @@ class NoisyMoments:
         return replace(self, matrix=matrix)
 
 
-def solve(postprocess: Any, moments: NoisyMoments) -> tuple[FloatArray, FloatArray]:
-    """Return the intercept with the coefficients, and what replaces the inverse of A, (q, q).
+def solve(postprocess: Any, moments: NoisyMoments) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the intercept with the coefficients, what replaces the inverse of A, and A, (q, q).
 
     A theta = b are the normal equations, centred if there is an intercept. ``postprocess`` is one
     of ``RECIPES`` or a function of `NoisyMoments`.
     """
     recipe = postprocess if isinstance(postprocess, str) else "auto"
-    if moments.deviation is not None and isinstance(postprocess, str) and recipe == "auto":
+    if moments.is_scaled and isinstance(postprocess, str) and recipe == "auto":
         matrix = moments.matrix.copy()
-        matrix[:-1, -1] -= matrix[:-1, :-1] @ moments.start.coef
-        G = moments.semidefinite().matrix[:-1, :-1]
-        least = float(np.trace((G @ moments.start.covariance @ G.T)[1:, 1:]))
-        theta, inverse = posterior(matrix, moments.deviation, moments.prior, least)
-        return moments.start.coef + theta, inverse
+        matrix[:-1, -1] -= matrix[:-1, :-1] @ moments.start
+        known = moments.start_covariance
+        step, inverse, S = posterior(matrix, moments.deviation, moments.prior, known=known)
+        return moments.start + step, inverse, S
     usable = moments.semidefinite() if recipe in ("auto", "psd") else moments
     m, mean = usable.matrix, None
     A, b = m[1:-1, 1:-1], m[1:-1, -1]
@@ -509,48 +490,34 @@ def solve(postprocess: Any, moments: NoisyMoments) -> tuple[FloatArray, FloatArr
         theta = inverse @ b
         # The plane goes through the means.
         intercept = 0.0 if mean is None else mean[-1] - mean[:-1] @ theta
-        return np.append(intercept, theta), inverse
+        return np.append(intercept, theta), inverse, A
     theta = np.asarray(postprocess(moments), dtype=float)
     if theta.shape != (len(r) + 1,) or not np.all(np.isfinite(theta)):
         rule = f"return {len(r) + 1} finite numbers: the intercept, the coefficients"
         raise fail("postprocess", rule)
-    return theta, inverse
+    return theta, inverse, A
 
 
 def coefficient_covariance(
-    noisy: NoisyMoments,
-    deviation: FloatArray,
-    own_square: NDArray[np.bool_],
-    theta: FloatArray,
-    inverse: FloatArray,
-    is_step: bool = True,
+    noisy: NoisyMoments, theta: FloatArray, inverse: FloatArray, matrix: FloatArray
 ) -> FloatArray:
     """Return the covariance of (intercept, coefficients) under the noise: the delta method.
 
-    The normal equations are G theta = g. Noise dG and dg moves theta by K e, with
-    e = dg - dG theta and the matrix K that replaced the inverse of G. The result describes the
-    effect of the noise, not the distance from coefficients without privacy: K is held fixed.
-    ``deviation`` is the standard deviation of the noise in each mean, (q + 2, q + 2). Columns that
-    are their ``own_square``, (q + 2,), have one noise in their sum and in their sum of squares.
-    If ``theta`` is a step from the start, a part of the error of the start is left.
+    The normal equations of the step theta - start are G (theta - start) = g. Noise dG and dg moves
+    it by K e, with e = dg - dG (theta - start) and the matrix K that replaced the inverse of G. Of
+    an error of the start, (I - K G) is left. The result describes the effect of the noise, not the
+    distance from coefficients without privacy: K is held fixed.
     """
-    u = np.append(noisy.start.coef - theta, 1.0)
-    e = noise_covariance(deviation**2, own_square, u, u)
-    K = np.zeros((len(theta), len(theta)))
-    K[1:, 1:] = inverse
+    u = np.append(noisy.start - theta, 1.0)
+    e = noise_covariance(noisy.deviation**2, noisy.own_square, u, u)
+    K, left = np.zeros((len(theta), len(theta))), np.zeros((len(theta), len(inverse)))
+    K[1:, 1:], left[1:] = inverse, np.eye(len(inverse)) - inverse @ matrix
     if noisy.intercept:
         mean = noisy.matrix[0, 1:-1] / noisy.matrix[0, 0]
         K[0, 1:] = K[1:, 0] = -inverse @ mean
         K[0, 0] = 1 + mean @ inverse @ mean
-    found = K @ e @ K.T
-    if is_step:
-        S = noisy.matrix[:-1, :-1].copy()
-        import skdp.linear_model._moments.solve as me
-        S[1:, 1:] = me.LASTS + np.outer(S[0, 1:], S[0, 1:])
-        removed = K @ S
-        left = np.eye(len(theta)) - removed
-        found += left @ noisy.start.covariance @ left.T
-    return np.asarray(found)
+        left[0] = -mean @ left[1:]
+    return np.asarray(K @ e @ K.T + left @ noisy.start_covariance @ left.T)
 
 
 def noise_covariance(

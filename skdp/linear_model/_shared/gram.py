@@ -60,19 +60,30 @@ def exact_gram(rows: Rows, place: Place | None = None, features: bool = True) ->
     to the grid. Without ``features`` the rows are (1, y).
     """
     part = partial(_gram, rows.domain, place) if features else _target_gram
-    return np.asarray(exact_sum(rows, part))
+    gram: NDArray[Any] = exact_sum(rows, part)
+    return gram
 
 
 def exact_cross(rows: Rows, place: Place | None = None) -> NDArray[Any]:
     """Return the last column of `exact_gram` without its last entry, in a fraction of the time."""
-    return np.asarray(exact_sum(rows, partial(_cross, rows.domain, place)))
+    cross: NDArray[Any] = exact_sum(rows, partial(_cross, rows.domain, place))
+    return cross
 
 
-def exact_moments(
-    rows: Rows, layout: MomentLayout, place: Place | None = None, features: bool = True
-) -> NDArray[Any]:
-    """Return the entries of `exact_gram` that a layout releases."""
-    return exact_statistic(layout, exact_gram(rows, place, features))
+def exact_both(
+    rows: Rows, box: Place, layout: MomentLayout, place: Place
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the products with the target in a box, and the entries of a layout, in one reading.
+
+    The products are the last column of `exact_gram` without its last entry.
+    """
+    domain = rows.domain
+
+    def both(block: Block) -> tuple[NDArray[np.int64], ...]:
+        return _cross(domain, box, block), _gram(domain, place, block)
+
+    cross, gram = exact_sum(rows, both)
+    return cross, exact_statistic(layout, gram)
 
 
 def exact_statistic(layout: MomentLayout, gram: NDArray[Any]) -> NDArray[Any]:

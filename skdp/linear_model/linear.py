@@ -15,7 +15,6 @@ from skdp.domain.domain import subset
 from skdp.linear_model._inference.estimate import user_units
 from skdp.linear_model._inference.table import Inference
 from skdp.linear_model._moments.advice import NAMES, MomentPlan, ScaledMoments, plan_moments
-from skdp.linear_model._moments.theorem import RowScaler
 from skdp.linear_model._moments.solve import (
     RECIPES,
     SHRINK,
@@ -85,11 +84,13 @@ class FunctionalMechanism:
             scaler = row_scaler(plan, seen)
             statistic = exact_statistic(plan.layout, exact_gram(rows, scaler.place))
             moments = pooled(plan, seen, scaler, release_exact(every, statistic, rng), names)
-
-            def crossed(box: RowScaler) -> FloatArray:
-                return release_exact(products, exact_cross(rows, box.place), rng)
-
-            moments = with_residuals(plan, scaler, moments, prior_of(design), crossed)
+            moments = with_residuals(
+                plan,
+                scaler,
+                moments,
+                prior_of(design),
+                lambda box: release_exact(products, exact_cross(rows, box.place), rng),
+            )
         else:
             released = release_exact(plan.releases[0], exact, rng)
             has_features = plan.layout.n_rows > 2

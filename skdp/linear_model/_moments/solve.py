@@ -198,9 +198,7 @@ class Moments:
         variance = d**2
         variance[:-1, -1] = np.maximum(variance[:-1, -1] - (variance @ self.start**2)[:-1], 0.0)
         variance[-1] = variance[:, -1]
-        facts = self.own_square, self.start[:-1], self.start_covariance[x, x]
-        is_scaled = self.is_scaled and intercept
-        return NoisyMoments(matrix, sigma, r, intercept, shrink, np.sqrt(variance), *facts, is_scaled)
+        return NoisyMoments(matrix, sigma, r, intercept, shrink, np.sqrt(variance), self)
 
 
 def _root_mean_square(values: FloatArray, otherwise: float) -> float:
@@ -306,41 +304,36 @@ def with_residuals(
     Clipping leaves a part of a covariance. It is that of normal values.
     """
     noisy = moments.noisy(True)
-    start, inverse, matrix = posterior(noisy.matrix, noisy.deviation, prior, STRONG)
-    covariance = coefficient_covariance(noisy, start, inverse, matrix)
-    mean = noisy.matrix[0]
-    explained = start[1:] @ (noisy.matrix[1:-1, -1] - mean[1:-1] * mean[-1])
-    square = min(max(noisy.matrix[-1, -1] - explained, LEAST_RESIDUAL), 1.0)
+    start, *equations = posterior(noisy.matrix, noisy.deviation, prior, STRONG)
+    spread = coefficient_covariance(noisy, start, *equations)
+    u = np.append(-start, 1.0)
+    square = min(max(float(u @ noisy.matrix @ u), LEAST_RESIDUAL), 1.0)
     coef, intercept = Scaler(moments.centre[1:], moments.scale[1:]).undo(start[None, 1:], start[:1])
     # Finite, so that residuals are numbers.
     plane = np.nan_to_num(np.append(intercept, coef)).clip(-1e9, 1e9)
-    centre, scale, factor = scaler.centre.copy(), scaler.scale.copy(), np.ones(len(scaler.scale))
-    centre[-1], scale[-1], factor[-1] = 0.0, scale[-1] * math.sqrt(square), 1 / plan.radius
-    at = plan.layout.numbers
+    centre, scale, factor, left = scaler.centre.copy(), scaler.scale.copy(), *np.ones((2, len(u)))
+    centre[-1], scale[-1] = 0.0, scale[-1] * math.sqrt(square)
+    at = np.append(plan.layout.numbers, -1)
     # No column is further from its centre than the bounds of the domain.
     factor[at] = 1 / np.minimum(plan.radius, (1 + np.abs(centre[at])) / scale[at])
+    left[at] = erf(math.sqrt(0.5) / factor[at])
     crossed = release(RowScaler(centre, scale, factor, clips=True, plane=plane))
-    left = np.full(len(start), float(erf(plan.radius / math.sqrt(2))))
-    left[at] *= erf(1 / factor[at] / math.sqrt(2))
     # Columns of levels have other units in the moments, and are not centred in the box.
     far = np.where(scaler.scale != moments.scale, moments.centre, 0.0)[:-1]
-    unit = factor * moments.scale / scale
-    unit = unit[-1] * unit[:-1] * left
+    unit = left * factor * moments.scale / scale
+    unit = unit[-1] * unit[:-1]
     noise, shared = variances(plan.cross), first_covariance(plan.cross) * far
+    noise = (noise - 2 * shared + far**2 * noise[0]) / unit**2
     gram, variance = moments.gram.copy(), moments.deviation**2
-    gram[:-1, -1] = gram[:-1, :-1] @ start + (crossed - far * crossed[0]) / unit
-    variance[:-1, -1] = variance[:-1, :-1] @ start**2
-    variance[:-1, -1] += (noise - 2 * shared + far**2 * noise[0]) / unit**2
-    gram[-1], variance[-1] = gram[:, -1], variance[:, -1]
-    spread = np.zeros_like(gram)
-    spread[1:-1, 1:-1] = covariance[1:, 1:]
-    return replace(
-        moments,
-        gram=gram,
-        deviation=np.sqrt(variance),
-        start=np.append(start, 0.0),
-        start_covariance=spread,
-    )
+    # The part of a product with the target that the start predicts, and its noise.
+    part, moved = gram[:-1, :-1] @ start, variance[:-1, :-1] @ start**2
+    before = variance[:-1, -1] + moved
+    kept = noise / (before + noise)
+    residual = kept * (gram[:-1, -1] - part) + (1 - kept) * (crossed - far * crossed[0]) / unit
+    gram[-1, :-1] = gram[:-1, -1] = part + residual
+    variance[-1, :-1] = variance[:-1, -1] = moved + kept * before
+    facts = {"start": np.append(start, 0.0), "start_covariance": np.pad(spread[1:, 1:], 1)}
+    return replace(moments, gram=gram, deviation=np.sqrt(variance), **facts)
 
 
 # Variances of the products of two features and of their squares, before the release.
@@ -376,7 +369,7 @@ def posterior(
     deviation: FloatArray,
     prior: FloatArray | None = None,
     strength: float = LEFT,
-    known: FloatArray | None = None,
+    known: FloatArray | float = 0.0,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the intercept with the coefficients, the map of b to coefficients, and S.
 
@@ -398,7 +391,7 @@ def posterior(
     weight = before / (before + spread)
     S = weight * products + (1 - weight) * np.eye(len(b))
     total = float(noise.sum())
-    signal = max(float(b @ b) - total, 0.0 if known is None else float(np.sum((S @ known) * S)))
+    signal = max(float(b @ b) - total, float(np.sum(known * (S @ S))))
     if signal <= 0:
         return np.append(target, np.zeros(len(b))), np.zeros((len(b), len(b))), S
     factor = signal / (signal + total)
@@ -437,10 +430,7 @@ class NoisyMoments:
     shrink: float  # eigenvalues below this times ``spectral`` are shrunk
     # The noise of each mean, for products with the target that of those with the residuals.
     deviation: FloatArray
-    own_square: NDArray[np.bool_]  # as in `Moments`
-    start: FloatArray  # (q + 1,)
-    start_covariance: FloatArray  # (q, q)
-    is_scaled: bool  # so that mean squares are near 1; with an intercept
+    source: Moments
     prior: FloatArray | None = None
 
     @property
@@ -462,12 +452,13 @@ def solve(postprocess: Any, moments: NoisyMoments) -> tuple[FloatArray, FloatArr
     of ``RECIPES`` or a function of `NoisyMoments`.
     """
     recipe = postprocess if isinstance(postprocess, str) else "auto"
-    if moments.is_scaled and isinstance(postprocess, str) and recipe == "auto":
-        matrix = moments.matrix.copy()
-        matrix[:-1, -1] -= matrix[:-1, :-1] @ moments.start
-        known = moments.start_covariance
-        step, inverse, S = posterior(matrix, moments.deviation, moments.prior, known=known)
-        return moments.start + step, inverse, S
+    is_scaled = moments.source.is_scaled and moments.intercept
+    if is_scaled and isinstance(postprocess, str) and recipe == "auto":
+        matrix, start = moments.matrix.copy(), moments.source.start
+        matrix[:, -1] -= matrix @ start
+        known = moments.source.start_covariance[1:-1, 1:-1]
+        step, *equations = posterior(matrix, moments.deviation, moments.prior, LEFT, known)
+        return start[:-1] + step, *equations
     usable = moments.semidefinite() if recipe in ("auto", "psd") else moments
     m, mean = usable.matrix, None
     A, b = m[1:-1, 1:-1], m[1:-1, -1]
@@ -508,8 +499,8 @@ def coefficient_covariance(
     an error of the start, (I - K G) is left. The result describes the effect of the noise, not the
     distance from coefficients without privacy: K is held fixed.
     """
-    u = np.append(noisy.start - theta, 1.0)
-    e = noise_covariance(noisy.deviation**2, noisy.own_square, u, u)
+    u = noisy.source.start + np.append(-theta, 1.0)
+    e = noise_covariance(noisy.deviation**2, noisy.source.own_square, u, u)
     K, left = np.zeros((len(theta), len(theta))), np.zeros((len(theta), len(inverse)))
     K[1:, 1:], left[1:] = inverse, np.eye(len(inverse)) - inverse @ matrix
     if noisy.intercept:
@@ -517,7 +508,8 @@ def coefficient_covariance(
         K[0, 1:] = K[1:, 0] = -inverse @ mean
         K[0, 0] = 1 + mean @ inverse @ mean
         left[0] = -mean @ left[1:]
-    return np.asarray(K @ e @ K.T + left @ noisy.start_covariance @ left.T)
+    before = noisy.source.start_covariance[1:-1, 1:-1]
+    return np.asarray(K @ e @ K.T + left @ before @ left.T)
 
 
 def noise_covariance(

@@ -175,7 +175,7 @@ def test_no_record_changes_the_scaling_stage_or_the_cross_release_by_more_than_t
     ones = np.ones(domain.n_encoded + 2)
     box = RowScaler(0 * ones, ones, ones, clips=True)
     statistics = plan.sums, lambda rows: exact_cross(rows, box.place)
-    for release, sums in zip(plan.releases, statistics, strict=False):
+    for release, sums in zip(plan.releases[::2], statistics, strict=True):
         noise = release.noise
         pairs = [(X.iloc[[k]], [y]) for k in range(len(X)) for y in (-1.0, 1.0)]
         found = [sums(MemoryRows(domain, row, np.array(y))).astype(float) for row, y in pairs]

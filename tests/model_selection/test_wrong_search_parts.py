@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from inner_fits import row_products
-from inner_package import UNITS, _rows, as_score, private_step
+from inner_package import UNITS, _rows, as_score, private_step, row_products
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.frozen import FrozenEstimator

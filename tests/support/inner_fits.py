@@ -1,8 +1,6 @@
 """Inner parts of all estimators that tests look at: a move changes a line here."""
 
 # ruff: noqa: F401
-from functools import partial
-
 from skdp.linear_model._shared import base as base_module
 from skdp.linear_model._shared import gram as gram_module
 from skdp.linear_model._shared.design import LISTABLE, Design
@@ -11,6 +9,7 @@ from skdp.linear_model._shared.gram import (
     NUMBER_BITS,
     SUM_BITS,
     exact_both,
+    exact_cross,
     exact_gram,
     exact_statistic,
     exact_sum,
@@ -20,10 +19,5 @@ from skdp.linear_model._shared.gram import (
     row_unit,
     whole_rows,
 )
-from skdp.linear_model._shared.predict import predictors, row_products
+from skdp.linear_model._shared.predict import predictors
 from skdp.linear_model._shared.task import Records, Task, removed_and_added, spell_levels
-
-
-def exact_cross(rows, place=None):
-    """The last column of `exact_gram`, without its last entry."""
-    return exact_sum(rows, partial(gram_module._cross, rows.domain, place))

@@ -10,7 +10,7 @@ from skdp.linear_model._moments.advice import (
     _gaussian,
     plan_moments,
 )
-from skdp.linear_model._moments.solve import pooled, posterior, scalers
+from skdp.linear_model._moments.solve import posterior, row_scaler
 from skdp.linear_model._moments.theorem import (
     FirstChange,
     RowScaler,

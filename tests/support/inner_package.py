@@ -22,7 +22,7 @@ from skdp.model_selection._theorem import (
     uniform_below,
 )
 from skdp.testing._require import require
-from skdp.trusted.arrays import FloatArray, repeated, wide_rows
+from skdp.trusted.arrays import FloatArray, repeated, row_products, wide_rows
 from skdp.trusted.checks import (
     check_interval,
     check_positive,

@@ -88,7 +88,7 @@ def losses(
     repeats: int,
     seed: int,
     plan: MomentPlan,
-    solve: Callable[..., tuple[FloatArray, FloatArray]],
+    solve: Callable[..., tuple[FloatArray, ...]],
 ) -> float:
     """Return the mean loss over problems."""
     names = ("1", *map(str, range(p)), "y")

@@ -332,8 +332,8 @@ def with_residuals(
     residual = kept * (gram[:-1, -1] - part) + (1 - kept) * (crossed - far * crossed[0]) / unit
     gram[-1, :-1] = gram[:-1, -1] = part + residual
     variance[-1, :-1] = variance[:-1, -1] = moved + kept * before
-    facts = {"start": np.append(start, 0.0), "start_covariance": np.pad(spread[1:, 1:], 1)}
-    return replace(moments, gram=gram, deviation=np.sqrt(variance), **facts)
+    start, spread, deviation = np.append(start, 0.0), np.pad(spread[1:, 1:], 1), np.sqrt(variance)
+    return replace(moments, gram=gram, deviation=deviation, start=start, start_covariance=spread)
 
 
 # Variances of the products of two features and of their squares, before the release.
@@ -457,8 +457,8 @@ def solve(postprocess: Any, moments: NoisyMoments) -> tuple[FloatArray, FloatArr
         matrix, start = moments.matrix.copy(), moments.source.start
         matrix[:, -1] -= matrix @ start
         known = moments.source.start_covariance[1:-1, 1:-1]
-        step, *equations = posterior(matrix, moments.deviation, moments.prior, LEFT, known)
-        return start[:-1] + step, *equations
+        step, inverse, S = posterior(matrix, moments.deviation, moments.prior, LEFT, known)
+        return start[:-1] + step, inverse, S
     usable = moments.semidefinite() if recipe in ("auto", "psd") else moments
     m, mean = usable.matrix, None
     A, b = m[1:-1, 1:-1], m[1:-1, -1]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inner_fits import NUMBER_BITS, Design, Task
-from inner_moments import RowScaler, ScaledMoments, scalers
+from inner_moments import RowScaler, ScaledMoments, row_scaler
 from sklearn.linear_model import LinearRegression
 from spent import mu
 
@@ -72,7 +72,7 @@ def test_the_scaling_depends_on_the_release_alone():
     sums = plan.sums(MemoryRows(MIXED, X, y))
     rngs = [np.random.default_rng(k) for k in (0, 0, 1)]
     scaling = plan.releases[0]
-    found = [scalers(plan, plan.first.release(scaling, sums, rng))[1] for rng in rngs]
+    found = [row_scaler(plan, plan.first.release(scaling, sums, rng)) for rng in rngs]
     np.testing.assert_array_equal(found[0].centre, found[1].centre)
     variables = plan.layout.variables
     assert np.all(found[0].centre[variables] != found[2].centre[variables])
@@ -107,6 +107,30 @@ def test_other_regressions_come_from_the_same_scaling():
     assert other.guarantee_ is model.guarantee_
 
 
+@pytest.mark.parametrize(("n", "delta", "neighbors"), [
+    (3000, 0.0, "replace_one"), (20000, 1e-6, "add_remove"),
+])  # fmt: skip
+def test_stated_deviations_contain_the_noise_of_the_start(n, delta, neighbors):
+    """100 seeds: a deviation has a relative error of 7 %. Without the start's it is 1.5 times.
+
+    Outer values of this normal table are clipped in the cross release.
+    """
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(n, 2)) @ [[1, 0.7], [0, 0.7]]
+    y = X @ [2.0, -1.0] + rng.normal(size=n)
+    domain = Domain({"a": (-6, 6), "b": (-6, 6)}, target=(-12, 12))
+    found, stated = [], []
+    for seed in range(100):
+        model = DPLinearRegression(
+            epsilon=1.0, delta=delta, neighbors=neighbors, domain=domain, random_state=seed
+        )
+        model.fit(X, y)
+        found.append([model.intercept_, *model.coef_])
+        stated.append([model.intercept_std_, *model.coef_std_])
+    ratio = np.std(found, axis=0, ddof=1) / np.sqrt(np.mean(np.square(stated), axis=0))
+    assert np.all((ratio > 0.65) & (ratio < 1.4)), ratio
+
+
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 1e-9), (1.0, 1e-6), (4.0, 1e-2)])
 def test_gaussian_noise_on_scaled_moments_has_its_claimed_delta(neighbors, epsilon, delta):
@@ -119,8 +143,8 @@ def test_gaussian_noise_on_scaled_moments_has_its_claimed_delta(neighbors, epsil
     records = 2 if neighbors == "replace_one" else 1
     longest = (1 + math.sqrt(plan.layout.n_rows) * 2.0 ** -(NUMBER_BITS + 1)) ** 2
     second = math.sqrt(records) * longest / plan.noise.deviation
-    first, cross = map(mu, plan.releases[:2])  # of which another test has attacks
+    first, cross = map(mu, plan.releases[::2])  # of which another test has attacks
     shift = math.hypot(first, cross, second)
     assert gaussian_log_delta(shift, epsilon) <= math.log(delta)
     assert gaussian_log_delta(shift / 0.95, epsilon) > math.log(delta)
-    assert mu(plan.releases[2]) == pytest.approx(second, rel=2e-3)
+    assert mu(plan.releases[1]) == pytest.approx(second, rel=2e-3)

@@ -34,7 +34,6 @@ from scipy.linalg import eigh
 from scipy.special import erf
 
 from skdp.domain.columns import listed
-from skdp.geometry.moment_layout import IntArray
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._inference.estimate import NoisyEstimate
 from skdp.linear_model._moments.advice import MomentPlan, ScaledMoments
@@ -48,8 +47,8 @@ from skdp.trusted.noise import first_covariance, variances
 
 # Upper bound on the square of a scale.
 MOST_VARIANCE = 0.5
-# Of the mean weight of a row: the usual square of its distance from 1, and a lower limit.
-WEIGHT_VARIANCE, LEAST_WEIGHT = 0.01, 0.2
+# Lower limit of the mean weight of a row.
+LEAST_WEIGHT = 0.2
 # Eigenvalues below this many spectral norms of the noise are shrunk. Chosen on simulated
 # regressions (docs/mathematics/automatic_choices.md); results hardly change nearby. Rows of bounded
 # length have small eigenvalues, of which noise is a larger part.
@@ -208,17 +207,10 @@ def _root_mean_square(values: FloatArray, otherwise: float) -> float:
 # Moments of scaled columns
 
 
-def _first_deviations(plan: ScaledMoments, n: float) -> tuple[FloatArray, FloatArray]:
-    """Return the standard deviations of the scaling stage: of means and of mean squares.
-
-    The means are those of (1, x, y), and the first mean square is that of y.
-    """
+def _first_deviations(plan: ScaledMoments, n: float) -> FloatArray:
+    """Return the standard deviations of the means of (1, x, y) in the scaling stage."""
     sizes, adds = plan.first.deviations(n), int(plan.first.sums.is_counted)
-    width = plan.layout.n_rows
-    count = sizes[0] if adds else 0.0
-    means = np.append(count, sizes[adds : adds + width - 1])
-    # Under add/remove the count was subtracted from the squares. The noisy count is added.
-    return means, np.hypot(sizes[adds + width - 1 :], count) / 2
+    return np.append(sizes[0] if adds else 0.0, sizes[adds : adds + plan.layout.n_rows - 1])
 
 
 def row_scaler(plan: ScaledMoments, seen: Estimates) -> RowScaler:
@@ -230,7 +222,7 @@ def row_scaler(plan: ScaledMoments, seen: Estimates) -> RowScaler:
     if len(numbers) and len(seen.square) == 2:  # one mean square of all numbers
         squares[:-1] = squares[:-1].mean()
     variance = np.append(np.broadcast_to(seen.square[1:], len(numbers)), seen.square[0])
-    noise = _first_deviations(plan, seen.n)[0][columns]
+    noise = _first_deviations(plan, seen.n)[columns]
     scale = np.sqrt(MOMENTS.variance(variance - squares, noise).clip(max=MOST_VARIANCE))
     scaler = Scaler.of(width - 2, columns - 1, centre, scale)
     return RowScaler(np.append(0.0, scaler.centre), np.append(1.0, scaler.scale), plan.factor)
@@ -243,42 +235,27 @@ def pooled(
     released: FloatArray,
     names: tuple[str, ...],
 ) -> Moments:
-    """Return the moments that two releases estimate, weighted by their precisions."""
-    alone, last = Moments.of(plan, released, names, scaler), plan.layout.n_rows - 1
+    """Return the moments with means that two releases estimate, weighted by their precisions."""
+    alone = Moments.of(plan, released, names, scaler)
     # Indicators have the units of equally frequent levels, other columns those of the release.
     centre, scale = alone.centre.copy(), alone.scale.copy()
     for columns in plan.layout.block_columns:
         share = 1 / (len(columns) + 1)
         centre[columns], scale[columns] = share, math.sqrt(share * (1 - share))
-    # The means of products of the second release, over the mean weight of a row. A noisy one is
-    # shrunk towards 1.
-    noise_of_weight = (float(alone.deviation[0, 0]) / seen.n) ** 2
-    signal = WEIGHT_VARIANCE / (WEIGHT_VARIANCE + noise_of_weight)
-    mean_weight = 1 + signal * (float(alone.gram[0, 0]) / seen.n - 1)
-    weight = seen.n * min(1.0, max(LEAST_WEIGHT, mean_weight))
+    # The sum of the weights of the rows.
+    weight = min(seen.n, max(LEAST_WEIGHT * seen.n, float(alone.gram[0, 0])))
     rescaled = alone.scale != scale
     step = np.diag(np.where(rescaled, 1 / scale, 1.0))
     step[rescaled, 0] = -centre[rescaled] / scale[rescaled]
     matrix = step @ (alone.gram / weight) @ step.T
     variance = step**2 @ (alone.deviation / weight) ** 2 @ step.T**2
-
-    def add(i: int, j: IntArray, values: FloatArray, noise: FloatArray) -> None:
-        """Add independent estimates of entries (i, j), j without repetition."""
-        before = variance[i, j]
-        total = before + noise
-        kept = np.divide(noise, total, out=np.ones(len(j)), where=total > 0)
-        matrix[i, j] = matrix[j, i] = kept * matrix[i, j] + (1 - kept) * values
-        variance[i, j] = variance[j, i] = before * kept
-
-    # The means, and the mean square of the target, of the scaling stage.
-    deviation, squares = _first_deviations(plan, seen.n)
+    # The means of the scaling stage.
+    deviation = _first_deviations(plan, seen.n)
     mean = (np.append(1.0, seen.mean) - centre) / scale
     noise = (deviation / scale) ** 2 + (centre * deviation[0] / scale) ** 2
-    add(0, np.arange(1, last + 1), mean[1:], noise[1:])
-    middle = centre[-1]
-    square = (seen.square[0] - 2 * middle * seen.mean[-1] + middle**2) / scale[-1] ** 2
-    noise = np.hypot(squares[:1], 2 * middle * deviation[-1]) / scale[-1] ** 2
-    add(last, np.array([last]), square, noise**2)
+    kept = noise / (variance[0] + noise + 1e-300)
+    matrix[0] = matrix[:, 0] = kept * matrix[0] + (1 - kept) * mean
+    variance[0] = variance[:, 0] = kept * variance[0]
     matrix[0, 0], variance[0, 0] = 1.0, deviation[0] ** 2
     return replace(
         alone,

@@ -278,7 +278,7 @@ def with_residuals(
 ) -> Moments:
     """Return the moments with products of residuals; ``release`` publishes those of rows in a box.
 
-    Clipping leaves a part of a covariance. It is that of normal values.
+    They are divided by the part that clipping leaves of the covariance of normal values.
     """
     noisy = moments.noisy(True)
     start, *equations = posterior(noisy.matrix, noisy.deviation, prior, STRONG)
@@ -352,8 +352,8 @@ def posterior(
 
     ``matrix`` has noisy means of products of (1, x, y), and ``deviation`` the standard deviation of
     the noise in each entry. ``prior`` is the covariance of the coefficients before the release, in
-    the unit of their usual variance; None stands for the unit matrix. ``known`` is a covariance
-    that they have at least.
+    the unit of their usual variance; None stands for the unit matrix. Weak directions are shrunk in
+    proportion to ``strength``. ``known`` is a covariance that the coefficients have at least.
     """
     variance = deviation**2
     mean, target = matrix[0, 1:-1], float(matrix[0, -1])

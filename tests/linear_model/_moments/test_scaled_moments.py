@@ -8,7 +8,7 @@ from fractions import Fraction
 import inner_moments
 import numpy as np
 import pytest
-from inner_fits import Design, Task, exact_cross, exact_gram, exact_statistic
+from inner_fits import Design, Task, exact_both, exact_cross, exact_gram, exact_statistic
 from inner_moments import MomentPlan, RowScaler, ScaledMoments, _gaussian, greatest_square
 from spent import mu, part
 
@@ -212,6 +212,19 @@ def test_a_row_does_not_depend_on_other_rows(name):
         maps = scalers_of(plan, rng)
         alone = sum(both([row], maps) for row in rows)
         assert both(mixed, maps).tolist() == alone.tolist()
+
+
+def test_one_reading_gives_both_sums():
+    """As `infer` needs them: they are those of a reading for each."""
+    domain, rng = DOMAINS["levels"], np.random.default_rng(3)
+    plan = plan_of(domain, "replace_one")
+    box, scaler = scalers_of(plan, rng)
+    X, y = (np.array(v) for v in zip(*(record(domain, rng) for _ in range(90)), strict=True))
+    rows = MemoryRows(domain, X, y)
+    cross, moments = exact_both(rows, box.place, plan.layout, scaler.place)
+    assert cross.tolist() == exact_cross(rows, box.place).tolist()
+    wanted = exact_statistic(plan.layout, exact_gram(rows, scaler.place))
+    assert moments.tolist() == wanted.tolist()
 
 
 def test_ones_and_levels_stay_what_they_are_in_the_box():

@@ -30,13 +30,7 @@ from skdp.linear_model._moments.solve import (
 )
 from skdp.linear_model._shared.base import Algorithm, PrivateRegressor, Solution, with_parameters
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import (
-    exact_cross,
-    exact_gram,
-    exact_statistic,
-    release_exact,
-    row_unit,
-)
+from skdp.linear_model._shared.gram import exact_cross, exact_moments, release_exact, row_unit
 from skdp.linear_model._shared.scaling import Scaler
 from skdp.linear_model._shared.task import Records, Task
 from skdp.linear_model.validation import WEIGHTED
@@ -82,7 +76,7 @@ class FunctionalMechanism:
             scaling, every, products = plan.releases
             seen = plan.first.release(scaling, exact, rng)
             scaler = row_scaler(plan, seen)
-            statistic = exact_statistic(plan.layout, exact_gram(rows, scaler.place))
+            statistic = exact_moments(rows, plan.layout, scaler.place)
             moments = pooled(plan, seen, scaler, release_exact(every, statistic, rng), names)
             moments = with_residuals(
                 plan,

@@ -12,5 +12,5 @@ from skdp.linear_model._objective.advice import KNormFamily
 from skdp.linear_model._objective.theorem import NoisyMinimiser
 from skdp.linear_model._shared import base as base_module
 from skdp.linear_model._shared import gram as gram_module
-from skdp.linear_model._shared.gram import exact_gram
+from skdp.linear_model._shared.gram import exact_moments
 from skdp.trusted.randomness import publish

@@ -50,8 +50,7 @@ from skdp.linear_model._shared.gram import (
     GRAM_BITS,
     NUMBER_BITS,
     exact_both,
-    exact_gram,
-    exact_statistic,
+    exact_moments,
     exact_sum,
     exact_sums,
     in_units,
@@ -444,7 +443,7 @@ class InferenceRelease:
         Return the numbers of records, and with weights w h, and the rows in these coordinates.
         """
         layout, first = self.plan.coordinates.layout, float(self.plan.factor[0]) ** 2
-        exact = exact_statistic(layout, exact_gram(self.rows, places.square))
+        exact = exact_moments(self.rows, layout, places.square)
         found = release_exact(self._releases["coordinates"], exact, rng)
         if n is None:  # weights and curvatures are at most 1
             n = max(1.0, float(found[0]) / first)

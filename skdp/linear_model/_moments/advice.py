@@ -35,7 +35,7 @@ from skdp.linear_model._moments.theorem import (
     mean_ball,
     moment_ball,
 )
-from skdp.linear_model._shared.gram import ColumnSums, exact_gram, exact_statistic, exact_sums
+from skdp.linear_model._shared.gram import ColumnSums, exact_moments, exact_sums
 from skdp.linear_model._shared.scaling import REPLACED_WEIGHT, ScalingStage
 from skdp.linear_model._shared.task import Task
 from skdp.mechanisms import (
@@ -99,7 +99,7 @@ class MomentPlan:
     def sums(self, rows: Rows) -> NDArray[Any]:
         """Return the exact sums of the first reading of the records, in units of 2^-40."""
         # A layout of two columns has only the target's mean.
-        return exact_statistic(self.layout, exact_gram(rows, features=self.layout.n_rows > 2))
+        return exact_moments(rows, self.layout, features=self.layout.n_rows > 2)
 
 
 def plan_moments(task: Task, mechanism: str | NormBall | Mechanism[Noise]) -> MomentPlan:

@@ -64,6 +64,13 @@ def exact_gram(rows: Rows, place: Place | None = None, features: bool = True) ->
     return gram
 
 
+def exact_moments(
+    rows: Rows, layout: MomentLayout, place: Place | None = None, features: bool = True
+) -> NDArray[Any]:
+    """Return the entries of `exact_gram` that a layout releases."""
+    return exact_statistic(layout, exact_gram(rows, place, features))
+
+
 def exact_cross(rows: Rows, place: Place | None = None) -> NDArray[Any]:
     """Return the last column of `exact_gram` without its last entry, in a fraction of the time."""
     cross: NDArray[Any] = exact_sum(rows, partial(_cross, rows.domain, place))

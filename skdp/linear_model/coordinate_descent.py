@@ -121,7 +121,6 @@ class CoordinateDescent:
             order=params.order,
             clips=not is_auto(clip),
             is_joint=is_joint and task.n_models > 1 and not isinstance(clip, Real),
-            is_binary=task.n_models == 1 and not self.kind.is_regression,
         )
         # These raise an error if 53-bit floats cannot keep the guarantee.
         plan.published(plan.factors)

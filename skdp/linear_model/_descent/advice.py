@@ -76,9 +76,9 @@ PURE_PASSES, PURE_POWER, PURE_RANGE = 1.5, 0.7, (1, 20)
 STEPS_RANGE, STEEP = (3, 50), 0.03
 # Share of the budget for the scaling stage, and the greatest noise in its means.
 STAGE_SHARE, PURE_STAGE_SHARE, MOST_STAGE_NOISE = 0.2, 0.25, 0.35
-# The bound on rows of full weight: at least this share of each number's usual square. The precision
-# of the intercept, and the power of the number of levels that is their precision. With two labels
-# and delta > 0 both have precision 1: the ranks of predictions depend on the numbers most.
+# The bound on rows of full weight: at least this share of each number's usual square. In a
+# regression, the precision of the intercept, and the power of the number of levels that is their
+# precision. For labels both have precision 1: ranks of predictions depend on the numbers most.
 SHARE_OF_SQUARE, INTERCEPT_PRECISION, LEVEL_PRECISION = 0.2, 1.5, 0.25
 # If each block spends its own budget: the standard deviations of a number that are scaled to 1, the
 # power of the information that they grow with, and their maximum.
@@ -238,13 +238,7 @@ def usual_square(blocks: Blocks) -> float:
     return min(usual, 0.3 / len(blocks.numbers)) if blocks.domain.is_ball else usual
 
 
-def row_lengths(
-    blocks: Blocks,
-    information: float,
-    estimated: bool,
-    power: int = 2,
-    is_binary: bool = False,
-) -> RowBound:
+def row_lengths(blocks: Blocks, information: float, estimated: bool, power: int = 2) -> RowBound:
     """Return a bound on the length of rows, and the precision of each block.
 
     In units in which every number has variance 1, estimated or assumed, all numbers have the same
@@ -253,10 +247,11 @@ def row_lengths(
     """
     radius = _radius(RADIUS, information)
     deviations = radius if estimated else usual_square(blocks) ** -0.5
-    is_equal = is_binary and power == 2
-    precision = np.array(blocks.sizes, dtype=float) ** (0.0 if is_equal else LEVEL_PRECISION)
-    precise = min(max(1.0, SCARCE / information), MOST_PRECISE)
-    precision[: blocks.intercept] = precise * (1.0 if is_equal else INTERCEPT_PRECISION)
+    precision = np.ones(len(blocks))
+    if blocks.domain.target_bounds:
+        precision = np.array(blocks.sizes) ** LEVEL_PRECISION
+        precision[: blocks.intercept] = INTERCEPT_PRECISION
+    precision[: blocks.intercept] *= min(max(1.0, SCARCE / information), MOST_PRECISE)
     precision[blocks.number_places] = deviations
     # With more information weights gain less. In the domain numbers are at most 1.
     share = SHARE_OF_SQUARE * max(1.0, math.sqrt(more(information, 1.0) / 10))
@@ -280,14 +275,12 @@ def plan_descent(
     order: str = "cyclic",
     clips: bool = False,
     is_joint: bool = False,
-    is_binary: bool = False,
 ) -> DescentPlan:
     """Return the plan, with a scaling stage of these sums unless its noise would be too great.
 
     The rules choose the ``share`` of the budget for the scaling stage and the ``n_passes`` that are
     None. ``clips`` says whether ``clip`` is a number or None: then the lengths of rows are not
-    bounded. A joint model has a class for each of the task's models; there is one model of two
-    labels if it ``is_binary``.
+    bounded. A joint model has a class for each of the task's models.
     """
     models = len(blocks) * (1 if is_joint else task.n_models)
     size = float(task.n_assumed or USUAL_INFORMATION / strength(task) * models)
@@ -309,7 +302,7 @@ def plan_descent(
     law = "gaussian" if is_length and is_auto(mechanism) else mechanism
     for given in (sums, None):  # without a stage if its noise would be too great
         if power:
-            rows = row_lengths(blocks, information, given is not None, power, is_binary)
+            rows = row_lengths(blocks, information, given is not None, power)
         else:  # each block spends its own budget, with the same noise
             rows = RowBound(np.ones(len(blocks)), None, _radius(BOX_RADIUS, information))
         stage, budget, ratio = None, task.epsilon, 1.0

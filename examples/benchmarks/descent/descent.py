@@ -200,6 +200,7 @@ def source_style(name: str) -> Settings:
     return {
         "scaling_share": 0,
         "average": False,
+        "step_size": 1.0,
         "alpha": SOURCE_ALPHA,
         "clip": SOURCE_CLIP * half_range,
     }
@@ -307,7 +308,7 @@ def few_errors(columns: int, settings: list[Settings], seed: int, repetition: in
     fixed = {"domain": domain, "random_state": report.noise_seed(seed, repetition)}
     fixed |= {"n_passes": 1, "scaling_share": 0, "fit_intercept": False, "average": False}
     # Every share is clipped at 1, whatever the noise.
-    fixed |= {"clip": np.sqrt(columns), "penalty": None}
+    fixed |= {"clip": np.sqrt(columns), "penalty": None, "step_size": 1.0}
 
     def coefficients(**asked: Any) -> FloatArray:
         model = MODELS["regression"]["descent"](**fixed, **asked)

@@ -3,10 +3,10 @@
 Each population draws how many numbers and columns of levels there are, where they lie in their
 domain, how they spread, skew and correlate, the coefficients, and how much they explain. What is
 measured is the loss against the best linear model, at most 1.5, averaged over populations: of
-R^2, or of the likelihood ("0" that of the best model, "1" that of the class shares), and of
-accuracy. "error" is the standard error of the mean. ``--constant`` names one of the constants and
-compares multiples of it. The models are those by coordinate descent; with ``--objective`` those by
-objective perturbation.
+R^2, or of the likelihood ("0" that of the best model, "1" that of the class shares), of accuracy,
+and of AUROC ("0" that of the best model, "1" at .5). "error" is the standard error of
+the mean. ``--constant`` names one of the constants and compares multiples of it. The models are
+those by coordinate descent; with ``--objective`` those by objective perturbation.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import roc_auc_score
 
 from examples.benchmarks.shared import report
 from skdp import Domain
@@ -45,7 +46,7 @@ KINDS: dict[str, Any] = {
     "classification": DPCoordinateDescentClassifier,
     "regression": DPCoordinateDescentRegressor,
 }
-MEASURES = {"classification": ("likelihood", "accuracy"), "regression": ("R^2",)}
+MEASURES = {"classification": ("likelihood", "accuracy", "AUROC"), "regression": ("R^2",)}
 DELTAS = ["1/n^2", "0"]
 FACTORS = (0.3, 0.6, 1.0, 1.7, 3.0)
 N_TEST, N_BEST, MOST_LOSS = 4000, 20000, 1.5
@@ -163,7 +164,8 @@ class Problem:
             return np.minimum([best[0] - model.score(test, target)], MOST_LOSS)
         u = model.decision_function(test).clip(-30, 30)
         lost = (best[0] - likelihood(u, target)) / max(best[0] - null[0], 0.02)
-        return np.array([min(lost, MOST_LOSS), best[1] - np.mean((u > 0) == target)])
+        ranks = 1 - (roc_auc_score(target, u) - 0.5) / (best[2] - 0.5)
+        return np.array([min(lost, MOST_LOSS), best[1] - np.mean((u > 0) == target), ranks])
 
 
 @cache
@@ -183,7 +185,7 @@ def best_scores(task: str, seed: int) -> tuple[tuple[float, ...], tuple[float, .
         return (LinearRegression().fit(encode(X), y).score(encode(test), target),), (0.0,)
     model: Any = LogisticRegression(C=1e4, max_iter=1000).fit(encode(X), y)
     u, share = model.decision_function(encode(test)), target.mean()
-    best = likelihood(u, target), float(np.mean((u > 0) == target))
+    best = likelihood(u, target), float(np.mean((u > 0) == target)), roc_auc_score(target, u)
     null = np.full(N_TEST, np.log(share / (1 - share)))
     return best, (likelihood(null, target), max(share, 1 - share))
 
@@ -228,7 +230,8 @@ def rows_of(
             "scaling_share": scaling if scaling == "auto" else float(scaling),
         }
         with changed(arguments.constant, factor):
-            found = [problem(task, seed).loss(n, settings) for seed in range(arguments.problems)]
+            seeds = range(arguments.first, arguments.first + arguments.problems)
+            found = [problem(task, seed).loss(n, settings) for seed in seeds]
         lost = np.array(found)
         errors = lost.std(axis=0, ddof=1) / len(lost) ** 0.5
         facts = {"delta": delta, "scaling": scaling, "records": n, "factor": factor}
@@ -243,6 +246,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--tasks", nargs="+", default=["regression", "classification"])
     parser.add_argument("--sizes", type=int, nargs="+", default=[300, 1000, 3000, 10000, 30000])
     parser.add_argument("--problems", type=int, default=24)
+    parser.add_argument("--first", type=int, default=0, help="the first seed; rules: 0 to 99")
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--deltas", nargs="+", choices=DELTAS, default=DELTAS)
     parser.add_argument("--scaling", nargs="+", default=["auto"], help="values of scaling_share")

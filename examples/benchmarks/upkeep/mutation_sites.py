@@ -31,11 +31,11 @@ EXCLUDED = {
 NAMES = {
     "linear_model/_descent/advice.py": "USUAL_INFORMATION PASSES PASSES_POWER PASSES_RANGE"
     " STEPS_RANGE PURE_PASSES PURE_POWER PURE_RANGE PURE_STAGE_SHARE STAGE_SHARE"
-    " MOST_STAGE_NOISE STEEP SCARCE SHARE_OF_SQUARE INTERCEPT_PRECISION LEVEL_PRECISION"
-    " MOST_PRECISE MOST_RADIUS AVERAGED averaged strength usual_passes more row_lengths"
-    " _radius usual_square",
-    "linear_model/_descent/solve.py": "USUAL_TARGET CAUTION joint_kind curvatures _mean_weight"
-    " penalties roughness residual_bound",
+    " MOST_STAGE_NOISE STEEP SCARCE SHARE_OF_SQUARE LABEL_PRECISION INTERCEPT_PRECISION"
+    " LEVEL_PRECISION MOST_PRECISE MOST_RADIUS AVERAGED averaged strength usual_passes more"
+    " row_lengths _radius usual_square",
+    "linear_model/_descent/solve.py": "USUAL_TARGET CAUTION SKIPPED joint_kind curvatures"
+    " _mean_weight penalties roughness residual_bound",
     "linear_model/_moments/advice.py": "SIGNAL SIGNAL_AT LEAST_SIGNAL MOST_SIGNAL CENTRE UNUSED"
     " MOST_NOISE LEAST_NOISE MUCH_WORK WORTH_WORK USUAL_STRENGTH plan_moments strength importance"
     " feature_noise named_noise GOOD_NOISE SINGLE_NOISE SCALED_SIGNAL SCALED_AT"

@@ -76,17 +76,17 @@ PURE_PASSES, PURE_POWER, PURE_RANGE = 1.5, 0.7, (1, 20)
 STEPS_RANGE, STEEP = (3, 50), 0.03
 # Share of the budget for the scaling stage, and the greatest noise in its means.
 STAGE_SHARE, PURE_STAGE_SHARE, MOST_STAGE_NOISE = 0.2, 0.25, 0.35
-# The bound on rows of full weight: at least this share of each number's usual square. The precision
-# of the intercept, and the power of the number of levels that is their precision.
-SHARE_OF_SQUARE, INTERCEPT_PRECISION, LEVEL_PRECISION = 0.2, 1.5, 0.25
+# The bound on rows of full weight: at least this share of each number's usual square. For labels,
+# the precision of the intercept and of levels. In a regression, the precision of the intercept, and
+# the power of the number of levels that is their precision.
+SHARE_OF_SQUARE, LABEL_PRECISION, INTERCEPT_PRECISION, LEVEL_PRECISION = 0.2, 1.0, 1.5, 0.25
 # If each block spends its own budget: the standard deviations of a number that are scaled to 1, the
 # power of the information that they grow with, and their maximum.
 BOX_RADIUS, RADIUS_POWER, MOST_RADIUS = 2.0, 0.25, 64.0
-# Below this information the intercept has a higher precision, up to this factor: little more than
-# the intercept can be learnt.
+# Below this information the intercept of a regression has a higher precision, up to this factor:
+# little more than the intercept can be learnt.
 SCARCE, MOST_PRECISE = 20.0, 15.0
-# Assumed ratio of the noise of the average to that of the mean of all passes. The ratio for the
-# second half of the passes is up to 1.41, so that ridges are a little too small for the noise.
+# Assumed ratio of the noise of the average, without the first passes, to that of the mean of all.
 AVERAGED = 1.15
 
 
@@ -246,9 +246,11 @@ def row_lengths(blocks: Blocks, information: float, estimated: bool, power: int 
     """
     radius = _radius(RADIUS, information)
     deviations = radius if estimated else usual_square(blocks) ** -0.5
-    precision = np.array(blocks.sizes, dtype=float) ** LEVEL_PRECISION
-    precise = min(max(1.0, SCARCE / information), MOST_PRECISE)
-    precision[: blocks.intercept] = INTERCEPT_PRECISION * precise
+    precision = np.full(len(blocks), LABEL_PRECISION)
+    if blocks.domain.target_bounds:  # ranks of labels depend on the numbers most
+        precision = np.array(blocks.sizes) ** LEVEL_PRECISION
+        precise = min(max(1.0, SCARCE / information), MOST_PRECISE)
+        precision[: blocks.intercept] = INTERCEPT_PRECISION * precise
     precision[blocks.number_places] = deviations
     # With more information weights gain less. In the domain numbers are at most 1.
     share = SHARE_OF_SQUARE * max(1.0, math.sqrt(more(information, 1.0) / 10))

@@ -50,7 +50,7 @@ def release_stage(plan: DescentPlan, exact: Exact, rng: Generator) -> FloatArray
 USUAL_TARGET = 0.2
 # Mean squares and shares of levels are increased by this many deviations of their noise: steps that
 # are too long diverge, and shorter steps lose little.
-CAUTION = 1.5
+CAUTION = 0.7
 
 
 def scaling_of(plan: DescentPlan, released: FloatArray | None) -> Scaling:
@@ -124,7 +124,8 @@ class Kind:
 
 
 LOGISTIC = Kind(False, 0.25, 0.25, score=0.6, signal=0.6, level_signal=0.15, intercept=0.5)
-SQUARED = Kind(True, 1.0, 1.0, score=0.5, signal=0.2, level_signal=0.1, intercept=5.0)
+# Where residuals are clipped the curvature is 0, so its mean is far below the greatest one.
+SQUARED = Kind(True, 1.0, 1.0, score=0.5, signal=0.2, level_signal=0.1, intercept=5.0, step=1.5)
 
 
 def joint_kind(slope: SoftmaxSlope) -> Kind:
@@ -227,6 +228,9 @@ Watch = Callable[[int, FloatArray], bool]
 FARTHEST = 2.0**20
 # Targets of steps with a penalty Q are clipped to this: sums of infinite ones are not defined.
 _MOST_TARGET = 1e100
+# The share of the passes before the average begins. More passes have less noise on average, but the
+# first ones are far from the optimum.
+SKIPPED = 0.25
 # About how many numbers are drawn at once.
 _DRAWN = 2**10
 # Additional bits of the noise of a choice, relative to the sums.
@@ -246,7 +250,7 @@ class Descent:
     step: FloatArray  # per unit of the summed gradient, (dim,); 0 where coordinates do not move
     l1: FloatArray  # the penalty sum_j l1_j |t_j| + ridge_j t_j^2 / 2 on the summed loss, (dim,)
     ridge: FloatArray
-    average: bool  # whether to average over the second half of the passes
+    average: bool  # whether to average over the passes, but for the first ones
     # For some blocks, whose l1 is 0, a matrix Q, (size, size), of the further penalty t'Q t / 2.
     rough: dict[int, FloatArray] = field(default_factory=dict)
 
@@ -281,7 +285,7 @@ class Descent:
                 for block in rng.permutation(len(places)).tolist() if is_random else order:
                     gradient = release(places[block], gradients.of_block(block))
                     gradients.move(block, self._move(theta, block, places[block], gradient))
-            if 2 * done > plan.passes:
+            if done > SKIPPED * plan.passes:
                 tail.append(theta.copy())
             if watch(done, theta.copy()):
                 break

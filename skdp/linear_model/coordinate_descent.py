@@ -299,9 +299,9 @@ class _DescentEstimator(PrivateLinearModel):
         Number of passes over all coordinates. With order="greedy" it is the number of steps.
     step_size : float in [1e-30, 1e30] or "auto", default="auto"
         Length of a step, in units of the inverse curvature of its coordinate. The curvature is
-        bounded by the domain, or estimated privately. "auto" is 1.5
-        for numbers, 1 for two labels, and min(K / 2, 1.8) for a joint model of K classes. Values of
-        2 or more may diverge; coefficients stay bounded.
+        bounded by the domain, or estimated privately. "auto" is 1.5 for numbers, 1 for two labels,
+        and min(K / 2, 1.8) for a joint model of K classes. Values of 2 or more may diverge;
+        coefficients stay bounded.
     order : {"cyclic", "random", "greedy"}, default="cyclic"
         The order of the coordinates. "greedy" privately chooses the coordinate with the largest
         gradient. Use it for data with many columns of which few are relevant.

@@ -421,6 +421,21 @@ class NoisyMoments:
         matrix = (vectors * values.clip(min=0)) @ vectors.T / np.outer(self.r, self.r)
         return replace(self, matrix=matrix)
 
+    def steadied(self) -> NoisyMoments:
+        """Return the moments with means shrunk towards 0, the middle of the bounds.
+
+        The factors are James and Stein's, one for all features and one for the target. Centring by
+        a mean that is mostly noise would add this noise to all other moments.
+        """
+        matrix = self.matrix.copy()
+        noise = (self.sigma / (self.r[0] * self.r)) ** 2
+        for part in (slice(1, -1), slice(-1, None)):
+            size = float(np.sum((matrix[0, part] / max(matrix[0, 0], 1e-300)) ** 2))
+            kept = max(0.0, 1 - float(np.sum(noise[part])) / size) if size > 0 else 1.0
+            matrix[0, part] *= kept
+            matrix[part, 0] *= kept
+        return replace(self, matrix=matrix)
+
 
 def solve(postprocess: Any, moments: NoisyMoments) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the intercept with the coefficients, what replaces the inverse of A, and A, (q, q).
@@ -437,6 +452,8 @@ def solve(postprocess: Any, moments: NoisyMoments) -> tuple[FloatArray, FloatArr
         step, inverse, S = posterior(matrix, moments.deviation, moments.prior, LEFT, known)
         return start[:-1] + step, inverse, S
     usable = moments.semidefinite() if recipe in ("auto", "psd") else moments
+    if recipe == "auto" and len(moments.r) > 2:  # without features the mean is the result
+        usable = usable.steadied()
     m, mean = usable.matrix, None
     A, b = m[1:-1, 1:-1], m[1:-1, -1]
     if moments.intercept and m[0, 0] > 0:

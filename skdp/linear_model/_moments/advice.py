@@ -433,8 +433,8 @@ def lengths(layout: MomentLayout, sums: ColumnSums) -> tuple[float, float]:
         first = float(1 + of_numbers + blocks + 2)
         return math.sqrt(first) * ROUND_UP, math.sqrt(second) * ROUND_UP
     # With this weight of a square the bound is 4 for each number and for the target. Two levels
-    # of a block are sqrt(2) apart.
-    first = 4.0 * (numbers + 1) + 2 * blocks
+    # of a block are sqrt(2) apart, and 1 if it has one indicator.
+    first = 4.0 * (numbers + 1) + sum(min(2, len(columns)) for columns in layout.block_columns)
     return math.sqrt(first) * ROUND_UP, 2 * math.sqrt(second) * ROUND_UP
 
 

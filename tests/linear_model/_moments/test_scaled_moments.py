@@ -174,8 +174,7 @@ def test_gaussian_releases_hide_what_their_losses_say(name, neighbors, strength)
     distance = math.sqrt(records) * greatest_square(plan.layout)
     assert distance / matrix.deviation <= stated < 1.0001 * distance / matrix.deviation
     whole = Fraction(1 / gaussian_scale(1.0, 1e-6)) ** 2
-    # Two levels of a block are less far apart than the noise is calibrated for.
-    assert 0.9 * whole < total + Fraction(stated) ** 2 <= whole
+    assert (1 - Fraction(1, 10**9)) * whole < total + Fraction(stated) ** 2 <= whole
 
 
 def longest_first_change(plan, domain):

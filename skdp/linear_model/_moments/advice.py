@@ -113,7 +113,7 @@ def plan_moments(task: Task, mechanism: str | NormBall | Mechanism[Noise]) -> Mo
         layout = replace(layout_of(domain), neighbors=task.neighbors)
         if known is None:
             return ScaledMoments.plan(task, USUAL_STRENGTH * task.epsilon)
-        # A second reading of the data gains nothing, or with much data is not worth its time.
+        # Further readings of the data gain nothing, or with much data are not worth their time.
         work = known * ball.layout.n_rows**2
         little = known * (WORTH_WORK if work > MUCH_WORK else LEAST_NOISE)
         if feature_noise(_in_one_stage(task, ball, "matrix", SIGNAL)) > little:

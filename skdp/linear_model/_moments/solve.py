@@ -85,10 +85,10 @@ class Moments:
     start : ndarray of shape (q + 2,)
         Coefficients of (1, x) whose residuals were released, then 0. Otherwise 0. Products with the
         target are those of the residuals, plus those of the features times ``start``.
-    start_covariance : ndarray of shape (q + 2, q + 2)
-        Covariance of ``start`` under the noise, without the constant and the target.
     common : ndarray of shape (q + 2,)
         The product of two entries is the covariance of the noise in two products with the target.
+    start_covariance : ndarray of shape (q + 2, q + 2)
+        Covariance of ``start`` under the noise, without the constant and the target.
     released : ndarray of shape (layout.dim,) or None
         After a scaling stage, the moments as they were published. ``gram`` combines them with the
         other releases.
@@ -103,8 +103,8 @@ class Moments:
     layout: MomentLayout
     noise: Any
     start: FloatArray
-    start_covariance: FloatArray
     common: FloatArray
+    start_covariance: FloatArray
     is_scaled: bool = False
     released: FloatArray | None = None
 
@@ -136,8 +136,7 @@ class Moments:
         # The square of an indicator is not released: it is the indicator.
         gram[at, at], deviation[at, at] = gram[0, at], deviation[0, at]
         facts = own_square, scaler.centre, scaler.scale, layout, plan.noise
-        none = np.zeros(width)
-        return cls(names, gram, deviation, *facts, none, np.zeros((width, width)), none)
+        return cls(names, gram, deviation, *facts, *np.zeros((2, width)), np.zeros((width, width)))
 
     def __repr__(self) -> str:
         return f"Moments({listed(self.names[1:])}; {type(self.noise).__name__})"
@@ -172,8 +171,8 @@ class Moments:
             centre=self.centre[chosen],
             scale=self.scale[chosen],
             start=kept * self.start[chosen],
-            start_covariance=kept * self.start_covariance[grid],
             common=kept * self.common[chosen],
+            start_covariance=kept * self.start_covariance[grid],
         )
 
     def noisy(self, intercept: bool, shrink: float = SHRINK) -> NoisyMoments:
@@ -316,14 +315,9 @@ def with_residuals(
     variance[-1, :-1] = variance[:-1, -1] = moved + kept * before
     # Columns of levels share the noise of the sum of residuals.
     common = np.append(-1.0, far[1:]) * (1 - kept) * np.sqrt(noise[0]) * unit[0] / unit
-    return replace(
-        moments,
-        gram=gram,
-        deviation=np.sqrt(variance),
-        start=np.append(start, 0.0),
-        start_covariance=np.pad(spread[1:, 1:], 1),
-        common=np.append(common, 0.0),
-    )
+    found = replace(moments, gram=gram, deviation=np.sqrt(variance), common=np.append(common, 0.0))
+    spread = np.pad(spread[1:, 1:], 1)
+    return replace(found, start=np.append(start, 0.0), start_covariance=spread)
 
 
 # Variances of the products of two features and of their squares, before the release.

@@ -121,12 +121,8 @@ def test_the_box_of_a_fit_hides_a_record_and_no_less_noise_would(curves, neighbo
     domain = Domain(LEVELS, target=(-2.0, 5.0))
     domain = domain.additive(knots=4) if curves else domain
     X, y = domain.sample(200, 0), np.tile([-1.0, 1.0], 100)
-    boxes = []
-    monkeypatch.setattr(
-        inner_moments.linear_module,
-        "exact_cross",
-        lambda rows, place: boxes.append(place) or exact_cross(rows, place),
-    )
+    boxes, seen = [], lambda rows, box: boxes.append(box) or exact_cross(rows, box)
+    monkeypatch.setattr(inner_moments.linear_module, "exact_cross", seen)
     model = DPLinearRegression(domain=domain, neighbors=neighbors, random_state=0)
     model._plan = lambda *_: plan_of(domain, neighbors, n=200, strength=300.0)
     release = model.fit(X, domain.decode_target(y)).releases_[2]

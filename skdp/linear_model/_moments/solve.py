@@ -136,7 +136,8 @@ class Moments:
         # The square of an indicator is not released: it is the indicator.
         gram[at, at], deviation[at, at] = gram[0, at], deviation[0, at]
         facts = own_square, scaler.centre, scaler.scale, layout, plan.noise
-        return cls(names, gram, deviation, *facts, *np.zeros((2, width)), np.zeros((width, width)))
+        none = np.zeros(width)
+        return cls(names, gram, deviation, *facts, none, none, np.zeros((width, width)))
 
     def __repr__(self) -> str:
         return f"Moments({listed(self.names[1:])}; {type(self.noise).__name__})"

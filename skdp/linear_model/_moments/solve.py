@@ -85,6 +85,8 @@ class Moments:
     start : ndarray of shape (q + 2,)
         Coefficients of (1, x) whose residuals were released, then 0. Otherwise 0. Products with the
         target are those of the residuals, plus those of the features times ``start``.
+    common : ndarray of shape (q + 2,)
+        The product of two entries is the covariance of the noise in two products with the target.
     start_covariance : ndarray of shape (q + 2, q + 2)
         Covariance of ``start`` under the noise, without the constant and the target.
     released : ndarray of shape (layout.dim,) or None
@@ -101,6 +103,7 @@ class Moments:
     layout: MomentLayout
     noise: Any
     start: FloatArray
+    common: FloatArray
     start_covariance: FloatArray
     is_scaled: bool = False
     released: FloatArray | None = None
@@ -133,7 +136,8 @@ class Moments:
         # The square of an indicator is not released: it is the indicator.
         gram[at, at], deviation[at, at] = gram[0, at], deviation[0, at]
         facts = own_square, scaler.centre, scaler.scale, layout, plan.noise
-        return cls(names, gram, deviation, *facts, np.zeros(width), np.zeros((width, width)))
+        none = np.zeros(width)
+        return cls(names, gram, deviation, *facts, none, none, np.zeros((width, width)))
 
     def __repr__(self) -> str:
         return f"Moments({listed(self.names[1:])}; {type(self.noise).__name__})"
@@ -168,6 +172,7 @@ class Moments:
             centre=self.centre[chosen],
             scale=self.scale[chosen],
             start=kept * self.start[chosen],
+            common=kept * self.common[chosen],
             start_covariance=kept * self.start_covariance[grid],
         )
 
@@ -309,8 +314,11 @@ def with_residuals(
     residual = kept * (gram[:-1, -1] - part) + (1 - kept) * (crossed - far * crossed[0]) / unit
     gram[-1, :-1] = gram[:-1, -1] = part + residual
     variance[-1, :-1] = variance[:-1, -1] = moved + kept * before
-    start, spread, deviation = np.append(start, 0.0), np.pad(spread[1:, 1:], 1), np.sqrt(variance)
-    return replace(moments, gram=gram, deviation=deviation, start=start, start_covariance=spread)
+    # Columns of levels share the noise of the sum of residuals.
+    common = np.append(-1.0, far[1:]) * (1 - kept) * np.sqrt(noise[0]) * unit[0] / unit
+    found = replace(moments, gram=gram, deviation=np.sqrt(variance), common=np.append(common, 0.0))
+    spread = np.pad(spread[1:, 1:], 1)
+    return replace(found, start=np.append(start, 0.0), start_covariance=spread)
 
 
 # Variances of the products of two features and of their squares, before the release.
@@ -495,6 +503,8 @@ def coefficient_covariance(
     """
     u = noisy.source.start + np.append(-theta, 1.0)
     e = noise_covariance(noisy.deviation**2, noisy.source.own_square, u, u)
+    common = noisy.source.common[:-1] / noisy.source.n_records
+    e += np.outer(common, common) - np.diag(common**2)
     K, left = np.zeros((len(theta), len(theta))), np.zeros((len(theta), len(inverse)))
     K[1:, 1:], left[1:] = inverse, np.eye(len(inverse)) - inverse @ matrix
     if noisy.intercept:

@@ -49,6 +49,9 @@ from skdp.trusted.noise import first_covariance, variances
 MOST_VARIANCE = 0.5
 # Lower limit of the mean weight of a row.
 LEAST_WEIGHT = 0.2
+# The usual bias of the mean of a skewed target, and of its residuals, in their standard deviations:
+# rows far from the centre have smaller weights, and residuals are clipped. It is not in the noise.
+SKEWED = 0.05
 # Eigenvalues below this many spectral norms of the noise are shrunk. Chosen on simulated
 # regressions (docs/mathematics/automatic_choices.md); results hardly change nearby. Rows of bounded
 # length have small eigenvalues, of which noise is a larger part.
@@ -258,9 +261,10 @@ def pooled(
     deviation = _first_deviations(plan, seen.n)
     mean = (np.append(1.0, seen.mean) - centre) / scale
     noise = (deviation / scale) ** 2 + (centre * deviation[0] / scale) ** 2
-    kept = noise / (variance[0] + noise + 1e-300)
+    doubt = np.append(np.zeros(len(mean) - 1), SKEWED**2)
+    kept = noise / (variance[0] + doubt + noise + 1e-300)
     matrix[0] = matrix[:, 0] = kept * matrix[0] + (1 - kept) * mean
-    variance[0] = variance[:, 0] = kept * variance[0]
+    variance[0] = variance[:, 0] = kept**2 * variance[0] + (1 - kept) ** 2 * noise
     matrix[0, 0], variance[0, 0] = 1.0, deviation[0] ** 2
     return replace(
         alone,
@@ -310,10 +314,11 @@ def with_residuals(
     # The part of a product with the target that the start predicts, and its noise.
     part, moved = gram[:-1, :-1] @ start, variance[:-1, :-1] @ start**2
     before = variance[:-1, -1] + moved
-    kept = noise / (before + noise)
+    doubt = np.append((SKEWED * moments.n_records) ** 2 * square, np.zeros(len(noise) - 1))
+    kept = (noise + doubt) / (before + noise + doubt)
     residual = kept * (gram[:-1, -1] - part) + (1 - kept) * (crossed - far * crossed[0]) / unit
     gram[-1, :-1] = gram[:-1, -1] = part + residual
-    variance[-1, :-1] = variance[:-1, -1] = moved + kept * before
+    variance[-1, :-1] = variance[:-1, -1] = moved + kept**2 * before + (1 - kept) ** 2 * noise
     # Columns of levels share the noise of the sum of residuals.
     common = np.append(-1.0, far[1:]) * (1 - kept) * np.sqrt(noise[0]) * unit[0] / unit
     found = replace(moments, gram=gram, deviation=np.sqrt(variance), common=np.append(common, 0.0))

@@ -28,7 +28,7 @@ WORDS = {
     "scaling": "Sums of the columns and of their squares, from which centres and scales follow.",
     "objective": "The coefficients: they minimise the loss of all records plus a random term.",
     "mean": "The sum of the residuals and of their squares, which corrects the intercept.",
-    "cross": "Sums of products of the target with each column.",
+    "cross": "Sums of products of the residuals of a first model with each column.",
     "moments": "Sums of products of the columns with each other.",
     "gradients": "The steps of the fit: sums that say how coefficients should change.",
     "choices": "Which coefficient is changed in each step.",

@@ -254,6 +254,8 @@ def _check_model(model: Any) -> None:
     if (own := model._clipping) is not None and "scaling" not in names:
         bounds = np.abs(np.concatenate([own.lower, own.upper, own.target]))
         missing += ["scaling"] * bool((bounds < 1).any())
+    if any(isinstance(getattr(own, "change", None), RowsWithin) for own in model.releases_):
+        missing += sorted({"cross", "scaling"} - names)  # moments of scaled columns
     if model._records.domain.n_encoded < model._design.domain.n_encoded:
         missing.append("the columns of the model")
     _refuse_missing("model", missing)

@@ -332,6 +332,8 @@ FORGED = [
     (6, lambda part: smaller(part, "scaling"), "scaling: its change is not"),
     (6, one_column, r"scaling: the noise has|scaling: its change is not"),
     (6, shorter_domain, "no release gives the columns of the model"),
+    (8, without("scaling"), "no release gives scaling, which the model has"),
+    (15, without("cross"), "no release gives cross, which the model has"),
     (8, lambda part: smaller(part, "cross"), "cross: its change is not"),
     (8, lambda part: smaller(part, "moments"), "moments: its change is not"),
     (8, other_groups, r"scaling: its change is not|cannot be evaluated"),

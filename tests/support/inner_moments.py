@@ -1,6 +1,7 @@
 """Inner parts of linear regression from noisy moments, and of scaling that tests look at."""
 
 # ruff: noqa: F401
+from skdp.linear_model import linear as linear_module
 from skdp.linear_model._moments import advice as moments_module
 from skdp.linear_model._moments import solve as solve_module
 from skdp.linear_model._moments.advice import (

@@ -113,7 +113,7 @@ def plan_moments(task: Task, mechanism: str | NormBall | Mechanism[Noise]) -> Mo
         layout = replace(layout_of(domain), neighbors=task.neighbors)
         if known is None:
             return ScaledMoments.plan(task, USUAL_STRENGTH * task.epsilon)
-        # A second reading of the data gains nothing, or with much data is not worth its time.
+        # Further readings of the data gain nothing, or with much data are not worth their time.
         work = known * ball.layout.n_rows**2
         little = known * (WORTH_WORK if work > MUCH_WORK else LEAST_NOISE)
         if feature_noise(_in_one_stage(task, ball, "matrix", SIGNAL)) > little:
@@ -433,8 +433,8 @@ def lengths(layout: MomentLayout, sums: ColumnSums) -> tuple[float, float]:
         first = float(1 + of_numbers + blocks + 2)
         return math.sqrt(first) * ROUND_UP, math.sqrt(second) * ROUND_UP
     # With this weight of a square the bound is 4 for each number and for the target. Two levels
-    # of a block are sqrt(2) apart.
-    first = 4.0 * (numbers + 1) + 2 * blocks
+    # of a block are sqrt(2) apart, and 1 if it has one indicator.
+    first = 4.0 * (numbers + 1) + sum(min(2, len(columns)) for columns in layout.block_columns)
     return math.sqrt(first) * ROUND_UP, 2 * math.sqrt(second) * ROUND_UP
 
 

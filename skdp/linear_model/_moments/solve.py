@@ -49,6 +49,9 @@ from skdp.trusted.noise import first_covariance, variances
 MOST_VARIANCE = 0.5
 # Lower limit of the mean weight of a row.
 LEAST_WEIGHT = 0.2
+# The usual bias of the mean of a skewed target, and of its residuals, in their standard deviations:
+# rows far from the centre have smaller weights, and residuals are clipped. It is not in the noise.
+SKEWED = 0.05
 # Eigenvalues below this many spectral norms of the noise are shrunk. Chosen on simulated
 # regressions (docs/mathematics/automatic_choices.md); results hardly change nearby. Rows of bounded
 # length have small eigenvalues, of which noise is a larger part.
@@ -85,6 +88,8 @@ class Moments:
     start : ndarray of shape (q + 2,)
         Coefficients of (1, x) whose residuals were released, then 0. Otherwise 0. Products with the
         target are those of the residuals, plus those of the features times ``start``.
+    common : ndarray of shape (q + 2,)
+        The product of two entries is the covariance of the noise in two products with the target.
     start_covariance : ndarray of shape (q + 2, q + 2)
         Covariance of ``start`` under the noise, without the constant and the target.
     released : ndarray of shape (layout.dim,) or None
@@ -101,6 +106,7 @@ class Moments:
     layout: MomentLayout
     noise: Any
     start: FloatArray
+    common: FloatArray
     start_covariance: FloatArray
     is_scaled: bool = False
     released: FloatArray | None = None
@@ -133,7 +139,8 @@ class Moments:
         # The square of an indicator is not released: it is the indicator.
         gram[at, at], deviation[at, at] = gram[0, at], deviation[0, at]
         facts = own_square, scaler.centre, scaler.scale, layout, plan.noise
-        return cls(names, gram, deviation, *facts, np.zeros(width), np.zeros((width, width)))
+        none = np.zeros(width)
+        return cls(names, gram, deviation, *facts, none, none, np.zeros((width, width)))
 
     def __repr__(self) -> str:
         return f"Moments({listed(self.names[1:])}; {type(self.noise).__name__})"
@@ -168,6 +175,7 @@ class Moments:
             centre=self.centre[chosen],
             scale=self.scale[chosen],
             start=kept * self.start[chosen],
+            common=kept * self.common[chosen],
             start_covariance=kept * self.start_covariance[grid],
         )
 
@@ -253,9 +261,10 @@ def pooled(
     deviation = _first_deviations(plan, seen.n)
     mean = (np.append(1.0, seen.mean) - centre) / scale
     noise = (deviation / scale) ** 2 + (centre * deviation[0] / scale) ** 2
-    kept = noise / (variance[0] + noise + 1e-300)
+    doubt = np.append(np.zeros(len(mean) - 1), SKEWED**2)
+    kept = noise / (variance[0] + doubt + noise + 1e-300)
     matrix[0] = matrix[:, 0] = kept * matrix[0] + (1 - kept) * mean
-    variance[0] = variance[:, 0] = kept * variance[0]
+    variance[0] = variance[:, 0] = kept**2 * variance[0] + (1 - kept) ** 2 * noise
     matrix[0, 0], variance[0, 0] = 1.0, deviation[0] ** 2
     return replace(
         alone,
@@ -305,12 +314,16 @@ def with_residuals(
     # The part of a product with the target that the start predicts, and its noise.
     part, moved = gram[:-1, :-1] @ start, variance[:-1, :-1] @ start**2
     before = variance[:-1, -1] + moved
-    kept = noise / (before + noise)
+    doubt = np.append((SKEWED * moments.n_records) ** 2 * square, np.zeros(len(noise) - 1))
+    kept = (noise + doubt) / (before + noise + doubt)
     residual = kept * (gram[:-1, -1] - part) + (1 - kept) * (crossed - far * crossed[0]) / unit
     gram[-1, :-1] = gram[:-1, -1] = part + residual
-    variance[-1, :-1] = variance[:-1, -1] = moved + kept * before
-    start, spread, deviation = np.append(start, 0.0), np.pad(spread[1:, 1:], 1), np.sqrt(variance)
-    return replace(moments, gram=gram, deviation=deviation, start=start, start_covariance=spread)
+    variance[-1, :-1] = variance[:-1, -1] = moved + kept**2 * before + (1 - kept) ** 2 * noise
+    # Columns of levels share the noise of the sum of residuals.
+    common = np.append(-1.0, far[1:]) * (1 - kept) * np.sqrt(noise[0]) * unit[0] / unit
+    found = replace(moments, gram=gram, deviation=np.sqrt(variance), common=np.append(common, 0.0))
+    spread = np.pad(spread[1:, 1:], 1)
+    return replace(found, start=np.append(start, 0.0), start_covariance=spread)
 
 
 # Variances of the products of two features and of their squares, before the release.
@@ -421,6 +434,21 @@ class NoisyMoments:
         matrix = (vectors * values.clip(min=0)) @ vectors.T / np.outer(self.r, self.r)
         return replace(self, matrix=matrix)
 
+    def steadied(self) -> NoisyMoments:
+        """Return the moments with means shrunk towards 0, the middle of the bounds.
+
+        The factors are James and Stein's, one for all features and one for the target. Centring by
+        a mean that is mostly noise would add this noise to all other moments.
+        """
+        matrix = self.matrix.copy()
+        noise = (self.sigma / (self.r[0] * self.r)) ** 2
+        for part in (slice(1, -1), slice(-1, None)):
+            size = float(np.sum((matrix[0, part] / max(matrix[0, 0], 1e-300)) ** 2))
+            kept = max(0.0, 1 - float(np.sum(noise[part])) / size) if size > 0 else 1.0
+            matrix[0, part] *= kept
+            matrix[part, 0] *= kept
+        return replace(self, matrix=matrix)
+
 
 def solve(postprocess: Any, moments: NoisyMoments) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the intercept with the coefficients, what replaces the inverse of A, and A, (q, q).
@@ -437,6 +465,8 @@ def solve(postprocess: Any, moments: NoisyMoments) -> tuple[FloatArray, FloatArr
         step, inverse, S = posterior(matrix, moments.deviation, moments.prior, LEFT, known)
         return start[:-1] + step, inverse, S
     usable = moments.semidefinite() if recipe in ("auto", "psd") else moments
+    if recipe == "auto" and len(moments.r) > 2:  # without features the mean is the result
+        usable = usable.steadied()
     m, mean = usable.matrix, None
     A, b = m[1:-1, 1:-1], m[1:-1, -1]
     if moments.intercept and m[0, 0] > 0:
@@ -478,6 +508,8 @@ def coefficient_covariance(
     """
     u = noisy.source.start + np.append(-theta, 1.0)
     e = noise_covariance(noisy.deviation**2, noisy.source.own_square, u, u)
+    common = noisy.source.common[:-1] / noisy.source.n_records
+    e += np.outer(common, common) - np.diag(common**2)
     K, left = np.zeros((len(theta), len(theta))), np.zeros((len(theta), len(inverse)))
     K[1:, 1:], left[1:] = inverse, np.eye(len(inverse)) - inverse @ matrix
     if noisy.intercept:

@@ -93,9 +93,9 @@ class FirstChange:
 
 
 def cross_parts(layout: MomentLayout) -> list[tuple[NormBall, tuple[int, ...]]]:
-    """Return balls around the contributions to the products with the target.
+    """Return balls around the contributions to the products with the residuals.
 
-    A box holds those of the target itself and of numbers, all of them clipped to [-1, 1], and an
+    A box holds those of the residual itself and of numbers, all of them clipped to [-1, 1], and an
     l1 ball those of a column of levels, which has one indicator.
     """
     numbers = (0, *layout.numbers.tolist())
@@ -104,7 +104,7 @@ def cross_parts(layout: MomentLayout) -> list[tuple[NormBall, tuple[int, ...]]]:
 
 
 def cross_change(layout: MomentLayout, neighbors: str) -> Sensitivity:
-    """Return the changes of the products with the target by one record."""
+    """Return the changes of the products with the residuals by one record."""
     balls, index = zip(*cross_parts(layout), strict=True)
     return Sensitivity(ProductBall(balls, index), records_changed(neighbors), neighbors)
 

@@ -131,6 +131,22 @@ def test_stated_deviations_contain_the_noise_of_the_start(n, delta, neighbors):
     assert np.all((ratio > 0.65) & (ratio < 1.4)), ratio
 
 
+def test_stated_deviations_contain_the_noise_that_levels_share():
+    """60 seeds, 12 levels, the first one rare. With independent noises they are 1.3 times."""
+    rng, n = np.random.default_rng(0), 50_000
+    levels = rng.choice(12, n, p=[0.02] + [0.98 / 11] * 11)
+    y = 0.1 * levels / 12 + 0.05 * rng.choice([-1, 1], n)
+    domain = Domain({"c": [str(k) for k in range(12)]}, target=(-1, 1))
+    found, stated = [], []
+    for seed in range(60):
+        model = DPLinearRegression(domain=domain, random_state=seed)
+        model.fit(levels.astype(str)[:, None].astype(object), y)
+        found.append([model.intercept_, *model.coef_])
+        stated.append([model.intercept_std_, *model.coef_std_])
+    ratio = np.std(found, axis=0, ddof=1) / np.sqrt(np.mean(np.square(stated), axis=0))
+    assert np.all((ratio > 0.8) & (ratio < 1.2)), ratio
+
+
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 1e-9), (1.0, 1e-6), (4.0, 1e-2)])
 def test_gaussian_noise_on_scaled_moments_has_its_claimed_delta(neighbors, epsilon, delta):

@@ -9,12 +9,8 @@ from skdp.linear_model._descent.advice import (
     BOX_RADIUS,
     independent,
     joint_slope,
-    may_be_joint,
     plan_descent,
-    row_lengths,
     stage_sums,
-    strength,
-    usual_passes,
     usual_square,
 )
 from skdp.linear_model._descent.gradients import (
@@ -38,7 +34,6 @@ from skdp.linear_model._descent.solve import (
     penalties,
     plain_scaling,
     residual_bound,
-    roughness,
     scaling_of,
 )
 from skdp.linear_model._descent.theorem import RADIUS, RowBound

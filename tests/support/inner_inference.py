@@ -16,6 +16,6 @@ from skdp.linear_model._inference.release import (
     exact_squares,
     few_bits,
 )
-from skdp.linear_model._inference.table import Inference, digits
+from skdp.linear_model._inference.table import digits
 from skdp.linear_model._inference.theorem import CELLS, longest_row
 from skdp.linear_model._moments.solve import estimate_of, noise_covariance

@@ -25,6 +25,5 @@ from skdp.linear_model._shared.scaling import (
     CLIPPING,
     DESCENT,
     Scaler,
-    sums_deviation,
     sums_noise,
 )

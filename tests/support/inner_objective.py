@@ -18,8 +18,6 @@ from skdp.linear_model._objective.advice import (
     cluster,
     greatest_leverage,
     leverage_apart,
-    leverages_apart,
-    rough_leverage,
 )
 from skdp.linear_model._objective.certificate import (
     CertifiedGradient,

@@ -5,7 +5,7 @@ from skdp import __main__ as main_module
 from skdp import _compiled as compiled_module
 from skdp._codec import ARRAYS, TYPES, decode, encode, from_text, hints_of, to_text, type_named
 from skdp._compiled import load_kernels
-from skdp._estimators import DOCUMENTATION, with_bar
+from skdp._estimators import DOCUMENTATION
 from skdp._first_use import check_at_first_use
 from skdp._search import last_passing, passing_below_root
 from skdp.bounds._counts import OCTAVES, SHARES, CountNoise, LevelCounts, Magnitudes, Steps, counts

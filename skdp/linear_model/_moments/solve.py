@@ -456,14 +456,20 @@ def solve(postprocess: Any, moments: NoisyMoments) -> tuple[FloatArray, FloatArr
     A theta = b are the normal equations, centred if there is an intercept. ``postprocess`` is one
     of ``RECIPES`` or a function of `NoisyMoments`.
     """
+    source = moments.source
+    is_auto = isinstance(postprocess, str) and postprocess == "auto"
+    if not (is_auto and source.is_scaled and moments.intercept):
+        return _by_recipe(postprocess, moments)
+    matrix, known = moments.matrix.copy(), source.start_covariance[1:-1, 1:-1]
+    matrix[:, -1] -= matrix @ source.start
+    step, inverse, S = posterior(matrix, moments.deviation, moments.prior, LEFT, known)
+    return source.start[:-1] + step, inverse, S
+
+
+def _by_recipe(
+    postprocess: Any, moments: NoisyMoments
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     recipe = postprocess if isinstance(postprocess, str) else "auto"
-    is_scaled = moments.source.is_scaled and moments.intercept
-    if is_scaled and isinstance(postprocess, str) and recipe == "auto":
-        matrix, start = moments.matrix.copy(), moments.source.start
-        matrix[:, -1] -= matrix @ start
-        known = moments.source.start_covariance[1:-1, 1:-1]
-        step, inverse, S = posterior(matrix, moments.deviation, moments.prior, LEFT, known)
-        return start[:-1] + step, inverse, S
     usable = moments.semidefinite() if recipe in ("auto", "psd") else moments
     if recipe == "auto" and len(moments.r) > 2:  # without features the mean is the result
         usable = usable.steadied()

@@ -3,17 +3,21 @@
 ``bias`` is the mean prediction less the mean of the target, over the records of the fit: its root
 mean square over repetitions, as a percentage of the target's declared range. ``--simulated`` has
 DPHuberRegressor with and without ``mean_share``, on five laws of the residuals; there ``bias`` is
-in standard deviations of the target, and R^2 is that of the records of the fit. Reads the folder
-that SKDP_DATA names.
+in standard deviations of the target, and R^2 is that of the records of the fit. ``--linear`` has
+DPLinearRegression there, with and without its constant SKEWED. Reads the folder that SKDP_DATA
+names.
 
     python -m examples.benchmarks.accuracy.means --repeats 20
     python -m examples.benchmarks.accuracy.means --repeats 20 --simulated
+    python -m examples.benchmarks.accuracy.means --repeats 20 --simulated --linear
 """
 
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +26,7 @@ from sklearn.metrics import r2_score
 from examples.benchmarks.shared import report
 from examples.benchmarks.shared.data import check_names, names_of, read
 from skdp import Domain, DPCoordinateDescentRegressor, DPHuberRegressor, DPLinearRegression
+from skdp.linear_model._moments import solve as _moments
 
 FloatArray = NDArray[np.float64]
 REGRESSORS = (DPHuberRegressor, DPLinearRegression, DPCoordinateDescentRegressor)
@@ -49,7 +54,9 @@ def real(name: str, epsilon: float, seed: int, repetition: int) -> dict[str, Flo
     return {"bias": np.array(bias), "R2": r2_of(models, X[test], y[test])}
 
 
-def simulated(law: str, n: int, epsilon: float, seed: int, repetition: int) -> dict[str, Any]:
+def simulated(
+    law: str, n: int, epsilon: float, seed: int, repetition: int, linear: bool = False
+) -> dict[str, Any]:
     """Return the bias and R^2 with and without the correction on one simulated table."""
     rng = np.random.default_rng([seed, repetition])
     X, low, high = rng.uniform(-0.6, 0.6, (n, COLUMNS)), *LAWS[law]
@@ -71,7 +78,13 @@ def simulated(law: str, n: int, epsilon: float, seed: int, repetition: int) -> d
         "domain": domain,
         "random_state": report.noise_seed(seed, repetition),
     }
-    models = [DPHuberRegressor(mean_share=share, **facts).fit(X, y) for share in ("auto", 0)]
+    if linear:
+        models = []
+        for skewed in (_moments.SKEWED, 0.0):
+            with patch.object(_moments, "SKEWED", skewed):
+                models.append(DPLinearRegression(**facts).fit(X, y))
+    else:
+        models = [DPHuberRegressor(mean_share=share, **facts).fit(X, y) for share in ("auto", 0)]
     bias = [(m.predict(X) - y).mean() / y.std() for m in models]
     return {"bias": np.array(bias), "R2": r2_of(models, X, y)}
 
@@ -88,6 +101,8 @@ def rows_of(arguments: argparse.Namespace) -> list[report.Row]:
     cells: list[tuple[Any, ...]]
     if arguments.simulated:
         function, names = simulated, ("corrected", "robust centre")
+        if arguments.linear:
+            function, names = partial(simulated, linear=True), ("SKEWED", "SKEWED = 0")
         facts, cells = ("law", "n", "epsilon"), [(law, *size) for size in SIZES for law in LAWS]
     else:
         function, names = real, tuple(kind.__name__ for kind in REGRESSORS)
@@ -108,8 +123,10 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", help="data sets; all regressions if left out")
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--simulated", action="store_true", help="with and without the correction")
+    parser.add_argument("--linear", action="store_true", help="DPLinearRegression, simulated")
     arguments = parser.parse_args()
     name = "means_simulated" if arguments.simulated else "means"
+    name += "_linear" * arguments.linear
     report.publish(name, rows_of(arguments), arguments)
 
 

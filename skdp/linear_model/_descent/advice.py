@@ -247,7 +247,7 @@ def row_lengths(blocks: Blocks, information: float, estimated: bool, power: int 
     radius = _radius(RADIUS, information)
     deviations = radius if estimated else usual_square(blocks) ** -0.5
     precision = np.full(len(blocks), LABEL_PRECISION)
-    if blocks.domain.target_bounds:  # ranks of labels depend on the numbers most
+    if blocks.domain.target_bounds:  # an intercept does not change the ranks of labels
         precision = np.array(blocks.sizes) ** LEVEL_PRECISION
         precise = min(max(1.0, SCARCE / information), MOST_PRECISE)
         precision[: blocks.intercept] = INTERCEPT_PRECISION * precise

@@ -86,10 +86,10 @@ class Moments:
     is_scaled : bool
         Whether there was a scaling stage, so that mean squares are near 1.
     start : ndarray of shape (q + 2,)
-        Coefficients of (1, x) whose residuals were released, then 0. Otherwise 0. Products with the
+        Coefficients of (1, x) whose residuals were released, then 0; or all 0. Products with the
         target are those of the residuals, plus those of the features times ``start``.
     common : ndarray of shape (q + 2,)
-        The product of two entries is the covariance of the noise in two products with the target.
+        Products of two entries are covariances of the noise in sums of products with the target.
     start_covariance : ndarray of shape (q + 2, q + 2)
         Covariance of ``start`` under the noise, without the constant and the target.
     released : ndarray of shape (layout.dim,) or None

@@ -50,7 +50,8 @@ MEASURES = {"classification": ("likelihood", "accuracy", "AUROC"), "regression":
 DELTAS = ["1/n^2", "0"]
 FACTORS = (0.3, 0.6, 1.0, 1.7, 3.0)
 N_TEST, N_BEST, MOST_LOSS = 4000, 20000, 1.5
-SKEW = 0.8
+# The skew of a column, and the shape of one that is -1 or 1.
+SKEW, FLAG = 0.8, 3
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,9 @@ class Population:
         mixing = rng.normal(size=(p, rng.integers(1, 5))) * rng.choice([0.2, 0.7, 1.5])
         mixing = np.hstack([mixing, np.eye(p)])
         centre = rng.uniform(-0.9, 0.6, p)
-        spread = np.exp(rng.uniform(np.log(0.03), np.log(0.45), p))
+        spread = np.exp(rng.uniform(np.log(0.07), np.log(0.7), p))
+        shape, share = rng.choice([0, 0, 0, 1, 2], p), rng.beta(0.8, 1.5, p).clip(0.01, 0.99)
+        is_flag = rng.random(p) < rng.choice([0.0, 0.0, 0.5])
         sizes = rng.integers(2, 13, blocks)
         beta = rng.normal(size=p) * (rng.random(p) < rng.choice([0.2, 0.6, 1.0]))
         beta[rng.integers(p)] += 1
@@ -85,18 +88,23 @@ class Population:
             "signal": rng.choice([0.5, 1.0, 2.0, 3.0]),
             "intercept": rng.normal(),
             "explained": rng.uniform(0.15, 0.9),
-            "deviation": np.exp(rng.uniform(np.log(0.08), np.log(0.4))),
+            "deviation": np.exp(rng.uniform(np.log(0.1), np.log(0.7))),
             "mean": rng.uniform(-0.6, 0.3),
             "residuals": rng.choice([0, 0, 1, 2]),
         }
+        spread = np.where(
+            is_flag,
+            2 * np.sqrt(share * (1 - share)),
+            np.minimum(spread, 1.02 - 0.95 * np.abs(centre)),
+        )
         return cls(
             task,
-            centre,
-            np.minimum(spread, 1.02 - 0.95 * np.abs(centre)),
-            rng.choice([0, 0, 0, 1, 2], p),
+            np.where(is_flag, 2 * share - 1, centre),
+            spread,
+            np.where(is_flag, FLAG, shape),
             mixing / np.linalg.norm(mixing, axis=1)[:, None],
             tuple(rng.dirichlet(np.full(m, rng.choice([0.7, 3.0]))) for m in sizes),
-            beta,
+            beta * spread ** rng.choice([0.0, 0.0, 1.0]),
             tuple(rng.normal(size=m) * rng.choice([0.3, 1.0]) for m in sizes),
             facts,
         ).standardised()
@@ -118,7 +126,9 @@ class Population:
         skew = self.facts.get("skew", SKEW)
         skewed = (np.exp(skew * z) - np.exp(skew**2 / 2)) / np.exp(skew**2 / 2)
         flat = np.sqrt(12) * (ndtr(z) - 0.5)
-        z = np.choose(self.shape, [z, skewed, flat])
+        share = ((self.centre + 1) / 2).clip(0.01, 0.99)
+        flag = ((ndtr(z) > 1 - share) - share) / np.sqrt(share * (1 - share))
+        z = np.choose(self.shape, [z, skewed, flat, flag])
         X = (self.centre + self.spread * z).clip(-1, 1)
         levels = [rng.choice(len(share), n, p=share) for share in self.shares]
         of_levels = sum((e[v] for e, v in zip(self.effects, levels, strict=True)), np.zeros(n))

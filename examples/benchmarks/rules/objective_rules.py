@@ -64,7 +64,7 @@ def population(task: str, seed: int) -> Population:
         "signal": np.exp(rng.uniform(np.log(0.3), np.log(5))),
         "intercept": rng.normal() * rng.choice([0.5, 2.0]),
         "explained": rng.uniform(0.1, 0.95),
-        "deviation": np.exp(rng.uniform(np.log(0.01), np.log(0.6))),
+        "deviation": np.exp(rng.uniform(np.log(0.05), np.log(0.8))),
         "mean": rng.uniform(-0.9, 0.5),
         "residuals": rng.choice([0, 1, 2, 3, 4]),
         "skew": rng.choice([0.8, 1.4]),

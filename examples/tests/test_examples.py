@@ -73,7 +73,7 @@ def test_linear_regression(tmp_path):
     assert names == [*columns, *["age", "intercept"] * 2, *columns]
     assert "after three regressions: epsilon=0.2, delta=0.0" in text
     noise = [float(n) for _, _, n in found]
-    # Of 60 pairs of fits the ratios of deviations were 3.8 to 9.8: they depend on what was released.
+    # Ratios of deviations depend on what was released: 3.8 to 9.8 in 60 runs.
     for full, tenth in zip(noise[1:5], noise[10:], strict=True):
         assert 2 < tenth / full < 20
     assert "epsilon = 0.001: ('target',) and nothing else" in text

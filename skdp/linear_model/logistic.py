@@ -76,7 +76,7 @@ class DPLogisticRegression(PrivateClassifier, ObjectiveEstimator):
     """
 
     _reference: ClassVar = Reference(
-        "labels", logistic_moments, signal=0.5, level_signal=0.15, intercept=60.0, most_signal=0.4
+        "labels", logistic_moments, signal=0.5, level_signal=0.15, intercept=60.0, most_signal=0.2
     )
 
     loss: Any = "auto"

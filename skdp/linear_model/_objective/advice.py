@@ -70,7 +70,7 @@ from skdp.trusted.checks import fail, remembered
 # Variance of a number in [-1, 1] in the reference population.
 SPREAD = 0.1
 # A coefficient of a curve has this multiple of the variance that its number adds to the predictor.
-CURVE = 2.0
+CURVE = 4.0
 # Rows get a weight below 1 if their squared numbers sum to more than this share of the maximum.
 FILLED = 0.46
 # The same for noise that weights reduce, without and with privately estimated clipping bounds, to

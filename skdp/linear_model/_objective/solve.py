@@ -93,10 +93,8 @@ from skdp.trusted.certify import NoisySum, Release
 from skdp.trusted.checks import check_choice, check_count, check_interval, fail
 from skdp.trusted.noise import variances
 
-# There is no release if the noise of its means would exceed this. If numbers are at least MAINLY of
-# the coefficients, the average of their means may have the noise MOST_POOLED instead; all numbers
-# then have the same bounds.
-MOST_NOISE, MOST_POOLED, MAINLY = 0.5, 0.4, 0.6
+# There is no release if the noise of its means would exceed this.
+MOST_NOISE = 0.2
 # Without a share of the user only the target of a regression is scaled: clipped numbers would bias
 # its coefficients. The share of epsilon, the greatest noise of the mean, and the distance of the
 # bounds from the centre in standard deviations.
@@ -106,8 +104,9 @@ TARGET_SHARE, TARGET_NOISE, TARGET_ALONE = 0.05, 0.1, 3.0
 # increases with the power FARTHER: clipping reduces the noise, and little noise needs less.
 RADIUS, TARGET_RADIUS, FARTHER_FROM, FARTHER = 1.3, 2.0, 100.0, 0.2
 # Counts and costs are summed on the scale log(1 + LOG_STEEPNESS y / Y) for a bound of Y. The cap of
-# their mean is COUNT_RADIUS standard deviations above the centre on this scale.
-LOG_STEEPNESS, COUNT_RADIUS = 20.0, 3.0
+# their mean is COUNT_RADIUS standard deviations above the centre on this scale, whose mean gets the
+# noise COUNT_NOISE.
+LOG_STEEPNESS, COUNT_RADIUS, COUNT_NOISE = 20.0, 3.0, 0.01
 # The distance of the outermost knots of curves, for which wide bounds cost no noise. Few distant
 # numbers determine the R^2 of a regression: with many records, and so many knots, it increases with
 # the power CURVE_FARTHER of the increase of the others. The share of epsilon is at most
@@ -221,13 +220,8 @@ class ClippingStage:
         first = int(self.sums.is_counted)
         noise = np.sqrt(variances(self.noise))[first : first + len(seen.mean)] / seen.n
         # Without an intercept the centres must be 0.
-        means, squares = seen.mean, seen.square
-        if noise[0] > MOST_NOISE and not self.with_target:
-            # All numbers as one column: its mean and its mean square have less noise.
-            noise = noise / math.sqrt(len(means))
-            means, squares = (np.full(len(means), values.mean()) for values in (means, squares))
-        mean = means.clip(-1, 1) if self.design.intercept else np.zeros_like(means)
-        variance = CLIPPING.variance(squares.clip(0, 1) - mean**2, noise)
+        mean = seen.mean.clip(-1, 1) if self.design.intercept else np.zeros_like(seen.mean)
+        variance = CLIPPING.variance(seen.square.clip(0, 1) - mean**2, noise)
         radius = np.full(len(mean), self.curve_radius or self.radius * RADIUS)
         if self.with_target:
             usual = TARGET_RADIUS if self._with_numbers else TARGET_ALONE
@@ -280,10 +274,10 @@ def plan_clipping(
     if share is None:
         own = target = 0.0
         if numbers and (curves or not with_target):
-            own = _number_share(noise_of(numbers), len(numbers), design.dim, bool(curves))
+            own = _number_share(noise_of(numbers), bool(curves))
         if with_target:
             noise = noise_of(columns[-1:])
-            target = usual_share(noise) if is_count else TARGET_SHARE
+            target = usual_share(noise, COUNT_NOISE) if is_count else TARGET_SHARE
             target *= noise <= TARGET_NOISE * target
         share, apart = own + target, target if own else 0.0
         if not share:
@@ -300,13 +294,11 @@ def plan_clipping(
     return ClippingStage(sums, law, design, spent, *facts)
 
 
-def _number_share(noise: float, n_numbers: int, dim: int, curved: bool) -> float:
+def _number_share(noise: float, curved: bool) -> float:
     """Return the share of epsilon for bounds of the numbers; 0 if they would be too noisy."""
     share, most = usual_share(noise), MOST_NOISE
     if curved:
         share, most = min(share, CURVE_SHARE), CURVE_NOISE
-    elif n_numbers >= MAINLY * dim:
-        most = max(most, MOST_POOLED * math.sqrt(n_numbers))
     return 0.0 if noise > most * share else share
 
 

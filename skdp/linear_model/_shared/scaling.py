@@ -31,7 +31,7 @@ from skdp.trusted.noise import variances
 # Weight of squares for Gaussian noise if a record is replaced; at most sqrt((11 + 5 sqrt 5) / 8).
 REPLACED_WEIGHT = math.sqrt(11 / 4)
 # The share of epsilon is chosen for noise of GOOD_NOISE in the means, within these limits.
-LEAST_SHARE, MOST_SHARE, GOOD_NOISE = 0.05, 0.2, 0.01
+LEAST_SHARE, MOST_SHARE, GOOD_NOISE = 0.05, 0.2, 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +86,9 @@ def sums_noise(
     return KNorm().calibrate(Sensitivity(ball, moved, neighbors), epsilon=epsilon)
 
 
-def usual_share(needed: float) -> float:
+def usual_share(needed: float, good: float = GOOD_NOISE) -> float:
     """Return the share of epsilon; ``needed`` is the noise in the means with all of epsilon."""
-    return min(max(needed / GOOD_NOISE, LEAST_SHARE), MOST_SHARE)
+    return min(max(needed / good, LEAST_SHARE), MOST_SHARE)
 
 
 def check_share(name: str, share: Any, of_zero: str) -> None:

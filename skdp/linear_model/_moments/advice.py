@@ -210,7 +210,7 @@ LEAST_SHARE, MOST_SHARE, GOOD_NOISE, SINGLE_NOISE = 0.05, 0.35, 0.03, 0.05
 SCALED_SIGNAL, SCALED_AT, NOISES = 0.3, 60.0, 9.0
 # With more noise than MOST_CROSS_NOISE in the mean of a product with the target, with all of
 # epsilon, only the target's mean is released.
-MOST_CROSS_NOISE = 0.056
+MOST_CROSS_NOISE = 0.08
 # Weights of errors in the sums of the target and in the means of levels in the scaling stage. The
 # target has a share of its own beside so many numbers.
 TARGET_COST, LEAST_APART, LEVEL_MEANS = 20.0, 4, 0.05

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import compress
 
 import numpy as np
 from numpy.random import Generator
@@ -58,35 +59,50 @@ def scaling_of(plan: DescentPlan, released: FloatArray | None) -> Scaling:
     blocks, stage, rows = plan.blocks, plan.stage, plan.rows
     if stage is None or released is None:
         return plain_scaling(blocks, plan.size, rows)
-    q, sums, deviation = len(blocks.numbers), stage.sums, plan.stage_deviation
+    q, p, deviation = len(blocks.numbers), len(blocks.scaled), plan.stage_deviation
     # A count is at least one standard deviation of its noise.
-    least = deviation * stage.units[0] if sums.is_counted else 1.0
-    seen = sums.estimates(released, least=max(1.0, least))
-    mean, square, noise = seen.mean.clip(-1, 1), seen.square.clip(0, 1), deviation / seen.n
-    shifted = np.ones(len(mean), dtype=np.bool_)
-    shifted[:q] = blocks.intercept  # without an intercept numbers are not centred
-    centre = np.where(shifted, DESCENT.centre(mean, noise), 0.0)
-    variance = DESCENT.variance(square - np.where(shifted, mean, 0.0) ** 2, noise)
+    least = deviation * stage.units[0] if stage.sums.is_counted else 1.0
+    seen = stage.sums.estimates(released, least=max(1.0, least))
+    ends = np.cumsum([b.stop - b.start + 1 for b in blocks.level_columns])
+    levels = np.split(seen.levels, ends[:-1])
+    # Two levels are -1 and 1.
+    flags = [float(shares[1] - shares[0]) for shares in compress(levels, blocks.is_flag)]
+    mean = np.insert(seen.mean, [q] * len(flags), flags).clip(-1, 1)
+    square = np.insert(seen.square, [q] * len(flags), 1.0).clip(0, 1)
+    noise = np.full(len(mean), deviation / seen.n)
+    noise[q:p] *= math.sqrt(2)
+    centre = DESCENT.centre(mean, noise)
+    # Noise must not hide that two levels vary.
+    known = np.where(square < 1, mean, centre)
+    if not blocks.intercept:  # numbers are not centred
+        known[:q] = centre[:q] = 0.0
+        centre[q:p] = -1.0
+    variance = DESCENT.variance(square - known**2, noise)
     # High estimates of the mean squares about the centres.
     about = square - 2 * centre * mean + centre**2 + CAUTION * noise
     most = np.maximum(variance, np.minimum(about, (1 + np.abs(centre)) ** 2))
     squares = np.ones(blocks.dim)
-    squares[blocks.number_places] = (most / variance)[:q] / rows.radius**2
-    levels = seen.levels.clip(0) + CAUTION * noise
-    squares[blocks.first_levels :] = levels.clip(1 / seen.n, 1.0)
+    squares[blocks.number_places] = (most / variance)[:p] / rows.radius**2
+    shares = np.concatenate([[], *(levels[k] for k in blocks.levels_of)])
+    squares[blocks.first_levels :] = (shares.clip(0) + CAUTION * deviation / seen.n).clip(1 / seen.n, 1.0)
     deviations = np.sqrt(variance)
-    has_target = len(sums.columns) > q
-    target = (float(centre[-1]), float(deviations[-1])) if has_target else (0.0, 1.0)
-    scale = rows.radius * deviations[:q]
-    return Scaling(seen.n, centre[:q], scale, squares, *target, True, rows)
+    target = (float(centre[-1]), float(deviations[-1])) if len(mean) > p else (0.0, 1.0)
+    centre, scale = centre[:p], rows.radius * deviations[:p]
+    # Encoded, two levels are 0 and 1.
+    centre[q:] = (centre[q:] + 1) / 2
+    scale[q:] /= 2
+    return Scaling(seen.n, centre, scale, squares, *target, True, rows)
 
 
 def plain_scaling(blocks: Blocks, n: float, rows: RowBound) -> Scaling:
-    zeros = np.zeros(len(blocks.numbers))
+    q, p = len(blocks.numbers), len(blocks.scaled)
+    # Two levels are -1 and 1; without an intercept 0 and 1.
+    centre = np.repeat([0.0, blocks.intercept / 2], [q, p - q])
     # Rows of a ball were divided by a power of two.
-    scale = np.full(len(zeros), float(blocks.domain.radius or 1.0) / row_unit(blocks.domain))
+    unit = float(blocks.domain.radius or 1.0) / row_unit(blocks.domain)
+    scale = np.repeat([unit, 1.0 - blocks.intercept / 2], [q, p - q])
     ones = np.ones(blocks.dim)
-    return Scaling(n, zeros, scale, ones, 0.0, math.sqrt(USUAL_TARGET), False, rows)
+    return Scaling(n, centre, scale, ones, 0.0, math.sqrt(USUAL_TARGET), False, rows)
 
 
 # Steps, penalties and clip radii
@@ -142,7 +158,7 @@ def curvatures(blocks: Blocks, scaling: Scaling, kind: Kind) -> FloatArray:
 
 def _mean_weight(blocks: Blocks, rows: RowBound) -> float:
     """Return the approximate mean weight of records whose numbers all have variance 1."""
-    numbers = max(len(blocks.numbers), 1)
+    numbers = max(len(blocks.scaled), 1)
     if rows.bound is None:
         return min(1.0, rows.radius / math.sqrt(2 * math.log(2 * numbers + 1)))
     parts = rows.precision**rows.power
@@ -177,8 +193,8 @@ def penalties(
             square[number.stop :] = np.repeat(1 / sizes, sizes)
         usual = scaling.n * _mean_weight(blocks, scaling.rows) * kind.usual * square
         sampling = kind.score * spread * usual
-        prior = np.full(dim, kind.level_signal / max(1, len(blocks.level_columns)))
-        prior[number] = kind.signal / max(1, len(blocks.numbers)) * per_number
+        prior = np.full(dim, kind.level_signal / max(1, len(blocks.wide)))
+        prior[number] = kind.signal / max(1, len(blocks.scaled)) * per_number
         prior[: blocks.intercept] = kind.intercept
         # Ridges balance noise and sampling errors with the prior of each coefficient.
         ridge = ((unit * plan.averaged) ** 2 + sampling) / (usual * (prior * spread))

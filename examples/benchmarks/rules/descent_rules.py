@@ -70,18 +70,18 @@ class Population:
 
     @classmethod
     def draw(
-        cls, task: str, seed: int, numbers: Sequence[int] = (3, 6, 8, 12, 20, 40)
+        cls, task: str, seed: int, numbers: Sequence[int] = (1, 3, 6, 8, 12, 20, 40)
     ) -> Population:
         """Draw one, with as many numbers as one of ``numbers``."""
         rng = np.random.default_rng([seed, 7])
-        p, blocks = int(rng.choice(numbers)), int(rng.choice([0, 0, 2, 6]))
+        p, blocks = int(rng.choice(numbers)), int(rng.choice([0, 0, 2, 6, 15]))
         mixing = rng.normal(size=(p, rng.integers(1, 5))) * rng.choice([0.2, 0.7, 1.5])
         mixing = np.hstack([mixing, np.eye(p)])
         centre = rng.uniform(-0.9, 0.6, p)
         spread = np.exp(rng.uniform(np.log(0.07), np.log(0.7), p))
         shape, share = rng.choice([0, 0, 0, 1, 2], p), rng.beta(0.8, 1.5, p).clip(0.01, 0.99)
         is_flag = rng.random(p) < rng.choice([0.0, 0.0, 0.5])
-        sizes = rng.integers(2, 13, blocks)
+        sizes = rng.integers(2, rng.choice([3, 5, 13]), blocks)
         beta = rng.normal(size=p) * (rng.random(p) < rng.choice([0.2, 0.6, 1.0]))
         beta[rng.integers(p)] += 1
         facts = {

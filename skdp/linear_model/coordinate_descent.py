@@ -24,6 +24,7 @@ from skdp.linear_model._descent.gradients import (
     residual,
 )
 from skdp.linear_model._descent.solve import (
+    DAMPING,
     FARTHEST,
     LOGISTIC,
     SQUARED,
@@ -196,11 +197,12 @@ class CoordinateDescent:
         alpha = None if is_auto(params.alpha) else float(params.alpha)
         penalty, l1_ratio = params.penalty or "none", float(params.l1_ratio)
         l1, ridge = penalties(plan, scaling, kind, unit, penalty, alpha, l1_ratio)
+        damping = DAMPING * ridge if is_auto(params.step_size) else 0.0
         rough = roughness(blocks, scaling, ridge) if penalty == "auto" else {}
         for block in rough:
             ridge[blocks.places[block]] = 0.0
         size = kind.step if is_auto(params.step_size) else float(params.step_size)
-        step = np.where(blocks.free, size / curvature, 0.0)
+        step = np.where(blocks.free, size / (curvature + damping), 0.0)
         shape = (blocks.dim, *(1 for _ in plan.classes))
         unit, step, l1, ridge = (part.reshape(shape) for part in (unit, step, l1, ridge))
         return Descent(plan, unit, step, l1, ridge, bool(params.average), rough), slope

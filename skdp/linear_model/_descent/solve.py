@@ -112,9 +112,11 @@ def plain_scaling(blocks: Blocks, n: float, rows: RowBound) -> Scaling:
 CLIP, CLIP_POWER, WHOLE_RANGE, FARTHEST_MEAN = 0.45, 0.33, 2.0, 0.5
 # For a joint model: assumptions of a `Kind`. The curvature is rarely near its bound in all classes,
 # so steps are longer; they do not diverge below 2.
-SIGNAL, LEVEL_SIGNAL, MOST_STEP = 16.0, 8.0, 1.8
+SIGNAL, MOST_STEP = 16.0, 1.8
 # The penalty on differences of neighbouring coefficients of a spline, in units of the domain's.
 SMOOTH = 0.5
+# Steps are shorter by this many ridges: they average the noise of passes before slopes saturate.
+DAMPING = 3.0
 
 
 @dataclass(frozen=True)
@@ -124,9 +126,9 @@ class Kind:
     The loss is the squared loss of a number (``is_regression``), or the logistic loss of labels.
     ``curvature`` and ``usual`` are its greatest and usual second derivative, ``score`` the mean
     squared derivative over the mean curvature. For the squared loss this and the following values
-    are in units of the target's variance. All numbers add ``signal`` to the variance of the
-    predictor, and all levels ``level_signal``. ``intercept`` is the prior variance of the
-    intercept, and ``step`` the usual length of steps in units of the inverse curvature.
+    are in units of the target's variance. All columns together add ``signal`` to the variance
+    of the predictor. ``intercept`` is the prior variance of the intercept, and ``step`` the usual
+    length of steps in units of the inverse curvature.
     """
 
     is_regression: bool
@@ -134,20 +136,19 @@ class Kind:
     usual: float
     score: float
     signal: float
-    level_signal: float
     intercept: float
     step: float = 1.0
 
 
-LOGISTIC = Kind(False, 0.25, 0.25, score=0.6, signal=0.6, level_signal=0.15, intercept=0.5)
+LOGISTIC = Kind(False, 0.25, 0.25, score=0.6, signal=0.7, intercept=0.5)
 # Where residuals are clipped the curvature is 0, so its mean is far below the greatest one.
-SQUARED = Kind(True, 1.0, 1.0, score=0.5, signal=0.2, level_signal=0.1, intercept=5.0, step=1.5)
+SQUARED = Kind(True, 1.0, 1.0, score=0.5, signal=0.25, intercept=5.0, step=1.5)
 
 
 def joint_kind(slope: SoftmaxSlope) -> Kind:
     k, a = slope.n_classes, slope.normalizer
     step = min(k / 2, MOST_STEP)
-    return Kind(False, a / 2, a * (1 - 1 / k) / k, 1 / a, SIGNAL, LEVEL_SIGNAL, 0.5, step)
+    return Kind(False, a / 2, a * (1 - 1 / k) / k, 1 / a, SIGNAL, 0.5, step)
 
 
 def curvatures(blocks: Blocks, scaling: Scaling, kind: Kind) -> FloatArray:
@@ -193,8 +194,8 @@ def penalties(
             square[number.stop :] = np.repeat(1 / sizes, sizes)
         usual = scaling.n * _mean_weight(blocks, scaling.rows) * kind.usual * square
         sampling = kind.score * spread * usual
-        prior = np.full(dim, kind.level_signal / max(1, len(blocks.wide)))
-        prior[number] = kind.signal / max(1, len(blocks.scaled)) * per_number
+        prior = np.full(dim, kind.signal / max(1, len(blocks) - blocks.intercept))
+        prior[number] *= per_number
         prior[: blocks.intercept] = kind.intercept
         # Ridges balance noise and sampling errors with the prior of each coefficient.
         ridge = ((unit * plan.averaged) ** 2 + sampling) / (usual * (prior * spread))
@@ -230,7 +231,8 @@ def roughness(blocks: Blocks, scaling: Scaling, ridge: FloatArray) -> dict[int, 
 
 def residual_bound(plan: DescentPlan, scaling: Scaling) -> float:
     """Return the clip radius of residuals, for targets in [-1, 1]."""
-    deviations = CLIP * max(0.5, more(plan.information, CLIP_POWER))
+    information = plan.information * scaling.n / plan.size
+    deviations = CLIP * max(0.5, more(information, CLIP_POWER))
     least = 0.0 if scaling.is_estimated else FARTHEST_MEAN / plan.passes
     return min(WHOLE_RANGE, max(least, deviations * scaling.target_deviation))
 

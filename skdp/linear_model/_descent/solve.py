@@ -84,7 +84,9 @@ def scaling_of(plan: DescentPlan, released: FloatArray | None) -> Scaling:
     squares = np.ones(blocks.dim)
     squares[blocks.number_places] = (most / variance)[:p] / rows.radius**2
     shares = np.concatenate([[], *(levels[k] for k in blocks.levels_of)])
-    squares[blocks.first_levels :] = (shares.clip(0) + CAUTION * deviation / seen.n).clip(1 / seen.n, 1.0)
+    squares[blocks.first_levels :] = (shares.clip(0) + CAUTION * deviation / seen.n).clip(
+        1 / seen.n, 1.0
+    )
     deviations = np.sqrt(variance)
     target = (float(centre[-1]), float(deviations[-1])) if len(mean) > p else (0.0, 1.0)
     centre, scale = centre[:p], rows.radius * deviations[:p]
@@ -127,8 +129,9 @@ class Kind:
     ``curvature`` and ``usual`` are its greatest and usual second derivative, ``score`` the mean
     squared derivative over the mean curvature. For the squared loss this and the following values
     are in units of the target's variance. All columns together add ``signal`` to the variance
-    of the predictor. ``intercept`` is the prior variance of the intercept, and ``step`` the usual
-    length of steps in units of the inverse curvature.
+    of the predictor at the usual information; it grows with the power ``signal_power`` of the
+    information. ``intercept`` is the prior variance of the intercept, and ``step`` the usual length
+    of steps in units of the inverse curvature.
     """
 
     is_regression: bool
@@ -138,17 +141,24 @@ class Kind:
     signal: float
     intercept: float
     step: float = 1.0
+    signal_power: float = 0.0
 
 
 LOGISTIC = Kind(False, 0.25, 0.25, score=0.6, signal=0.7, intercept=0.5)
-# Where residuals are clipped the curvature is 0, so its mean is far below the greatest one.
-SQUARED = Kind(True, 1.0, 1.0, score=0.5, signal=0.25, intercept=5.0, step=1.5)
+# Where residuals are clipped the curvature is 0, so its mean is far below the greatest one. With
+# more information they are clipped less, and smaller ridges are better.
+SQUARED = Kind(True, 1.0, 1.0, score=0.5, signal=0.45, intercept=5.0, step=1.5, signal_power=0.5)
 
 
 def joint_kind(slope: SoftmaxSlope) -> Kind:
     k, a = slope.n_classes, slope.normalizer
     step = min(k / 2, MOST_STEP)
     return Kind(False, a / 2, a * (1 - 1 / k) / k, 1 / a, SIGNAL, 0.5, step)
+
+
+def information_of(plan: DescentPlan, scaling: Scaling) -> float:
+    """Return the information; a private number of records is known by now, with noise."""
+    return plan.information * scaling.n / plan.size
 
 
 def curvatures(blocks: Blocks, scaling: Scaling, kind: Kind) -> FloatArray:
@@ -194,7 +204,8 @@ def penalties(
             square[number.stop :] = np.repeat(1 / sizes, sizes)
         usual = scaling.n * _mean_weight(blocks, scaling.rows) * kind.usual * square
         sampling = kind.score * spread * usual
-        prior = np.full(dim, kind.signal / max(1, len(blocks) - blocks.intercept))
+        grows = more(information_of(plan, scaling), kind.signal_power)
+        prior = np.full(dim, kind.signal * grows / max(1, len(blocks) - blocks.intercept))
         prior[number] *= per_number
         prior[: blocks.intercept] = kind.intercept
         # Ridges balance noise and sampling errors with the prior of each coefficient.
@@ -231,8 +242,7 @@ def roughness(blocks: Blocks, scaling: Scaling, ridge: FloatArray) -> dict[int, 
 
 def residual_bound(plan: DescentPlan, scaling: Scaling) -> float:
     """Return the clip radius of residuals, for targets in [-1, 1]."""
-    information = plan.information * scaling.n / plan.size
-    deviations = CLIP * max(0.5, more(information, CLIP_POWER))
+    deviations = CLIP * max(0.5, more(information_of(plan, scaling), CLIP_POWER))
     least = 0.0 if scaling.is_estimated else FARTHEST_MEAN / plan.passes
     return min(WHOLE_RANGE, max(least, deviations * scaling.target_deviation))
 

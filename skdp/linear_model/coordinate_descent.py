@@ -197,7 +197,7 @@ class CoordinateDescent:
         alpha = None if is_auto(params.alpha) else float(params.alpha)
         penalty, l1_ratio = params.penalty or "none", float(params.l1_ratio)
         l1, ridge = penalties(plan, scaling, kind, unit, penalty, alpha, l1_ratio)
-        damping = DAMPING * ridge if is_auto(params.step_size) else 0.0
+        damping = DAMPING * plan.passes * ridge if is_auto(params.step_size) else 0.0
         rough = roughness(blocks, scaling, ridge) if penalty == "auto" else {}
         for block in rough:
             ridge[blocks.places[block]] = 0.0
@@ -302,7 +302,8 @@ class _DescentEstimator(PrivateLinearModel):
     step_size : float in [1e-30, 1e30] or "auto", default="auto"
         Length of a step, in units of the inverse curvature of its coordinate. The curvature is
         bounded by the domain, or estimated privately. "auto" is 1.5 for numbers, 1 for two labels,
-        and min(K / 2, 1.8) for a joint model of K classes. Values of 2 or more may diverge;
+        and min(K / 2, 1.8) for a joint model of K classes, with a fifth of the ridge added
+        to the curvature for each pass. Values of 2 or more may diverge;
         coefficients stay bounded.
     order : {"cyclic", "random", "greedy"}, default="cyclic"
         The order of the coordinates. "greedy" privately chooses the coordinate with the largest

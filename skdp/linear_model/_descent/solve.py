@@ -112,13 +112,16 @@ def plain_scaling(blocks: Blocks, n: float, rows: RowBound) -> Scaling:
 # Residuals are clipped at CLIP deviations of the target; the factor grows with this power of the
 # information. Without estimates, all passes together can move a mean by at least FARTHEST_MEAN.
 CLIP, CLIP_POWER, WHOLE_RANGE, FARTHEST_MEAN = 0.45, 0.33, 2.0, 0.5
+# The least factor for little information, on this bound and on the signal of a regression.
+LEAST = 0.5
 # For a joint model: assumptions of a `Kind`. The curvature is rarely near its bound in all classes,
 # so steps are longer; they do not diverge below 2.
 SIGNAL, MOST_STEP = 16.0, 1.8
 # The penalty on differences of neighbouring coefficients of a spline, in units of the domain's.
 SMOOTH = 0.5
-# Steps are shorter by this many ridges: they average the noise of passes before slopes saturate.
-DAMPING = 3.0
+# Of each pass this many ridges are added to the curvature: shorter steps average the noise of many
+# passes before slopes saturate.
+DAMPING = 0.2
 
 
 @dataclass(frozen=True)
@@ -204,7 +207,7 @@ def penalties(
             square[number.stop :] = np.repeat(1 / sizes, sizes)
         usual = scaling.n * _mean_weight(blocks, scaling.rows) * kind.usual * square
         sampling = kind.score * spread * usual
-        grows = more(information_of(plan, scaling), kind.signal_power)
+        grows = max(LEAST, more(information_of(plan, scaling), kind.signal_power))
         prior = np.full(dim, kind.signal * grows / max(1, len(blocks) - blocks.intercept))
         prior[number] *= per_number
         prior[: blocks.intercept] = kind.intercept
@@ -242,7 +245,7 @@ def roughness(blocks: Blocks, scaling: Scaling, ridge: FloatArray) -> dict[int, 
 
 def residual_bound(plan: DescentPlan, scaling: Scaling) -> float:
     """Return the clip radius of residuals, for targets in [-1, 1]."""
-    deviations = CLIP * max(0.5, more(information_of(plan, scaling), CLIP_POWER))
+    deviations = CLIP * max(LEAST, more(information_of(plan, scaling), CLIP_POWER))
     least = 0.0 if scaling.is_estimated else FARTHEST_MEAN / plan.passes
     return min(WHOLE_RANGE, max(least, deviations * scaling.target_deviation))
 

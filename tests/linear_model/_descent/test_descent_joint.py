@@ -283,7 +283,8 @@ def test_rounding_to_the_nearest_point_would_exceed_the_bound(nearest, monkeypat
     if nearest:
         monkeypatch.setattr(_gradients, "_truncate", _gradients.on_grid)
     rows = RowBound(np.ones(5), power=1)
-    scaling = Scaling(10.0, np.zeros(3), np.array([2.0**-9, 2.0**-9, 1.0]), np.ones(7), 0.0, 1.0, True, rows)
+    scale = np.array([2.0**-9, 2.0**-9, 1.0])
+    scaling = Scaling(10.0, np.zeros(3), scale, np.ones(7), 0.0, 1.0, True, rows)
     slope, moves = SoftmaxSlope(CLASSES, 0.7, 1), np.zeros((7, CLASSES))
     moves[0, 2] = 1e5
     some, record = ((0.5, 0.0, "x", "p"), 1), ((1.0, 2.0, "y", "q"), 0)

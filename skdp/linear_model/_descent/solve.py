@@ -119,8 +119,8 @@ LEAST = 0.5
 SIGNAL, MOST_STEP = 16.0, 1.8
 # The penalty on differences of neighbouring coefficients of a spline, in units of the domain's.
 SMOOTH = 0.5
-# For each pass this many ridges are added to the curvature, up to a limit: shorter steps average the
-# noise of many passes before slopes saturate.
+# For each pass this many ridges are added to the curvature, up to a limit: shorter steps average
+# the noise of many passes before slopes saturate.
 DAMPING, MOST_DAMPING = 0.2, 3.0
 
 

@@ -24,8 +24,10 @@ from skdp.linear_model._descent.gradients import (
     residual,
 )
 from skdp.linear_model._descent.solve import (
+    DAMPING,
     FARTHEST,
     LOGISTIC,
+    MOST_DAMPING,
     SQUARED,
     WHOLE_RANGE,
     Descent,
@@ -196,11 +198,13 @@ class CoordinateDescent:
         alpha = None if is_auto(params.alpha) else float(params.alpha)
         penalty, l1_ratio = params.penalty or "none", float(params.l1_ratio)
         l1, ridge = penalties(plan, scaling, kind, unit, penalty, alpha, l1_ratio)
+        is_damped = is_auto(params.step_size) and (penalty == "auto" or alpha is None)
+        damping = min(DAMPING * plan.passes, MOST_DAMPING) * ridge if is_damped else 0.0
         rough = roughness(blocks, scaling, ridge) if penalty == "auto" else {}
         for block in rough:
             ridge[blocks.places[block]] = 0.0
         size = kind.step if is_auto(params.step_size) else float(params.step_size)
-        step = np.where(blocks.free, size / curvature, 0.0)
+        step = np.where(blocks.free, size / (curvature + damping), 0.0)
         shape = (blocks.dim, *(1 for _ in plan.classes))
         unit, step, l1, ridge = (part.reshape(shape) for part in (unit, step, l1, ridge))
         return Descent(plan, unit, step, l1, ridge, bool(params.average), rough), slope
@@ -300,8 +304,8 @@ class _DescentEstimator(PrivateLinearModel):
     step_size : float in [1e-30, 1e30] or "auto", default="auto"
         Length of a step, in units of the inverse curvature of its coordinate. The curvature is
         bounded by the domain, or estimated privately. "auto" is 1.5 for numbers, 1 for two labels,
-        and min(K / 2, 1.8) for a joint model of K classes. Values of 2 or more may diverge;
-        coefficients stay bounded.
+        and min(K / 2, 1.8) for a joint model of K classes, with up to three times an automatic
+        ridge added to the curvature. Values of 2 or more may diverge; coefficients stay bounded.
     order : {"cyclic", "random", "greedy"}, default="cyclic"
         The order of the coordinates. "greedy" privately chooses the coordinate with the largest
         gradient. Use it for data with many columns of which few are relevant.

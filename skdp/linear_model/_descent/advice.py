@@ -230,11 +230,12 @@ class DescentPlan:
         return self.deviations * AVERAGED / math.sqrt(self.passes)
 
 
-def usual_square(blocks: Blocks) -> float:
-    """Return the assumed mean square of a number in the units of the domain."""
-    # The squared numbers of a ball have a sum of at most 1.
-    usual = DESCENT.usual
-    return min(usual, 0.3 / len(blocks.numbers)) if blocks.domain.is_ball else usual
+def usual_square(blocks: Blocks) -> FloatArray:
+    """Return the assumed mean square of each scaled column in the units of the domain."""
+    # The squared numbers of a ball have a sum of at most 1. Two levels are -1 and 1.
+    q, square = len(blocks.numbers), np.ones(len(blocks.scaled))
+    square[:q] = min(DESCENT.usual, 0.3 / max(q, 1)) if blocks.domain.is_ball else DESCENT.usual
+    return square
 
 
 def row_lengths(blocks: Blocks, information: float, estimated: bool, power: int = 2) -> RowBound:
@@ -245,7 +246,7 @@ def row_lengths(blocks: Blocks, information: float, estimated: bool, power: int 
     intercept and for levels.
     """
     radius = _radius(RADIUS, information)
-    deviations = radius if estimated else usual_square(blocks) ** -0.5
+    deviations = np.full(len(blocks.scaled), radius) if estimated else usual_square(blocks) ** -0.5
     precision = np.full(len(blocks), LABEL_PRECISION)
     if blocks.domain.target_bounds:  # an intercept does not change the ranks of labels
         precision = np.array(blocks.sizes) ** LEVEL_PRECISION
@@ -255,7 +256,7 @@ def row_lengths(blocks: Blocks, information: float, estimated: bool, power: int 
     # With more information weights gain less. In the domain numbers are at most 1.
     share = SHARE_OF_SQUARE * max(1.0, math.sqrt(more(information, 1.0) / 10))
     parts = precision**power
-    parts[blocks.number_places] = share if estimated else min(share, deviations**power)
+    parts[blocks.number_places] = share if estimated else np.minimum(share, deviations**power)
     return RowBound(precision, float(parts.sum()), radius, power)
 
 

@@ -1,7 +1,8 @@
 """The coordinates of a descent in blocks, scaled rows, and exact gradients of all records.
 
-A block is the intercept, one number, or all levels of one column. A record has one level of a
-column, so that it contributes to one coordinate of the gradient of the block. All levels together
+A block is the intercept, one number, or all levels of one column. Of two levels the second one is
+a number, 1 or 0. A record has one level of a column, so that it contributes to one coordinate of
+the gradient of the block. All levels together
 have the privacy cost of one number. So have all B-splines of one column: the sizes of a record's
 contributions to their coordinates add up to at most 1.
 
@@ -22,7 +23,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import count
+from itertools import compress, count
 from typing import Any
 
 import numpy as np
@@ -59,8 +60,28 @@ class Blocks(RowLayout):
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Number of coordinates of each block, including first levels that are not free."""
-        ones = (1,) * (int(self.intercept) + len(self.numbers))
-        return ones + tuple(b.stop - b.start + 1 for b in self.level_columns)
+        return (1,) * self.first_levels + tuple(b.stop - b.start + 1 for b in self.wide)
+
+    @cached_property
+    def is_flag(self) -> tuple[bool, ...]:
+        """Which columns of levels have two of them."""
+        pairs = zip(self.level_columns, self.tables, strict=True)
+        return tuple(table is None and b.stop - b.start == 1 for b, table in pairs)
+
+    @cached_property
+    def scaled(self) -> tuple[int, ...]:
+        """Encoded columns of the numbers, and of columns of two levels, which are numbers too."""
+        return self.numbers + tuple(b.start for b in compress(self.level_columns, self.is_flag))
+
+    @cached_property
+    def wide(self) -> tuple[slice, ...]:
+        """Encoded columns of the other columns of levels."""
+        return tuple(b for b in self.level_columns if b.start not in self.scaled)
+
+    @cached_property
+    def levels_of(self) -> tuple[int, ...]:
+        """The position of each of these among all columns of levels."""
+        return tuple(k for k, flag in enumerate(self.is_flag) if not flag)
 
     @cached_property
     def places(self) -> tuple[slice, ...]:
@@ -69,10 +90,11 @@ class Blocks(RowLayout):
 
     @cached_property
     def whole_tables(self) -> tuple[FloatArray | None, ...]:
-        """For each column of levels or B-splines its table with the first one; None for levels."""
+        """For each wide column its table with the first level or B-spline; None for levels."""
+        tables = (self.tables[k] for k in self.levels_of)
         return tuple(
             None if table is None else np.column_stack([1 - table.sum(axis=1), table])
-            for table in self.tables
+            for table in tables
         )
 
     @cached_property
@@ -82,7 +104,8 @@ class Blocks(RowLayout):
         It is that of the domain for coefficients minus the first one.
         """
         matrices = {}
-        for block, penalty in enumerate(self.penalties, start=self.first_levels):
+        for block, k in enumerate(self.levels_of, start=self.first_levels):
+            penalty = self.penalties[k]
             size = 0 if penalty is None else len(penalty)
             if penalty is not None and (penalty != np.eye(size)).any():
                 minus_first = np.eye(size, size + 1, k=1)
@@ -92,7 +115,7 @@ class Blocks(RowLayout):
 
     @property
     def first_levels(self) -> int:
-        return int(self.intercept) + len(self.numbers)
+        return int(self.intercept) + len(self.scaled)
 
     @property
     def dim(self) -> int:
@@ -119,9 +142,9 @@ class Blocks(RowLayout):
         The last axis of all are the classes of a joint model.
         """
         coef = np.zeros((self.domain.n_encoded, *theta.shape[1:]))
-        coef[list(self.numbers)] = theta[self.number_places]
+        coef[list(self.scaled)] = theta[self.number_places]
         intercept = np.array(theta[0]) if self.intercept else np.zeros(theta.shape[1:])
-        for block, place in zip(self.level_columns, self.places[self.first_levels :], strict=True):
+        for block, place in zip(self.wide, self.places[self.first_levels :], strict=True):
             first, *others = theta[place]
             coef[block] = np.array(others) - first
             intercept = intercept + first
@@ -132,8 +155,8 @@ class Blocks(RowLayout):
         theta = np.zeros((self.dim, *coef.shape[1:]))
         if self.intercept:
             theta[0] = intercept
-        theta[self.number_places] = coef[list(self.numbers)]
-        for block, place in zip(self.level_columns, self.places[self.first_levels :], strict=True):
+        theta[self.number_places] = coef[list(self.scaled)]
+        for block, place in zip(self.wide, self.places[self.first_levels :], strict=True):
             theta[place.start + 1 : place.stop] = coef[block]
         return theta
 
@@ -158,7 +181,7 @@ class Scaling:
 
     def scaler(self, blocks: Blocks) -> Scaler:
         """Return the map of the columns; the target is not scaled."""
-        return Scaler.of(blocks.domain.n_encoded, list(blocks.numbers), self.centre, self.scale)
+        return Scaler.of(blocks.domain.n_encoded, list(blocks.scaled), self.centre, self.scale)
 
 
 # Gradients
@@ -295,16 +318,22 @@ class ScaledRows:
         self.share = rows.share
         # 24 bits hold a multiple of 2^-20 below 16. Greater numbers, which are at most 100 because
         # estimated variances have a lower limit (`SpreadRule`), are rounded to a coarser grid.
-        self.numbers = np.empty((len(blocks.numbers), len(rows)), dtype=np.float32)
-        at = 0
-        for part in rows.parts(2 * len(blocks.numbers)):
+        self.numbers = np.empty((len(blocks.scaled), len(rows)), dtype=np.float32)
+        at, q = 0, len(blocks.numbers)
+        flags = (-scaling.centre[q:] + [[0.0], [1.0]]) / scaling.scale[q:]
+        on_grid(flags)
+        for values, levels, own in zip(
+            flags.T, compress(rows.levels, blocks.is_flag), self.numbers[q:], strict=True
+        ):
+            own[:] = values[levels]
+        for part in rows.parts(2 * q):
             # On the grid before and after they are scaled.
             numbers = part.numbers / row_unit(blocks.domain)
             on_grid(numbers)
-            numbers -= scaling.centre
-            numbers /= scaling.scale
+            numbers -= scaling.centre[:q]
+            numbers /= scaling.scale[:q]
             on_grid(numbers)
-            self.numbers[:, at : at + len(part)] = numbers.T
+            self.numbers[:q, at : at + len(part)] = numbers.T
             at += len(part)
         self.weight = self._weights(scaling).astype(np.float32)
         # The model of the predictors, the number of moves that they contain, and the predictors.
@@ -397,7 +426,7 @@ class ScaledRows:
 
     def _levels(self, block: int) -> tuple[NDArray[Any], FloatArray | None]:
         column = block - self.blocks.first_levels
-        return self.levels[column], self.blocks.whole_tables[column]
+        return self.levels[self.blocks.levels_of[column]], self.blocks.whole_tables[column]
 
 
 def _clipped(shares: FloatArray) -> FloatArray:

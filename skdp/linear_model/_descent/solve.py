@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import compress
 
 import numpy as np
 from numpy.random import Generator
@@ -58,35 +59,52 @@ def scaling_of(plan: DescentPlan, released: FloatArray | None) -> Scaling:
     blocks, stage, rows = plan.blocks, plan.stage, plan.rows
     if stage is None or released is None:
         return plain_scaling(blocks, plan.size, rows)
-    q, sums, deviation = len(blocks.numbers), stage.sums, plan.stage_deviation
+    q, p, deviation = len(blocks.numbers), len(blocks.scaled), plan.stage_deviation
     # A count is at least one standard deviation of its noise.
-    least = deviation * stage.units[0] if sums.is_counted else 1.0
-    seen = sums.estimates(released, least=max(1.0, least))
-    mean, square, noise = seen.mean.clip(-1, 1), seen.square.clip(0, 1), deviation / seen.n
-    shifted = np.ones(len(mean), dtype=np.bool_)
-    shifted[:q] = blocks.intercept  # without an intercept numbers are not centred
-    centre = np.where(shifted, DESCENT.centre(mean, noise), 0.0)
-    variance = DESCENT.variance(square - np.where(shifted, mean, 0.0) ** 2, noise)
+    least = deviation * stage.units[0] if stage.sums.is_counted else 1.0
+    seen = stage.sums.estimates(released, least=max(1.0, least))
+    ends = np.cumsum([b.stop - b.start + 1 for b in blocks.level_columns])
+    levels = np.split(seen.levels, ends[:-1])
+    # Two levels are -1 and 1.
+    flags = [float(shares[1] - shares[0]) for shares in compress(levels, blocks.is_flag)]
+    mean = np.insert(seen.mean, [q] * len(flags), flags).clip(-1, 1)
+    square = np.insert(seen.square, [q] * len(flags), 1.0).clip(0, 1)
+    noise = np.full(len(mean), deviation / seen.n)
+    noise[q:p] *= math.sqrt(2)
+    centre = DESCENT.centre(mean, noise)
+    # Noise must not hide that two levels vary.
+    known = np.where(square < 1, mean, centre)
+    if not blocks.intercept:  # numbers are not centred
+        known[:q] = centre[:q] = 0.0
+        centre[q:p] = -1.0
+    variance = DESCENT.variance(square - known**2, noise)
     # High estimates of the mean squares about the centres.
     about = square - 2 * centre * mean + centre**2 + CAUTION * noise
     most = np.maximum(variance, np.minimum(about, (1 + np.abs(centre)) ** 2))
     squares = np.ones(blocks.dim)
-    squares[blocks.number_places] = (most / variance)[:q] / rows.radius**2
-    levels = seen.levels.clip(0) + CAUTION * noise
-    squares[blocks.first_levels :] = levels.clip(1 / seen.n, 1.0)
+    squares[blocks.number_places] = (most / variance)[:p] / rows.radius**2
+    shares = np.concatenate([[], *(levels[k] for k in blocks.levels_of)])
+    squares[blocks.first_levels :] = (shares.clip(0) + CAUTION * deviation / seen.n).clip(
+        1 / seen.n, 1.0
+    )
     deviations = np.sqrt(variance)
-    has_target = len(sums.columns) > q
-    target = (float(centre[-1]), float(deviations[-1])) if has_target else (0.0, 1.0)
-    scale = rows.radius * deviations[:q]
-    return Scaling(seen.n, centre[:q], scale, squares, *target, True, rows)
+    target = (float(centre[-1]), float(deviations[-1])) if len(mean) > p else (0.0, 1.0)
+    centre, scale = centre[:p], rows.radius * deviations[:p]
+    # Encoded, two levels are 0 and 1.
+    centre[q:] = (centre[q:] + 1) / 2
+    scale[q:] /= 2
+    return Scaling(seen.n, centre, scale, squares, *target, True, rows)
 
 
 def plain_scaling(blocks: Blocks, n: float, rows: RowBound) -> Scaling:
-    zeros = np.zeros(len(blocks.numbers))
+    q, p = len(blocks.numbers), len(blocks.scaled)
+    # Two levels are -1 and 1; without an intercept 0 and 1.
+    centre = np.repeat([0.0, blocks.intercept / 2], [q, p - q])
     # Rows of a ball were divided by a power of two.
-    scale = np.full(len(zeros), float(blocks.domain.radius or 1.0) / row_unit(blocks.domain))
+    unit = float(blocks.domain.radius or 1.0) / row_unit(blocks.domain)
+    scale = np.repeat([unit, 1.0 - blocks.intercept / 2], [q, p - q])
     ones = np.ones(blocks.dim)
-    return Scaling(n, zeros, scale, ones, 0.0, math.sqrt(USUAL_TARGET), False, rows)
+    return Scaling(n, centre, scale, ones, 0.0, math.sqrt(USUAL_TARGET), False, rows)
 
 
 # Steps, penalties and clip radii
@@ -94,11 +112,16 @@ def plain_scaling(blocks: Blocks, n: float, rows: RowBound) -> Scaling:
 # Residuals are clipped at CLIP deviations of the target; the factor grows with this power of the
 # information. Without estimates, all passes together can move a mean by at least FARTHEST_MEAN.
 CLIP, CLIP_POWER, WHOLE_RANGE, FARTHEST_MEAN = 0.45, 0.33, 2.0, 0.5
+# The least factor for little information, on this bound and on the signal of a regression.
+LEAST = 0.5
 # For a joint model: assumptions of a `Kind`. The curvature is rarely near its bound in all classes,
 # so steps are longer; they do not diverge below 2.
-SIGNAL, LEVEL_SIGNAL, MOST_STEP = 16.0, 8.0, 1.8
+SIGNAL, MOST_STEP = 16.0, 1.8
 # The penalty on differences of neighbouring coefficients of a spline, in units of the domain's.
 SMOOTH = 0.5
+# For each pass this many ridges are added to the curvature, up to a limit: shorter steps average
+# the noise of many passes before slopes saturate.
+DAMPING, MOST_DAMPING = 0.2, 3.0
 
 
 @dataclass(frozen=True)
@@ -108,9 +131,10 @@ class Kind:
     The loss is the squared loss of a number (``is_regression``), or the logistic loss of labels.
     ``curvature`` and ``usual`` are its greatest and usual second derivative, ``score`` the mean
     squared derivative over the mean curvature. For the squared loss this and the following values
-    are in units of the target's variance. All numbers add ``signal`` to the variance of the
-    predictor, and all levels ``level_signal``. ``intercept`` is the prior variance of the
-    intercept, and ``step`` the usual length of steps in units of the inverse curvature.
+    are in units of the target's variance. All columns together add ``signal`` to the variance
+    of the predictor at the usual information; it grows with the power ``signal_power`` of the
+    information. ``intercept`` is the prior variance of the intercept, and ``step`` the usual length
+    of steps in units of the inverse curvature.
     """
 
     is_regression: bool
@@ -118,20 +142,26 @@ class Kind:
     usual: float
     score: float
     signal: float
-    level_signal: float
     intercept: float
     step: float = 1.0
+    signal_power: float = 0.0
 
 
-LOGISTIC = Kind(False, 0.25, 0.25, score=0.6, signal=0.6, level_signal=0.15, intercept=0.5)
-# Where residuals are clipped the curvature is 0, so its mean is far below the greatest one.
-SQUARED = Kind(True, 1.0, 1.0, score=0.5, signal=0.2, level_signal=0.1, intercept=5.0, step=1.5)
+LOGISTIC = Kind(False, 0.25, 0.25, score=0.6, signal=0.7, intercept=0.5)
+# Where residuals are clipped the curvature is 0, so its mean is far below the greatest one. With
+# more information they are clipped less, and smaller ridges are better.
+SQUARED = Kind(True, 1.0, 1.0, score=0.5, signal=0.45, intercept=5.0, step=1.5, signal_power=0.5)
 
 
 def joint_kind(slope: SoftmaxSlope) -> Kind:
     k, a = slope.n_classes, slope.normalizer
     step = min(k / 2, MOST_STEP)
-    return Kind(False, a / 2, a * (1 - 1 / k) / k, 1 / a, SIGNAL, LEVEL_SIGNAL, 0.5, step)
+    return Kind(False, a / 2, a * (1 - 1 / k) / k, 1 / a, SIGNAL, 0.5, step)
+
+
+def information_of(plan: DescentPlan, scaling: Scaling) -> float:
+    """Return the information; a private number of records is known by now, with noise."""
+    return plan.information * scaling.n / plan.size
 
 
 def curvatures(blocks: Blocks, scaling: Scaling, kind: Kind) -> FloatArray:
@@ -142,7 +172,7 @@ def curvatures(blocks: Blocks, scaling: Scaling, kind: Kind) -> FloatArray:
 
 def _mean_weight(blocks: Blocks, rows: RowBound) -> float:
     """Return the approximate mean weight of records whose numbers all have variance 1."""
-    numbers = max(len(blocks.numbers), 1)
+    numbers = max(len(blocks.scaled), 1)
     if rows.bound is None:
         return min(1.0, rows.radius / math.sqrt(2 * math.log(2 * numbers + 1)))
     parts = rows.precision**rows.power
@@ -177,8 +207,9 @@ def penalties(
             square[number.stop :] = np.repeat(1 / sizes, sizes)
         usual = scaling.n * _mean_weight(blocks, scaling.rows) * kind.usual * square
         sampling = kind.score * spread * usual
-        prior = np.full(dim, kind.level_signal / max(1, len(blocks.level_columns)))
-        prior[number] = kind.signal / max(1, len(blocks.numbers)) * per_number
+        grows = max(LEAST, more(information_of(plan, scaling), kind.signal_power))
+        prior = np.full(dim, kind.signal * grows / max(1, len(blocks) - blocks.intercept))
+        prior[number] *= per_number
         prior[: blocks.intercept] = kind.intercept
         # Ridges balance noise and sampling errors with the prior of each coefficient.
         ridge = ((unit * plan.averaged) ** 2 + sampling) / (usual * (prior * spread))
@@ -214,7 +245,7 @@ def roughness(blocks: Blocks, scaling: Scaling, ridge: FloatArray) -> dict[int, 
 
 def residual_bound(plan: DescentPlan, scaling: Scaling) -> float:
     """Return the clip radius of residuals, for targets in [-1, 1]."""
-    deviations = CLIP * max(0.5, more(plan.information, CLIP_POWER))
+    deviations = CLIP * max(LEAST, more(information_of(plan, scaling), CLIP_POWER))
     least = 0.0 if scaling.is_estimated else FARTHEST_MEAN / plan.passes
     return min(WHOLE_RANGE, max(least, deviations * scaling.target_deviation))
 

@@ -27,10 +27,10 @@ FREE = pytest.mark.parametrize("all_levels", [True, False])
 
 
 def one_hot(domain, rows):
-    """Encoded rows with an indicator of the first level too, in the order of the coordinates."""
+    """Encoded rows in the order of the coordinates; three levels or more have all indicators."""
     blocks = Blocks(domain, True)
-    columns = [np.ones(len(rows)), *(rows[:, j] for j in blocks.numbers)]
-    for block in blocks.level_columns:
+    columns = [np.ones(len(rows)), *(rows[:, j] for j in blocks.scaled)]
+    for block in blocks.wide:
         levels = rows[:, block]
         columns += [1 - levels.sum(axis=1), *levels.T]
     return np.array(columns).T
@@ -49,29 +49,31 @@ def some_rows(domain, rng, n=30):
 @INTERCEPT
 @FREE
 def test_blocks_cover_all_coordinates_once(domain, intercept, all_levels):
-    """In order: the intercept, numbers, columns of levels; every encoded column is in one."""
+    """In order: the intercept, numbers, two levels, levels; every encoded column is in one."""
     blocks = Blocks(domain, intercept, all_levels)
     at = np.concatenate([np.arange(place.start, place.stop) for place in blocks.places])
     np.testing.assert_array_equal(at, np.arange(blocks.dim))
     assert len(blocks) == len(blocks.places) == len(blocks.sizes)
     assert [place.stop - place.start for place in blocks.places] == list(blocks.sizes)
-    in_blocks = [j for block in blocks.level_columns for j in range(block.start, block.stop)]
-    assert sorted([*blocks.numbers, *in_blocks]) == list(range(domain.n_encoded))
-    assert blocks.first_levels == intercept + len(blocks.numbers)
+    in_blocks = [j for block in blocks.wide for j in range(block.start, block.stop)]
+    assert sorted([*blocks.scaled, *in_blocks]) == list(range(domain.n_encoded))
+    assert blocks.first_levels == intercept + len(blocks.scaled)
     assert blocks.sizes[: blocks.first_levels] == (1,) * blocks.first_levels
     first = [place.start for place in blocks.places[blocks.first_levels :]]
     assert [j for j in range(blocks.dim) if not blocks.free[j]] == ([] if all_levels else first)
 
 
 def test_blocks_of_a_domain_by_hand():
-    """A column of one level has no coefficient and no block; numbers come before levels."""
+    """One level has no coefficient and no block; two levels are a number and come after these."""
     blocks = Blocks(MIXED, True)
     assert blocks.numbers == (0, 3)
     assert blocks.level_columns == (slice(1, 3), slice(4, 5))
-    assert blocks.sizes == (1, 1, 1, 3, 2)
-    assert blocks.dim == 8
-    assert blocks.number_places == slice(1, 3)
-    assert blocks.free.tolist() == [True, True, True, False, True, True, False, True]
+    assert blocks.scaled == (0, 3, 4)
+    assert blocks.wide == (slice(1, 3),)
+    assert blocks.sizes == (1, 1, 1, 1, 3)
+    assert blocks.dim == 7
+    assert blocks.number_places == slice(1, 4)
+    assert blocks.free.tolist() == [True, True, True, True, False, True, True]
 
 
 @EVERY

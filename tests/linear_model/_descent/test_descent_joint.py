@@ -222,8 +222,8 @@ def length(found, precision, power):
 @given(
     records=st.lists(RECORD, min_size=1, max_size=3),
     new=RECORD,
-    centre=st.tuples(st.floats(-1, 1), st.floats(-1, 1)),
-    scale=st.tuples(st.floats(0.03, 3), st.floats(0.03, 3)),
+    centre=st.tuples(*[st.floats(-1, 1)] * 3),
+    scale=st.tuples(*[st.floats(0.03, 3)] * 3),
     precision=st.lists(st.floats(0.1, 30), min_size=5, max_size=5),
     bound=st.one_of(st.none(), st.floats(0.01, 100)),
     power=st.sampled_from([1, 2]),
@@ -240,10 +240,10 @@ def test_one_record_moves_a_pass_by_no_more_than_its_shift(
     Without a bound on rows each block moves by no more than D times this norm.
     """
     rng, rows = np.random.default_rng(seed), RowBound(np.array(precision), bound, power=power)
-    parts = np.array(centre), np.array(scale), np.ones(8), 0.0, 1.0, True, rows
+    parts = np.array(centre), np.array(scale), np.ones(7), 0.0, 1.0, True, rows
     slope = SoftmaxSlope(CLASSES, a, power)
     facts = Scaling(10.0, *parts), slope, np.array([0.3, 1.0, 0.05, 1.0]) if weighted else None
-    moves = size * rng.uniform(-1, 1, (8, CLASSES))
+    moves = size * rng.uniform(-1, 1, (7, CLASSES))
     whole = passes(records, facts, moves)
     pairs = [
         (passes([new, *records[1:]], facts, moves), 2),
@@ -263,8 +263,8 @@ def test_one_record_moves_a_pass_by_no_more_than_its_shift(
 def test_the_shift_of_a_pass_is_attained(a, power):
     """By an added record of full length for which a wrong class is certain throughout."""
     rows = RowBound(np.array([1.5, 2.0, 2.0, 1.0, 1.0]), 3.0, power=power)
-    scaling = Scaling(10.0, np.zeros(2), np.ones(2), np.ones(8), 0.0, 1.0, True, rows)
-    slope, moves = SoftmaxSlope(CLASSES, a, power), np.zeros((8, CLASSES))
+    scaling = Scaling(10.0, np.zeros(3), np.ones(3), np.ones(7), 0.0, 1.0, True, rows)
+    slope, moves = SoftmaxSlope(CLASSES, a, power), np.zeros((7, CLASSES))
     moves[0, 2] = 1e5  # then slopes of later blocks have the greatest norm
     some = ((0.2, 0.3, "x", "p"), 1)
     record = ((1.0, 2.0, "y", "q"), 0)
@@ -283,8 +283,9 @@ def test_rounding_to_the_nearest_point_would_exceed_the_bound(nearest, monkeypat
     if nearest:
         monkeypatch.setattr(_gradients, "_truncate", _gradients.on_grid)
     rows = RowBound(np.ones(5), power=1)
-    scaling = Scaling(10.0, np.zeros(2), np.full(2, 2.0**-9), np.ones(8), 0.0, 1.0, True, rows)
-    slope, moves = SoftmaxSlope(CLASSES, 0.7, 1), np.zeros((8, CLASSES))
+    scale = np.array([2.0**-9, 2.0**-9, 1.0])
+    scaling = Scaling(10.0, np.zeros(3), scale, np.ones(7), 0.0, 1.0, True, rows)
+    slope, moves = SoftmaxSlope(CLASSES, 0.7, 1), np.zeros((7, CLASSES))
     moves[0, 2] = 1e5
     some, record = ((0.5, 0.0, "x", "p"), 1), ((1.0, 2.0, "y", "q"), 0)
     facts = scaling, slope, None

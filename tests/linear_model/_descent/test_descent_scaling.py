@@ -121,7 +121,8 @@ def check_safe(scaling: Scaling, blocks: Blocks) -> None:
     assert all(np.isfinite(values).all() for values in finite)
     assert (np.abs(scaling.centre) <= 1).all()
     assert abs(scaling.target_centre) <= 1
-    assert (scaling.scale >= 0.01 * scaling.rows.radius).all()
+    # Two levels, -1 and 1, are encoded as 0 and 1.
+    assert (scaling.scale >= np.array([0.01, 0.01, 0.005]) * scaling.rows.radius).all()
     assert (scaling.square > 0).all()
     assert scaling.n >= 1
     assert 0 < scaling.target_deviation <= 1
@@ -176,12 +177,12 @@ def test_without_noise_the_scaling_is_the_columns_own():
     stage = stage_of(BLOCKS, True, n)
     exact = stage.sums.exact(*exact_sums(MemoryRows(DOMAIN, X, y))).astype(float) / UNIT
     scaling = scaling_from(stage, BLOCKS, exact, 1e-9, short())
-    encoded = DOMAIN.encode(X)[:, :2]
+    encoded = DOMAIN.encode(X)[:, [0, 1, 4]]  # two levels are a number
     np.testing.assert_allclose(scaling.centre, encoded.mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(scaling.scale, 3 * encoded.std(axis=0), rtol=1e-5)
-    np.testing.assert_allclose(scaling.square[1:3], 1 / 9, rtol=1e-5)
+    np.testing.assert_allclose(scaling.square[1:4], 1 / 9, rtol=1e-5)
     shares = X["c"].value_counts(normalize=True)[list("xyz")]
-    np.testing.assert_allclose(scaling.square[3:6], shares, rtol=1e-5)
+    np.testing.assert_allclose(scaling.square[4:7], shares, rtol=1e-5)
     assert scaling.target_centre == pytest.approx(y.mean(), abs=1e-6)
     assert scaling.target_deviation == pytest.approx(y.std(), rel=1e-5)
 
@@ -190,11 +191,12 @@ def test_the_scaling_of_the_domain_bounds_every_square():
     """Nothing was estimated: squares are bounds, and rows of a ball fit."""
     plain = plain_scaling(BLOCKS, 10.0, box())
     assert (plain.square == 1).all()
-    assert (plain.scale == 1).all()
+    assert plain.centre.tolist() == [0, 0, 0.5]
+    assert plain.scale.tolist() == [1, 1, 0.5]
     assert not plain.is_estimated
     ball = Blocks(Domain.l2_ball(5, radius=3.0), True)
     assert plain_scaling(ball, 10.0, box(ball)).scale[0] == 0.75
-    assert inner_descent.usual_square(ball) <= 0.06
+    assert (inner_descent.usual_square(ball) <= 0.06).all()
 
 
 def test_what_would_make_a_share_infinite_or_nan_is_refused():
@@ -203,7 +205,7 @@ def test_what_would_make_a_share_infinite_or_nan_is_refused():
     fine = plain_scaling(BLOCKS, 10, box())
     for wrong in (0.0, -1.0, 1e-7, np.nan):
         with pytest.raises(ValueError, match="scaling must have centres and scales"):
-            keep_scaled(source, BLOCKS, replace(fine, scale=np.array([1.0, wrong])))
+            keep_scaled(source, BLOCKS, replace(fine, scale=np.array([1.0, wrong, 0.5])))
     kept = keep_scaled(source, BLOCKS, fine)
     for wrong in (0.0, -1.0, np.inf, np.nan):
         with pytest.raises(ValueError, match="clips must be finite and > 0"):

@@ -114,7 +114,7 @@ def test_a_start_beyond_the_box_of_a_scaling_is_moved_into_it(case):
     model = estimator(domain=domain, start=start, scaling_share=0.5, **QUIET, **still)
     found = fit_quietly(model, X, y)._encoded_coef
     assert 0 < found[0, 0] < 0.9 * 2.0**20  # age, in units of its deviations, was more
-    np.testing.assert_allclose(found[0, 1:4], 0.99 * 2.0**20)  # levels have no other units
+    np.testing.assert_allclose(found[0, 2:4], 0.99 * 2.0**20)  # three levels have no other units
 
 
 # History and callbacks

@@ -12,8 +12,9 @@ near 1. So before the release a matrix S of the features' moments is expected ne
 and a coefficient is as likely positive as negative. Each moment is shrunk towards this expectation
 by the share of noise in its variance. Without any products of features the result is a regression
 on each feature alone, and with exact ones it is least squares: the change between them is
-continuous. The factor on the products with the target is an estimate of the share of signal in
-their square (as James and Stein's), so that a table without signal gives the mean of the target.
+continuous. Products b with the target, whose noise has the variance v in all, are shrunk by the
+factor |b|^2 / (|b|^2 + v): from one half, if all of b is noise, to 1. James and Stein's factor also
+shrinks the large products of small tables, and loses more.
 
 The coefficients that the moments give are a *start*. The cross release contains the products of
 its residuals with the features, and the posterior mean of their regression is added. So the noise
@@ -330,9 +331,6 @@ PRODUCT_VARIANCE, SQUARE_VARIANCE = 0.1, 1.0
 # The part of the target's variance that features are expected to explain. b'S^-1 b is this part,
 # so that products b with the target make S larger in their direction.
 EXPLAINED = 0.65
-# The part of the noise that the estimate of the signal leaves out: one factor for all products also
-# shrinks the large ones.
-DOUBT = 0.5
 # Half of the spectral norm of the noise that is left in S, and more for a start: an error in a
 # direction that the features hardly have would not be seen in its residuals.
 LEFT, STRONG = 0.5, 1.5
@@ -382,12 +380,11 @@ def posterior(
     np.fill_diagonal(before, SQUARE_VARIANCE)
     weight = before / (before + spread)
     S = weight * products + (1 - weight) * np.eye(len(b))
-    total = DOUBT * float(noise.sum())
-    # A limit, as with much noise the estimate of the signal is chance.
-    signal = min(max(float(b @ b) - total, float(np.sum(known * (S @ S)))), EXPLAINED)
+    # With much noise |b|^2 may be more than features can explain.
+    signal = min(max(float(b @ b), float(np.sum(known * (S @ S)))), EXPLAINED)
     if signal <= 0:
         return np.append(target, np.zeros(len(b))), np.zeros((len(b), len(b))), S
-    factor = signal / (signal + total)
+    factor = signal / (signal + float(noise.sum()))
     S = S + (1 - weight) * np.outer(b, b) * (factor / EXPLAINED)
     # In coordinates whose prior covariance is the unit matrix.
     root = None if prior is None else np.linalg.cholesky(prior)

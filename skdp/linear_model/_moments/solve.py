@@ -359,14 +359,13 @@ def posterior(
     deviation: FloatArray,
     prior: FloatArray | None = None,
     strength: float = LEFT,
-    known: FloatArray | float = 0.0,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the intercept with the coefficients, the map of b to coefficients, and S.
 
     ``matrix`` has noisy means of products of (1, x, y), and ``deviation`` the standard deviation of
     the noise in each entry. ``prior`` is the covariance of the coefficients before the release, in
     the unit of their usual variance; None stands for the unit matrix. Weak directions are shrunk in
-    proportion to ``strength``. ``known`` is a covariance that the coefficients have at least.
+    proportion to ``strength``.
     """
     variance = deviation**2
     mean, target = matrix[0, 1:-1], float(matrix[0, -1])
@@ -381,7 +380,7 @@ def posterior(
     weight = before / (before + spread)
     S = weight * products + (1 - weight) * np.eye(len(b))
     # With much noise |b|^2 may be more than features can explain.
-    signal = min(max(float(b @ b), float(np.sum(known * (S @ S)))), EXPLAINED)
+    signal = min(float(b @ b), EXPLAINED)
     if signal <= 0:
         return np.append(target, np.zeros(len(b))), np.zeros((len(b), len(b))), S
     factor = signal / (signal + float(noise.sum()))
@@ -460,9 +459,9 @@ def solve(postprocess: Any, moments: NoisyMoments) -> tuple[FloatArray, FloatArr
     is_auto = isinstance(postprocess, str) and postprocess == "auto"
     if not (is_auto and source.is_scaled and moments.intercept):
         return _by_recipe(postprocess, moments)
-    matrix, known = moments.matrix.copy(), source.start_covariance[1:-1, 1:-1]
+    matrix = moments.matrix.copy()
     matrix[:, -1] -= matrix @ source.start
-    step, inverse, S = posterior(matrix, moments.deviation, moments.prior, LEFT, known)
+    step, inverse, S = posterior(matrix, moments.deviation, moments.prior)
     return source.start[:-1] + step, inverse, S
 
 

@@ -15,7 +15,8 @@ from skdp.rows import MemoryRows
 
 ONE = 2**GRAM_BITS
 STEP = 2.0**-NUMBER_BITS
-MIXED = Domain({"a": (-1, 1), "b": (-1, 1), "job": ["x", "y", "z"]})
+# Two levels come before the column of more, so that positions among columns differ.
+MIXED = Domain({"a": (-1, 1), "sex": ["f", "m"], "b": (-1, 1), "job": ["x", "y", "z"]})
 SLOPES = {"logistic": logistic_slope, "residual": clipped_residual(0.3)}
 
 
@@ -25,17 +26,18 @@ def plain(blocks, bound=None):
 
 
 def scaled(blocks, centre=0.0, scale=1.0, bound=None):
-    """A scaling of one centre and one scale, or of one for each number."""
-    ones = np.ones(len(blocks.numbers))
+    """A scaling of one centre and one scale, or of one for each number, two levels being one."""
+    ones = np.ones(len(blocks.scaled))
     return replace(plain(blocks, bound), centre=centre * ones, scale=scale * ones)
 
 
 def table(n, seed=0):
     """Rows of MIXED, and targets 0 or 1."""
     rng = np.random.default_rng(seed)
-    X = np.empty((n, 3), dtype=object)
-    X[:, :2] = rng.uniform(-1.2, 1.2, (n, 2))
-    X[:, 2] = rng.choice(["x", "y", "z", "?"], n)
+    X = np.empty((n, 4), dtype=object)
+    X[:, [0, 2]] = rng.uniform(-1.2, 1.2, (n, 2))
+    X[:, 1] = rng.choice(["f", "m", "?"], n)
+    X[:, 3] = rng.choice(["x", "y", "z", "?"], n)
     return X, rng.integers(0, 2, n).astype(float)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from inner_descent import Blocks, residual
 from summed_records import SLOPES
 
-from skdp import Domain
+from skdp import Domain, Spline
 
 MIXED = Domain(
     {"a": (0, 1), "b": list("uvw"), "c": (-5, 5), "d": ["only"], "e": ["x", "y"]}, target=(-1, 1)
@@ -74,6 +74,20 @@ def test_blocks_of_a_domain_by_hand():
     assert blocks.dim == 7
     assert blocks.number_places == slice(1, 4)
     assert blocks.free.tolist() == [True, True, True, True, False, True, True]
+
+
+def test_two_levels_leave_other_columns_their_tables_and_penalties():
+    """B-splines are levels, also two of them; what a column has is what it has alone."""
+    others = {"s": Spline(0, 1, knots=1, degree=0), "c": list("uvw"), "t": Spline(0, 1, knots=4)}
+    alone, blocks = (Blocks(Domain(own), True) for own in (others, {"b": ["x", "y"]} | others))
+    assert blocks.is_flag == (True, False, False, False)
+    assert blocks.sizes == (1, 1, 2, 3, *alone.sizes[3:])
+    for one, other in zip(blocks.whole_tables, alone.whole_tables, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert alone.differences
+    assert [block - 1 for block in blocks.differences] == [*alone.differences]
+    for one, other in zip(blocks.differences.values(), alone.differences.values(), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @EVERY

@@ -121,7 +121,7 @@ def test_without_noise_models_are_those_of_scikit_learn(kind, clip, labels, weig
 # Privacy: gradients of a descent
 
 
-@pytest.mark.parametrize("clips", [None, np.full(6, 0.25)], ids=["weighted", "clipped"])
+@pytest.mark.parametrize("clips", [None, np.full(7, 0.25)], ids=["weighted", "clipped"])
 def test_gradients_are_exact_and_no_contribution_is_greater(clips):
     """Sums of all records are the sums of each record, and weights increase the size of none."""
     blocks, weights = Blocks(MIXED, intercept=True), np.array([0.3, 1.0, 0.05])

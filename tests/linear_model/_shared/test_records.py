@@ -53,12 +53,12 @@ def slope_of_one(u, y):
 def shares_of_one(blocks, scaling, row, y, moves):
     """What one record adds to every sum in the order of `sums`: fractions."""
     encoded = blocks.domain.encode(row)[0].tolist()
-    pairs = zip(blocks.numbers, scaling.centre.tolist(), scaling.scale.tolist(), strict=True)
+    pairs = zip(blocks.scaled, scaling.centre.tolist(), scaling.scale.tolist(), strict=True)
     numbers = [float(np.float32(on_grid((on_grid(encoded[j]) - c) / s))) for j, c, s in pairs]
     greatest = max([1.0, *map(abs, numbers)])
     weight = math.floor(Fraction(2**NUMBER_BITS) / Fraction(greatest)) * STEP
     columns = [[1.0]] * blocks.intercept + [[x] for x in numbers]
-    for block in blocks.level_columns:
+    for block in blocks.wide:
         indicators = encoded[block]
         columns.append([1.0 - sum(indicators), *indicators])
     value, found = 0.0, []
@@ -96,7 +96,11 @@ bounds = st.sampled_from([None, 1e-9, 0.7, 4.0])
 scalings = st.tuples(st.floats(-1, 1), scales, bounds)
 sizes = st.sampled_from([0.0, 1e-9, 1.0, 40.0, 2.0**12, LARGEST_MOVE])
 cases = {
-    "rows": st.lists(st.tuples(finite, finite, st.sampled_from("xyz?")), min_size=3, max_size=6),
+    "rows": st.lists(
+        st.tuples(finite, st.sampled_from("fm?"), finite, st.sampled_from("xyz?")),
+        min_size=3,
+        max_size=6,
+    ),
     "scaling": scalings,
     "seed": st.integers(0, 99),
     "size": sizes,
@@ -164,11 +168,11 @@ def change_of(blocks, rows, targets, slope, move, clips=None):
 def test_the_bounds_are_reached():
     """So that nothing smaller than 2, or than 1 in each of two levels, could be declared."""
     blocks = Blocks(MIXED, intercept=True)
-    rows = [(1.0, 0.5, "x"), (-1.0, 0.5, "z")]
-    assert change_of(blocks, rows, [0.0, 0.0], logistic_slope, 99.0) == [0, 2, 0, 1, 0, 1]
-    same = [(1.0, 0.5, "x"), (-1.0, 0.5, "x")]
+    rows = [(1.0, "m", 0.5, "x"), (-1.0, "m", 0.5, "z")]
+    assert change_of(blocks, rows, [0.0, 0.0], logistic_slope, 99.0) == [0, 2, 0, 0, 1, 0, 1]
+    same = [(1.0, "m", 0.5, "x"), (-1.0, "m", 0.5, "x")]
     clips = np.full(blocks.dim, 0.25)
-    assert change_of(blocks, same, [1.0, -1.0], residual, 0.0, clips) == [2, 0, 2, 2, 0, 0]
+    assert change_of(blocks, same, [1.0, -1.0], residual, 0.0, clips) == [2, 0, 2, 2, 2, 0, 0]
 
 
 # Where a record stands
@@ -243,7 +247,7 @@ def test_records_that_count_more_than_they_may_are_caught():
     assert model.of_block(0)[0] > ONE
 
 
-@pytest.mark.parametrize("clips", [None, np.full(6, 0.25)], ids=["weighted", "clipped"])
+@pytest.mark.parametrize("clips", [None, np.full(7, 0.25)], ids=["weighted", "clipped"])
 def test_positions_of_labels_are_targets_of_0_and_1(clips):
     """For each of three labels: the sums are those of its indicator."""
     blocks = Blocks(MIXED, intercept=True)

@@ -85,7 +85,7 @@ def test_rows_of_a_ball_are_exact_too():
 # Predictors
 
 
-@pytest.mark.parametrize("clips", [None, np.full(6, 0.5)], ids=["weighted", "clipped"])
+@pytest.mark.parametrize("clips", [None, np.full(7, 0.5)], ids=["weighted", "clipped"])
 def test_predictors_follow_moves_at_the_next_gradient(clips):
     blocks = Blocks(MIXED, intercept=True)
     X, y = table(300)
@@ -108,7 +108,7 @@ def test_predictors_follow_moves_at_the_next_gradient(clips):
         theta[blocks.places[block]] += change
     coef, intercept = blocks.of_columns(theta)
     encoded = MIXED.encode(X)
-    encoded[:, :2] = (encoded[:, :2] - 0.1) / 0.5
+    encoded[:, blocks.scaled] = (encoded[:, blocks.scaled] - 0.1) / 0.5
     np.testing.assert_allclose(seen[1], encoded @ coef + intercept, atol=1e-5)
     model.of_block(1)
     model.of_all()
@@ -116,7 +116,7 @@ def test_predictors_follow_moves_at_the_next_gradient(clips):
     assert np.array_equal(seen[1], seen[3])
 
 
-@pytest.mark.parametrize("clips", [None, np.full(6, 0.5)], ids=["weighted", "clipped"])
+@pytest.mark.parametrize("clips", [None, np.full(7, 0.5)], ids=["weighted", "clipped"])
 def test_predictors_that_are_lost_are_computed_again_to_the_last_bit(clips):
     """Models that share rows take turns: each turn loses the predictors of the other."""
     blocks = Blocks(MIXED, intercept=True)
@@ -139,7 +139,7 @@ def test_predictors_that_are_lost_are_computed_again_to_the_last_bit(clips):
         assert np.concatenate([*parts, model.of_all()]).tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("clips", [None, np.geomspace(1e-3, 10, 6)], ids=["weighted", "clipped"])
+@pytest.mark.parametrize("clips", [None, np.geomspace(1e-3, 10, 7)], ids=["weighted", "clipped"])
 def test_all_gradients_at_once_are_those_of_the_blocks(clips):
     blocks = Blocks(MIXED, intercept=True)
     X, y = table(MOST_ROWS + 100)
@@ -149,18 +149,16 @@ def test_all_gradients_at_once_are_those_of_the_blocks(clips):
     assert model.of_all().tolist() == one_by_one.tolist()
 
 
-@pytest.mark.parametrize("domain", [Domain.unit_box(1), Domain({"c": ["x", "y"]})])
+ONLY = [((-1, 1), [0.5, -1.0], [0.75]), ([*"xy"], "xy", [-0.5]), ([*"xyz"], "xy", [0.5, -0.5, 0.0])]
+
+
+@pytest.mark.parametrize(("column", "cells", "shares"), ONLY, ids=["number", "two", "three"])
 @pytest.mark.parametrize("intercept", [True, False])
-def test_one_kind_of_block_is_enough(domain, intercept):
-    blocks = Blocks(domain, intercept=intercept)
-    X = (
-        np.array([["x"], ["y"]], dtype=object)
-        if blocks.level_columns
-        else np.array([[0.5], [-1.0]])
-    )
+def test_one_kind_of_block_is_enough(column, cells, shares, intercept):
+    blocks = Blocks(Domain({"c": column}), intercept=intercept)
+    X = np.array([[cell] for cell in cells], dtype=object)
     found = sums(blocks, scaled(blocks), X, np.array([0.0, 1.0]), logistic_slope)[: blocks.dim]
-    shares = [ONE // 2, -ONE // 2] if blocks.level_columns else [3 * ONE // 4]
-    assert found.tolist() == [0] * intercept + shares
+    assert (found / ONE).tolist() == [0] * intercept + shares
 
 
 # Memory

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import summed_records
 from exact_gradient import Problem, problem
 from inner_descent import Blocks, clipped_residual, logistic_slope, residual
 from inner_descent import gradients_module as scaled_rows_module
@@ -184,11 +185,7 @@ def test_sums_of_descents_are_the_same_for_threads_and_block_sizes(
     """All gradients while the predictors move, over states of several blocks."""
     slope, clips = KINDS[kind]
     blocks = Blocks(MIXED, intercept=True)
-    rng, n = np.random.default_rng(3), 40_000
-    X = np.empty((n, 3), dtype=object)
-    X[:, :2] = rng.uniform(-1.2, 1.2, (n, 2))
-    X[:, 2] = rng.choice(["x", "y", "z"], n)
-    y = rng.integers(0, 2, n).astype(float)
+    X, y = summed_records.table(40_000, 3)
     bounds = np.geomspace(1e-3, 10, blocks.dim) if clips else None
     moves = moved(blocks, 4, 2.0)
 

@@ -65,14 +65,6 @@ class DPLogisticRegression(PrivateClassifier, ObjectiveEstimator):
     ['benign' 'benign']
     >>> print(model.guarantee_.epsilon)
     1.0
-
-    The budget is divided among the releases of the fit:
-
-    >>> from skdp.trusted import overview
-    >>> for release in overview(model.releases_, model.public_):
-    ...     print(f"{release.name:9} epsilon {release.epsilon:.3f}")
-    scaling   epsilon 0.200
-    objective epsilon 0.800
     """
 
     _reference: ClassVar = Reference(

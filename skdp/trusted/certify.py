@@ -269,8 +269,8 @@ def overview(releases: Iterable[Listed], public: Public) -> tuple[Line, ...]:
     >>> model = DPLogisticRegression(domain=Domain.unit_box(2, target=[0, 1])).fit(X, y)
     >>> for release in overview(model.releases_, model.public_):
     ...     print(release.name, release.law, round(release.epsilon, 4))
-    scaling KNormNoise(SquaresBall) 0.1084
-    objective KNormNoise(ProductBall) 0.8916
+    scaling KNormNoise(SquaresBall) 0.05
+    objective KNormNoise(ProductBall) 0.95
     """
     own = tuple(releases)
     spent = [release.spent(public).epsilon for release in own]

@@ -122,15 +122,15 @@ def test_least_squares_in_a_box(name, intercept, order):
     assert np.abs(model.coef_ - wanted.coef_).max() < CLOSE
 
 
-@pytest.mark.parametrize(("name", "order"), zip(REGRESSIONS, ["cyclic", "greedy"] * 2, strict=True))
-def test_least_squares_with_units_and_levels(name, order):
+@pytest.mark.parametrize(("name", "intercept", "order"), each(REGRESSIONS))
+def test_least_squares_with_units_and_levels(name, intercept, order):
     """scikit-learn sees the encoded columns; predictions are compared in the target's units."""
     penalty, reference = REGRESSIONS[name]
     X, y = regression(PEOPLE)
-    steps = {"order": order, "n_passes": STEPS[order]}
+    steps = {"fit_intercept": intercept, "order": order, "n_passes": STEPS[order]}
     model = DPCoordinateDescentRegressor(domain=PEOPLE, **penalty, **steps, **NOISELESS).fit(X, y)
     rows = PEOPLE.encode(X)
-    wanted = clone(reference).fit(rows, PEOPLE.encode_target(y))
+    wanted = clone(reference).set_params(fit_intercept=intercept).fit(rows, PEOPLE.encode_target(y))
     assert differs(model, wanted.coef_, wanted.intercept_) < CLOSE
     decoded = PEOPLE.decode_coef(wanted.coef_, wanted.intercept_, regression=True)
     np.testing.assert_allclose(model.coef_, decoded[0], atol=30 * CLOSE)

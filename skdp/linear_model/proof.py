@@ -21,6 +21,7 @@ from skdp.linear_model._inference import theorem as tables
 from skdp.linear_model._moments.theorem import (
     FirstChange,
     cross_change,
+    first_sums,
     greatest_square,
     layout_of,
     mean_ball,
@@ -360,12 +361,8 @@ def _expected(release: NoisySum, design: Design, public: Public) -> Sequence[obj
             return _of_columns(ball, domain, relation)
         case "scaling" if isinstance(change, FirstChange):
             layout = layout_of(domain)
-            every, target = tuple(range(layout.n_encoded + 1)), (layout.n_encoded,)
-            single = tuple((j,) for j in layout.number_index)
-            groups = {(target, *single), (target, layout.number_index)}
-            n = None if relation == "add_remove" else 0
-            sums = (ColumnSums(every, n, squares) for squares in groups)
-            return [FirstChange(layout, own, relation) for own in sums]
+            sums = first_sums(layout, None if relation == "add_remove" else 0)
+            return [FirstChange(layout, sums, relation)]
         case "cross":
             return [cross_change(layout_of(domain), relation)]
         case "moments" if isinstance(change, RowsWithin):
@@ -409,6 +406,6 @@ def _of_columns(ball: object, domain: Domain, relation: str) -> list[object]:
     k, most = getattr(numbers, "n_numbers", 0), domain.n_numbers + curves + 1  # with the target
     if not 0 < k <= most or type(numbers) is not SquaresBall:
         return []
-    n, squares = None if relation == "add_remove" else 0, tuple((j,) for j in range(k))
+    n, columns = None if relation == "add_remove" else 0, tuple(range(k))
     blocks = tuple(own for own in domain.blocks if own.stop > own.start) if levels else ()
-    return [ColumnSums(tuple(range(k)), n, squares, blocks=blocks).change(relation)]
+    return [ColumnSums(columns, n, columns, blocks=blocks).change(relation)]

@@ -68,7 +68,7 @@ def test_the_density_ratio_of_neighbours_is_epsilon_and_no_more(neighbors):
     """
     epsilon, counted = 0.8, neighbors == "add_remove"
     moved, rng = 1 if counted else 2, np.random.default_rng(0)
-    noise = sums_noise(ColumnSums((0,), None if counted else 9, ((0,),)), moved, neighbors, epsilon)
+    noise = sums_noise(ColumnSums((0,), None if counted else 9, (0,)), moved, neighbors, epsilon)
     rows = records(counted, [np.linspace(-1, 1, 41)])
     changes = rows if counted else (rows[:, None] - rows).reshape(-1, 2)
     at = np.concatenate([changes, rng.normal(0, 4, (300, changes.shape[1]))])

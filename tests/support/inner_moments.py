@@ -16,6 +16,7 @@ from skdp.linear_model._moments.theorem import (
     FirstChange,
     RowScaler,
     cross_change,
+    first_sums,
     greatest_square,
     moment_ball,
 )

@@ -75,7 +75,7 @@ def rows(shifts: Shifts, epsilon: float, delta: float, repeats: int) -> list[rep
 def sums_row(k: int, neighbors: str, noise: str, in_ball: bool = False) -> report.Row:
     """Return the noise in means and mean squares, jointly and separately charged."""
     moved, n = (2.0, 1) if neighbors == "replace_one" else (1.0, None)
-    sums = ColumnSums(tuple(range(k)), n, tuple((j,) for j in range(k)))
+    sums = ColumnSums(tuple(range(k)), n, tuple(range(k)))
     places = [sums.dim - 2 * k, sums.dim - k]
     if noise == "K-norm":
         joint = np.sqrt(sums_noise(sums, moved, neighbors, 1.0).variance())[places]

@@ -38,7 +38,7 @@ NAMES = {
     " _mean_weight penalties roughness residual_bound",
     "linear_model/_moments/advice.py": "SIGNAL SIGNAL_AT LEAST_SIGNAL MOST_SIGNAL CENTRE UNUSED"
     " MOST_NOISE LEAST_NOISE MUCH_WORK WORTH_WORK USUAL_STRENGTH plan_moments strength importance"
-    " feature_noise named_noise GOOD_NOISE SINGLE_NOISE SCALED_SIGNAL SCALED_AT"
+    " feature_noise named_noise GOOD_NOISE SCALED_SIGNAL SCALED_AT"
     " NOISES MOST_CROSS_NOISE RADIUS ROW_RADIUS TARGET_RADIUS RADIUS_FROM RADIUS_POWER"
     " _radii cross_noise",
     "linear_model/_objective/solve.py": "LEAST_RIDGE APART_Q MOST_NOISE"

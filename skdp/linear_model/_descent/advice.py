@@ -155,7 +155,7 @@ def independent(sums: ColumnSums, gaussian: bool, in_ball: int = 0) -> DescentSt
 def stage_sums(blocks: Blocks, with_target: bool, n: int | None) -> ColumnSums:
     """Return the sums of a scaling stage; a noisy count is one of them if ``n`` is None."""
     columns = (*blocks.numbers, *(blocks.domain.n_encoded,) * with_target)
-    return ColumnSums(columns, n, tuple((j,) for j in columns), blocks=blocks.level_columns)
+    return ColumnSums(columns, n, columns, blocks=blocks.level_columns)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

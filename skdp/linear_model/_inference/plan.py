@@ -257,7 +257,7 @@ def _scales(task: Task, epsilon: float) -> ScalingStage | None:
     columns = (*map(int, task.design.domain.number_index),)
     if not columns:
         return None
-    sums = ColumnSums(columns, task.n, tuple((j,) for j in columns))
+    sums = ColumnSums(columns, task.n, columns)
     noise = sums_noise(sums, task.records_changed, task.neighbors, epsilon)
     return ScalingStage(sums, noise)
 

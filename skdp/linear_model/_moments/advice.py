@@ -24,12 +24,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall, SumBall
+from skdp.geometry import LpBall, NormBall, SquaresBall, SumBall
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 from skdp.linear_model._moments.theorem import (
     FirstChange,
     cross_change,
     cross_parts,
+    first_sums,
     greatest_square,
     layout_of,
     mean_ball,
@@ -201,8 +202,8 @@ def named_noise(
 # with few records nearly all, as the noise in all moments hides the data, and with many .42.
 
 # The scaling stage has the share of epsilon for which its means have noise of GOOD_NOISE, in these
-# limits. Each number has a mean square of its own if the noise is then at most SINGLE_NOISE.
-LEAST_SHARE, MOST_SHARE, GOOD_NOISE, SINGLE_NOISE = 0.05, 0.35, 0.03, 0.05
+# limits.
+LEAST_SHARE, MOST_SHARE, GOOD_NOISE = 0.05, 0.35, 0.03
 # SIGNAL for scaled columns, of the coefficients that the moments leave to the cross release:
 # SCALED_SIGNAL, times the square of n epsilon / columns^(3/2) over SCALED_AT if that is below 1.
 # NOISES is the ratio of the variances of the noise in a moment of two features and in a product
@@ -244,14 +245,9 @@ class ScaledMoments(MomentPlan):
         """
         layout = layout_of(task.design.domain)
         known = float(task.n_assumed or strength * columns_of(layout) ** 1.5 / task.epsilon)
-        numbers, target = layout.number_index, (layout.n_encoded,)
-        columns, single = tuple(range(layout.n_encoded + 1)), tuple((j,) for j in numbers)
-        for squares in ((target, *single), (target, numbers) if numbers else (target,)):
-            sums = ColumnSums(columns, task.n, squares)
-            # The noise in the means of the scaling stage with all of epsilon.
-            needed = task.records_changed * _box_deviation(sums.dim) / (task.epsilon * known)
-            if needed / MOST_SHARE <= SINGLE_NOISE:
-                break
+        sums = first_sums(layout, task.n)
+        # The noise in the means of the scaling stage with all of epsilon.
+        needed = task.records_changed * _box_deviation(sums.dim) / (task.epsilon * known)
         first = min(max(needed / GOOD_NOISE, LEAST_SHARE), MOST_SHARE)
         # With the share s of the cross release in what is left, squared errors are C / s^2 in
         # products with residuals and tau P / (1 - s)^2 in the moments. The sum is least where
@@ -322,24 +318,18 @@ Part = tuple[NormBall, tuple[int, ...], float]  # a ball, its coordinates, and a
 
 def _first_ball(layout: MomentLayout, sums: ColumnSums, neighbors: str) -> NormBall:
     """Return a ball around the contributions of one record; for replaced ones half of changes."""
-    numbers, groups = len(layout.number_index), len(sums.squares) - 1
-    head = int(sums.is_counted)
-    target = (head + layout.n_encoded, head + layout.n_encoded + 1)
+    head, target = int(sums.is_counted), int(sums.is_counted) + layout.n_encoded
     # The count, the numbers, and their squares (2 x^2, or 2 x^2 - 1 beside a count).
     means = [*range(head), *(layout.numbers + head - 1).tolist()]
-    squares = list(range(target[1] + 1, sums.dim))
+    squares = [*range(target + 2, sums.dim), target + 1]
     parts: list[Part] = []
-    if numbers < LEAST_APART:
-        means, squares = [*means, target[0]], [*squares, target[1]]
+    if len(layout.number_index) < LEAST_APART:
+        means.append(target)
     else:
         pair: NormBall = LpBall(2, p=math.inf) if sums.is_counted else SquaresBall(1)
-        parts.append((pair, target, TARGET_COST * _box_cost(2)))
-    ball: NormBall = SquaresBall(len(means) - head, sums.is_counted)
-    if groups != numbers:
-        large = LpBall(groups, p=math.inf, radius=numbers / groups)
-        rest = [LpBall(1)] * (len(squares) - groups)
-        ball = ProductBall((LpBall(len(means), p=math.inf), large, *rest))
-    parts.append((ball, (*means, *squares), _box_cost(len(means) + len(squares))))
+        parts.append((pair, (target, squares.pop()), TARGET_COST * _box_cost(2)))
+    own = SquaresBall(len(squares), sums.is_counted)
+    parts.append((own, (*means, *squares), _box_cost(len(means) + len(squares))))
     whole = FirstChange(layout, sums, neighbors).parts()
     for ball, places in whole[len(whole) - len(layout.block_columns) :]:
         parts.append((ball, places, LEVEL_MEANS * _block_cost(len(places))))
@@ -393,13 +383,9 @@ def _gaussian(
     mu = 1 / gaussian_scale(task.epsilon, task.delta)
     length, cross_length = lengths(layout, sums)
     # The units of the scaling stage's sums in which changes are bounded.
-    numbers, groups = len(layout.number_index), len(sums.squares) - 1
     units = np.ones(sums.dim)
     if not sums.is_counted:
-        units[sums.dim - groups - 1 :] = 2 / REPLACED_WEIGHT
-    if groups:  # a sum of the squares of several numbers
-        several = numbers / groups
-        units[sums.dim - groups :] *= several if sums.is_counted else math.sqrt(several)
+        units[-len(sums.squares) :] = 2 / REPLACED_WEIGHT
     # |zz' - z'z'| of two rows of length at most 1 is at most sqrt(2).
     distance = math.sqrt(task.records_changed) * greatest_square(layout)
     left = mu * (rest * math.sqrt(1 - share**2))
@@ -429,8 +415,7 @@ def lengths(layout: MomentLayout, sums: ColumnSums) -> tuple[float, float]:
     second = 1 + numbers + blocks
     if sums.is_counted:
         # x^2 + (2 x^2 - 1)^2 is at most 2.
-        of_numbers = 2 * numbers if len(sums.squares) == 1 + numbers else numbers + 1
-        first = float(1 + of_numbers + blocks + 2)
+        first = float(1 + 2 * (numbers + 1) + blocks)
         return math.sqrt(first) * ROUND_UP, math.sqrt(second) * ROUND_UP
     # With this weight of a square the bound is 4 for each number and for the target. Two levels
     # of a block are sqrt(2) apart, and 1 if it has one indicator.

@@ -226,12 +226,9 @@ def row_scaler(plan: ScaledMoments, seen: Estimates) -> RowScaler:
     numbers, width = plan.layout.numbers, plan.layout.n_rows
     columns = np.append(numbers, width - 1)
     centre = seen.mean[columns - 1].clip(-1, 1)
-    squares = centre**2
-    if len(numbers) and len(seen.square) == 2:  # one mean square of all numbers
-        squares[:-1] = squares[:-1].mean()
-    variance = np.append(np.broadcast_to(seen.square[1:], len(numbers)), seen.square[0])
     noise = _first_deviations(plan, seen.n)[columns]
-    scale = np.sqrt(MOMENTS.variance(variance - squares, noise).clip(max=MOST_VARIANCE))
+    variance = np.roll(seen.square, -1) - centre**2  # the target's square is the first one
+    scale = np.sqrt(MOMENTS.variance(variance, noise).clip(max=MOST_VARIANCE))
     scaler = Scaler.of(width - 2, columns - 1, centre, scale)
     return RowScaler(np.append(0.0, scaler.centre), np.append(1.0, scaler.scale), plan.factor)
 

@@ -1,7 +1,7 @@
 """Trusted. What one record can change in the releases of scaled moments.
 
-The first release has sums of columns of the encoded (x, y) and of their squares, of the target and
-of single numbers, or of all numbers together. Its indicators of levels are at most one per column.
+The first release has sums of the columns of the encoded (x, y), and of the squares of numbers and
+of the target. Its indicators of levels are at most one per column.
 Statements and proofs: docs/proofs/moment_release.md.
 """
 
@@ -38,21 +38,10 @@ class FirstChange:
         """
         self.sums.require(self.neighbors)
         layout, sums, head = self.layout, self.sums, int(self.sums.is_counted)
-        numbers, groups = len(layout.number_index), len(sums.squares) - 1
         target = head + layout.n_encoded
         means = [*range(head), *(layout.numbers + head - 1).tolist(), target]
-        squares = [*range(target + 2, sums.dim), target + 1]
-        if groups == numbers:
-            ball: NormBall = SquaresBall(numbers + 1, sums.is_counted)
-            parts = [(ball, (*means, *squares))]
-        else:  # one sum of the squares of several numbers
-            large = LpBall(groups, p=math.inf, radius=numbers / groups)
-            pair: NormBall = LpBall(2, p=math.inf) if sums.is_counted else SquaresBall(1)
-            parts = [
-                (LpBall(len(means) - 1, p=math.inf), tuple(means[:-1])),
-                (large, tuple(squares[:-1])),
-                (pair, (target, target + 1)),
-            ]
+        ball: NormBall = SquaresBall(len(sums.squares), sums.is_counted)
+        parts = [(ball, (*means, *range(target + 2, sums.dim), target + 1))]
         for columns in layout.block_columns:
             # One indicator is 0 or 1, and changes by 1 if a record is replaced. Of several ones
             # one falls and one rises.
@@ -67,21 +56,14 @@ class FirstChange:
         return body.radius_in(ball)
 
     def length_in(self, factor: ArrayLike) -> float:
-        """Return a bound on the length of any change in units of independent Gaussian noise.
-
-        The sum of the squares of m numbers changes by at most sqrt(m) times the length of the
-        changes of these squares.
-        """
+        """Return a bound on the length of any change in units of independent Gaussian noise."""
         self.sums.require(self.neighbors)
         layout, sums, added = self.layout, self.sums, self.sums.is_counted
         rate = np.broadcast_to(1 / np.asarray(factor, dtype=float), (sums.dim,))
         of_columns = rate[added : added + layout.n_encoded + 1]
         of_squares = 2 * rate[added + layout.n_encoded + 1 :]
-        numbers = layout.numbers - 1
-        pooled = len(numbers) / max(1, len(sums.squares) - 1)
+        pairs = zip(of_columns[list(sums.squares)], of_squares, strict=True)
         left_out = 0.5 if added else 0.0
-        root = np.broadcast_to(of_squares[1:] * math.sqrt(pooled), (len(numbers),))
-        pairs = [*zip(of_columns[numbers], root, strict=True), (of_columns[-1], of_squares[0])]
         square = math.fsum(number_square(float(a), float(b), left_out, added) for a, b in pairs)
         for columns in layout.block_columns:
             # Two of several indicators change if a record is replaced.
@@ -90,6 +72,12 @@ class FirstChange:
         if added:
             square += float(rate[0]) ** 2
         return math.sqrt(square) * ROUND_UP
+
+
+def first_sums(layout: MomentLayout, n: int | None) -> ColumnSums:
+    """Return the sums of the first release; ``n`` is None if the number of records is private."""
+    target = layout.n_encoded
+    return ColumnSums(tuple(range(target + 1)), n, (target, *layout.number_index))
 
 
 def cross_parts(layout: MomentLayout) -> list[tuple[NormBall, tuple[int, ...]]]:

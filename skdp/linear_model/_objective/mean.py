@@ -73,7 +73,7 @@ def plan_mean(share: Any, task: Task, size: float, is_scaled: bool) -> MeanStage
     """
     if share == 0:
         return None
-    sums = ColumnSums((0,), task.n, ((0,),))
+    sums = ColumnSums((0,), task.n, (0,))
     spent = (MEAN_SHARE if is_auto(share) else float(share)) * task.epsilon
     noise = REACH * sums_deviation(sums, task.records_changed) / (spent * size)
     if is_auto(share) and (noise > MOST_NOISE or not is_scaled):

@@ -264,7 +264,7 @@ def plan_clipping(
         return None
 
     def sums_of_columns(columns: tuple[int, ...]) -> ColumnSums:
-        return ColumnSums(columns, task.n, tuple((j,) for j in columns))
+        return ColumnSums(columns, task.n, columns)
 
     def noise_of(columns: tuple[int, ...]) -> float:
         """Return the noise of the means if all of epsilon is spent on them."""

@@ -267,15 +267,15 @@ class Estimates:
 class ColumnSums:
     """Sums over the records of columns of the encoded (x, y), of squares and of level indicators.
 
-    The order is: the number of records if it is private; the sum of each column; for each group
-    of columns the sum of their squares times ``factor``; the number of records with each level.
+    The order is: the number of records if it is private; the sum of each column; the sum of the
+    squares of some columns times ``factor``; the number of records with each level.
     If the number of records is private, the sum of factor x^2 - (factor - 1) is released instead
     of that of factor x^2: the count has noise of its own.
     """
 
     columns: tuple[int, ...]  # of the encoded (x, y), the target last
     n: int | None  # the number of records; None if it is private
-    squares: tuple[tuple[int, ...], ...]  # groups of columns
+    squares: tuple[int, ...]  # columns whose squares are summed
     factor: int = 2  # 1, 2 or 3
     # The indicators of each column of levels that is counted; the first level has none.
     blocks: tuple[slice, ...] = ()
@@ -309,7 +309,7 @@ class ColumnSums:
         them. Of the levels of a column one count rises, and under replace-one another one falls.
         """
         self.require(neighbors)
-        if self.factor != 2 or self.squares != tuple((column,) for column in self.columns):
+        if self.factor != 2 or self.squares != self.columns:
             raise NotPrivate("the hull of changes is that of each column and twice its square")
         numbers = SquaresBall(len(self.columns), self.is_counted)
         levels = [LpBall(block.stop - block.start + 1, p=1.0) for block in self.blocks]
@@ -319,23 +319,19 @@ class ColumnSums:
     def exact(self, sums: NDArray[Any], squares: NDArray[Any], n: Any) -> NDArray[Any]:
         """Return the sums, (dim,), in units of 2^-40, from the results of `exact_sums`."""
         count = n * 2**GRAM_BITS
-        of_groups = [
-            self.factor * sum(squares[list(group)]) - len(group) * self._shift * count
-            for group in self.squares
-        ]
+        of_squares = self.factor * squares[list(self.squares)] - self._shift * count
         levels: list[Any] = []
         for block in self.blocks:
             levels += [count - sum(sums[block]), *sums[block]]
         head = [count] if self.is_counted else []
-        return np.array([*head, *sums[list(self.columns)], *of_groups, *levels], dtype=object)
+        return np.array([*head, *sums[list(self.columns)], *of_squares, *levels], dtype=object)
 
     def estimates(self, released: FloatArray, least: float = 1.0) -> Estimates:
         """Return the estimates; a noisy number of records is at least ``least``."""
         n = float(self.n) if self.n is not None else max(least, float(released[0]))
         ends = np.cumsum([self.is_counted, len(self.columns), len(self.squares)])
         _, mean, square, levels = np.split(released / n, ends)
-        sizes = np.array([len(group) for group in self.squares])
-        return Estimates(n, mean, (square / sizes + self._shift) / self.factor, levels)
+        return Estimates(n, mean, (square + self._shift) / self.factor, levels)
 
 
 # Rows of a ball may be longer than 1 by this for each square root of a number.
@@ -353,7 +349,7 @@ def sizes_of(sums: ColumnSums, units: FloatArray, gaussian: bool, in_ball: int =
     head, of_numbers, of_squares, of_levels = np.split(1 / units, [added, added + k, added + 2 * k])
     pairs = list(zip(of_numbers.tolist(), (sums.factor * of_squares).tolist(), strict=True))
     left_out = (sums.factor - 1) / sums.factor if added else 0.0
-    if len(sums.squares) != k or (in_ball > 1 and left_out > 0):
+    if sums.squares != sums.columns or (in_ball > 1 and left_out > 0):
         raise NotPrivate("one square of each column is released, and in a ball nothing is left out")
     shifts: list[tuple[float, int]] = []
     if in_ball > 1:

@@ -267,14 +267,14 @@ def test_no_change_is_outside_the_ball_with_the_target_apart(neighbors, n_number
     """Some change is on its boundary; with another order of the sums some would be outside."""
     counted, rng = neighbors == "add_remove", np.random.default_rng(0)
     columns = tuple(range(n_numbers))
-    sums = ColumnSums(columns, None if counted else 9, tuple((j,) for j in columns))
+    sums = ColumnSums(columns, None if counted else 9, columns)
     moved = 1 if counted else 2
     noise = sums_noise(sums, moved, neighbors, 1.0, apart=0.25)
     changes = changes_of(counted, n_numbers, rng)
     gauges = noise.ball.gauge(changes)
     assert gauges.max() == pytest.approx(1.0, rel=1e-9)
     # Its noise is that of a release of its own with a quarter of epsilon.
-    alone = sums_noise(ColumnSums((0,), sums.n, ((0,),)), moved, neighbors, 0.25)
+    alone = sums_noise(ColumnSums((0,), sums.n, (0,)), moved, neighbors, 0.25)
     places = [*range(counted), counted + n_numbers - 1, counted + 2 * n_numbers - 1]
     np.testing.assert_allclose(noise.variance()[places], alone.variance(), rtol=1e-9)
     at = rng.normal(0, 3, (300, noise.dim))

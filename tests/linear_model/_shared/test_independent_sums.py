@@ -13,7 +13,7 @@ from skdp.trusted import NotPrivate
 
 def sums_of(k, n, levels=0):
     blocks = tuple(slice(k + 2 * j, k + 2 * j + 2) for j in range(levels))
-    return ColumnSums(tuple(range(k)), n, tuple((j,) for j in range(k)), 1, blocks)
+    return ColumnSums(tuple(range(k)), n, tuple(range(k)), 1, blocks)
 
 
 def square(planned):
@@ -97,7 +97,7 @@ def test_levels_add_their_own_changes(n):
 @pytest.mark.parametrize("gaussian", [True, False])
 def test_sizes_bound_the_changes_for_any_units(n, factor, gaussian):
     """A grid of records reaches them: the greatest change, the sum of both, or the length."""
-    sums, x = ColumnSums((0,), n, ((0,),), factor), np.linspace(-1, 1, 401)
+    sums, x = ColumnSums((0,), n, (0,), factor), np.linspace(-1, 1, 401)
     left_out = 0.0 if n else (factor - 1) / factor
     for a, b in ((0.3, 1.0), (1.0, 0.5), (1.0, 1.5), (1.0, 2.5), (2.0, 1.0)):
         units = np.array([*[1.0] * (n is None), 1 / a, factor / b])
@@ -117,7 +117,7 @@ def test_sizes_bound_the_changes_for_any_units(n, factor, gaussian):
 
 def test_sums_that_no_theorem_covers_are_refused():
     """A public count of added records, three times a square, and a ball with a rest left out."""
-    public, private = (ColumnSums((0, 1), n, ((0,), (1,))) for n in (50, None))
+    public, private = (ColumnSums((0, 1), n, (0, 1)) for n in (50, None))
     for sums, neighbors in ((public, "add_remove"), (private, "replace_one")):
         with pytest.raises(NotPrivate, match="if and only if"):
             sums.change(neighbors)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.geometry import NormBall, SumBall
+from skdp.geometry import LpBall, NormBall, SquaresBall, SumBall
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 from skdp.linear_model._moments.theorem import (
     FirstChange,
@@ -212,8 +212,9 @@ SCALED_SIGNAL, SCALED_AT, NOISES = 0.3, 60.0, 9.0
 # With more noise than MOST_CROSS_NOISE in the mean of a product with the target, with all of
 # epsilon, only the target's mean is released.
 MOST_CROSS_NOISE = 0.08
-# Weight of errors in the means of levels in the scaling stage.
-LEVEL_MEANS = 0.05
+# Weights of errors in the sums of the target and in the means of levels in the scaling stage. The
+# target has a share of its own beside so many numbers.
+TARGET_COST, LEAST_APART, LEVEL_MEANS = 20.0, 4, 0.05
 # Numbers and the target are clipped at so many scales, and rows are shrunk at so many scales in
 # the root mean square. All grow with the power RADIUS_POWER of n epsilon / columns^(3/2) beyond
 # RADIUS_FROM: with less noise, clipping gains less.
@@ -317,10 +318,21 @@ Part = tuple[NormBall, tuple[int, ...], float]  # a ball, its coordinates, and a
 
 def _first_ball(layout: MomentLayout, sums: ColumnSums, neighbors: str) -> NormBall:
     """Return a ball around the contributions of one record; for replaced ones half of changes."""
-    # The count, the numbers and the target, and their squares (2 x^2, or 2 x^2 - 1 beside a count).
-    (numbers, places), *levels = FirstChange(layout, sums, neighbors).parts()
-    parts = [(numbers, places, _box_cost(len(places)))]
-    parts += [(ball, at, LEVEL_MEANS * _block_cost(len(at))) for ball, at in levels]
+    head, target = int(sums.is_counted), int(sums.is_counted) + layout.n_encoded
+    # The count, the numbers, and their squares (2 x^2, or 2 x^2 - 1 beside a count).
+    means = [*range(head), *(layout.numbers + head - 1).tolist()]
+    squares = [*range(target + 2, sums.dim), target + 1]
+    parts: list[Part] = []
+    if len(layout.number_index) < LEAST_APART:
+        means.append(target)
+    else:
+        pair: NormBall = LpBall(2, p=math.inf) if sums.is_counted else SquaresBall(1)
+        parts.append((pair, (target, squares.pop()), TARGET_COST * _box_cost(2)))
+    own = SquaresBall(len(squares), sums.is_counted)
+    parts.append((own, (*means, *squares), _box_cost(len(means) + len(squares))))
+    whole = FirstChange(layout, sums, neighbors).parts()
+    for ball, places in whole[len(whole) - len(layout.block_columns) :]:
+        parts.append((ball, places, LEVEL_MEANS * _block_cost(len(places))))
     return _split(parts)
 
 

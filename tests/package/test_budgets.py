@@ -16,17 +16,17 @@ SIZES = {
     "lines of skdp": 45_544,
     "lines of stubs": 110,
     "files of skdp": 145,
-    "lines of tests": 44_690,
+    "lines of tests": 44_707,
     "lines with Any": 468,
-    "lines of imports": 2_680,
+    "lines of imports": 2_685,
     "class names that occur twice": 0,
 }
 FITS = {
-    "DPLogisticRegression": {"files": 38, "classes": 50, "lines of functions": 4_502},
+    "DPLogisticRegression": {"files": 38, "classes": 50, "lines of functions": 4_487},
     "DPHuberRegressor": {"files": 38, "classes": 46, "lines of functions": 3_983},
-    "DPLinearRegression": {"files": 36, "classes": 51, "lines of functions": 3_916},
-    "DPCoordinateDescentClassifier": {"files": 33, "classes": 41, "lines of functions": 3_618},
-    "DPCoordinateDescentRegressor": {"files": 33, "classes": 42, "lines of functions": 3_530},
+    "DPLinearRegression": {"files": 36, "classes": 51, "lines of functions": 3_789},
+    "DPCoordinateDescentClassifier": {"files": 33, "classes": 41, "lines of functions": 3_655},
+    "DPCoordinateDescentRegressor": {"files": 33, "classes": 42, "lines of functions": 3_567},
 }
 
 

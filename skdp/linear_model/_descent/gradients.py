@@ -322,9 +322,8 @@ class ScaledRows:
         at, q = 0, len(blocks.numbers)
         flags = (-scaling.centre[q:] + [[0.0], [1.0]]) / scaling.scale[q:]
         on_grid(flags)
-        for values, levels, own in zip(
-            flags.T, compress(rows.levels, blocks.is_flag), self.numbers[q:], strict=True
-        ):
+        of_flags = compress(rows.levels, blocks.is_flag)
+        for own, values, levels in zip(self.numbers[q:], flags.T, of_flags, strict=True):
             own[:] = values[levels]
         for part in rows.parts(2 * q):
             # On the grid before and after they are scaled.

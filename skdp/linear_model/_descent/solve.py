@@ -83,10 +83,8 @@ def scaling_of(plan: DescentPlan, released: FloatArray | None) -> Scaling:
     most = np.maximum(variance, np.minimum(about, (1 + np.abs(centre)) ** 2))
     squares = np.ones(blocks.dim)
     squares[blocks.number_places] = (most / variance)[:p] / rows.radius**2
-    shares = np.concatenate([[], *(levels[k] for k in blocks.levels_of)])
-    squares[blocks.first_levels :] = (shares.clip(0) + CAUTION * deviation / seen.n).clip(
-        1 / seen.n, 1.0
-    )
+    shares = np.concatenate([[], *(levels[k] for k in blocks.levels_of)]).clip(0)
+    squares[blocks.first_levels :] = (shares + CAUTION * deviation / seen.n).clip(1 / seen.n, 1.0)
     deviations = np.sqrt(variance)
     target = (float(centre[-1]), float(deviations[-1])) if len(mean) > p else (0.0, 1.0)
     centre, scale = centre[:p], rows.radius * deviations[:p]

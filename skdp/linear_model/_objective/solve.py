@@ -263,18 +263,17 @@ def plan_clipping(
     if domain.is_ball or not columns:
         return None
 
-    def sums_of_columns(columns: tuple[int, ...]) -> ColumnSums:
-        return ColumnSums(columns, task.n, columns)
-
     def noise_of(columns: tuple[int, ...]) -> float:
         """Return the noise of the means if all of epsilon is spent on them."""
-        return sums_deviation(sums_of_columns(columns), task.records_changed) / (epsilon * size)
+        sums = ColumnSums(columns, task.n, columns)
+        return sums_deviation(sums, task.records_changed) / (epsilon * size)
 
     apart = 0.0
     if share is None:
         own = target = 0.0
         if numbers and (curves or not with_target):
-            own = _number_share(noise_of(numbers), bool(curves))
+            own = min(usual_share(noise := noise_of(numbers)), CURVE_SHARE if curves else 1.0)
+            own *= noise <= own * (CURVE_NOISE if curves else MOST_NOISE)
         if with_target:
             noise = noise_of(columns[-1:])
             target = usual_share(noise, COUNT_NOISE) if is_count else TARGET_SHARE
@@ -284,7 +283,7 @@ def plan_clipping(
             return None
         columns = columns if own and target else numbers if own else columns[-1:]
         apart, with_target = apart / share, target > 0
-    sums, spent = sums_of_columns(columns), share * epsilon
+    sums, spent = ColumnSums(columns, task.n, columns), share * epsilon
     law = sums_noise(sums, task.records_changed, task.neighbors, spent, apart)
     weight = size * (epsilon - spent) / design.dim
     radius = max(1.0, weight / FARTHER_FROM) ** FARTHER
@@ -292,14 +291,6 @@ def plan_clipping(
     curve_radius = CURVE_RADIUS * (radius**CURVE_FARTHER if is_farther else 1.0) if curves else 0.0
     facts = radius, with_target, curve_radius, is_count
     return ClippingStage(sums, law, design, spent, *facts)
-
-
-def _number_share(noise: float, curved: bool) -> float:
-    """Return the share of epsilon for bounds of the numbers; 0 if they would be too noisy."""
-    share, most = usual_share(noise), MOST_NOISE
-    if curved:
-        share, most = min(share, CURVE_SHARE), CURVE_NOISE
-    return 0.0 if noise > most * share else share
 
 
 def on_log_scale(target: FloatArray) -> FloatArray:

@@ -41,7 +41,7 @@ NAMES = {
     " feature_noise named_noise GOOD_NOISE SCALED_SIGNAL SCALED_AT"
     " NOISES MOST_CROSS_NOISE RADIUS ROW_RADIUS TARGET_RADIUS RADIUS_FROM RADIUS_POWER"
     " _radii cross_noise",
-    "linear_model/_objective/solve.py": "LEAST_RIDGE APART_Q MOST_NOISE"
+    "linear_model/_objective/solve.py": "LEAST_RIDGE APART_Q MOST_NOISE MOST_POOLED MAINLY"
     " TARGET_SHARE TARGET_NOISE TARGET_ALONE FARTHER",
     "linear_model/_objective/profiles.py": "rough_shifts _rough_splits _rough_removed _ROUGH _CELLS"
     " _EACH _LEVELS _SEARCHED",

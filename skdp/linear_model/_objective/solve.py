@@ -93,8 +93,10 @@ from skdp.trusted.certify import NoisySum, Release
 from skdp.trusted.checks import check_choice, check_count, check_interval, fail
 from skdp.trusted.noise import variances
 
-# There is no release if the noise of its means would exceed this.
-MOST_NOISE = 0.2
+# There is no release if the noise of its means would exceed this. If numbers are at least MAINLY of
+# the coefficients, the average of their means may have the noise MOST_POOLED instead; all numbers
+# then have the same bounds. This centres columns that lie at one end of their bounds.
+MOST_NOISE, MOST_POOLED, MAINLY = 0.2, 0.4, 0.6
 # Without a share of the user only the target of a regression is scaled: clipped numbers would bias
 # its coefficients. The share of epsilon, the greatest noise of the mean, and the distance of the
 # bounds from the centre in standard deviations.
@@ -220,8 +222,13 @@ class ClippingStage:
         first = int(self.sums.is_counted)
         noise = np.sqrt(variances(self.noise))[first : first + len(seen.mean)] / seen.n
         # Without an intercept the centres must be 0.
-        mean = seen.mean.clip(-1, 1) if self.design.intercept else np.zeros_like(seen.mean)
-        variance = CLIPPING.variance(seen.square.clip(0, 1) - mean**2, noise)
+        means, squares = seen.mean, seen.square
+        if noise[0] > MOST_NOISE and not self.with_target:
+            # All numbers as one column: its mean and its mean square have less noise.
+            noise = noise / math.sqrt(len(means))
+            means, squares = (np.full(len(means), values.mean()) for values in (means, squares))
+        mean = means.clip(-1, 1) if self.design.intercept else np.zeros_like(means)
+        variance = CLIPPING.variance(squares.clip(0, 1) - mean**2, noise)
         radius = np.full(len(mean), self.curve_radius or self.radius * RADIUS)
         if self.with_target:
             usual = TARGET_RADIUS if self._with_numbers else TARGET_ALONE
@@ -273,7 +280,8 @@ def plan_clipping(
         own = target = 0.0
         if numbers and (curves or not with_target):
             own = min(usual_share(noise := noise_of(numbers)), CURVE_SHARE if curves else 1.0)
-            own *= noise <= own * (CURVE_NOISE if curves else MOST_NOISE)
+            pooled = MOST_POOLED * math.sqrt(len(numbers)) * (len(numbers) >= MAINLY * design.dim)
+            own *= noise <= own * (CURVE_NOISE if curves else max(MOST_NOISE, pooled))
         if with_target:
             noise = noise_of(columns[-1:])
             target = usual_share(noise, COUNT_NOISE) if is_count else TARGET_SHARE

@@ -22,7 +22,7 @@ SIZES = {
     "class names that occur twice": 0,
 }
 FITS = {
-    "DPLogisticRegression": {"files": 38, "classes": 50, "lines of functions": 4_487},
+    "DPLogisticRegression": {"files": 38, "classes": 50, "lines of functions": 4_490},
     "DPHuberRegressor": {"files": 38, "classes": 46, "lines of functions": 3_983},
     "DPLinearRegression": {"files": 36, "classes": 51, "lines of functions": 3_789},
     "DPCoordinateDescentClassifier": {"files": 33, "classes": 41, "lines of functions": 3_655},

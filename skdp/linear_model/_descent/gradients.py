@@ -2,9 +2,8 @@
 
 A block is the intercept, one number, or all levels of one column. Of two levels the second one is
 a number, 1 or 0. A record has one level of a column, so that it contributes to one coordinate of
-the gradient of the block. All levels together
-have the privacy cost of one number. So have all B-splines of one column: the sizes of a record's
-contributions to their coordinates add up to at most 1.
+the gradient of the block. All levels together have the privacy cost of one number. So have all
+B-splines of one column: a record's contributions to their coordinates add up to at most 1.
 
 The contribution of a record to the gradient of a coordinate is a multiple of 2^-40 of size at most
 1. Sums over 2^13 contributions are exact in floats in any order, and are added as integers. So no

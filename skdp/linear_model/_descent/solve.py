@@ -101,17 +101,15 @@ def plain_scaling(blocks: Blocks, n: float, rows: RowBound) -> Scaling:
     # Rows of a ball were divided by a power of two.
     unit = float(blocks.domain.radius or 1.0) / row_unit(blocks.domain)
     scale = np.repeat([unit, 1.0 - blocks.intercept / 2], [q, p - q])
-    ones = np.ones(blocks.dim)
-    return Scaling(n, centre, scale, ones, 0.0, math.sqrt(USUAL_TARGET), False, rows)
+    return Scaling(n, centre, scale, np.ones(blocks.dim), 0.0, math.sqrt(USUAL_TARGET), False, rows)
 
 
 # Steps, penalties and clip radii
 
 # Residuals are clipped at CLIP deviations of the target; the factor grows with this power of the
-# information. Without estimates, all passes together can move a mean by at least FARTHEST_MEAN.
-CLIP, CLIP_POWER, WHOLE_RANGE, FARTHEST_MEAN = 0.45, 0.33, 2.0, 0.5
-# The least factor for little information, on this bound and on the signal of a regression.
-LEAST = 0.5
+# information, as does the signal of a regression, and is at least LEAST. Without estimates, all
+# passes together can move a mean by at least FARTHEST_MEAN.
+CLIP, CLIP_POWER, LEAST, WHOLE_RANGE, FARTHEST_MEAN = 0.45, 0.33, 0.5, 2.0, 0.5
 # For a joint model: assumptions of a `Kind`. The curvature is rarely near its bound in all classes,
 # so steps are longer; they do not diverge below 2.
 SIGNAL, MOST_STEP = 16.0, 1.8

@@ -201,8 +201,7 @@ def named_noise(
 # Moments of scaled columns. The share of the cross release is a continuous function of n epsilon:
 # with few records nearly all, as the noise in all moments hides the data, and with many .42.
 
-# The scaling stage has the share of epsilon for which its means have noise of GOOD_NOISE, in these
-# limits.
+# Limits of the share of epsilon for the scaling stage, and the wanted noise of its means.
 LEAST_SHARE, MOST_SHARE, GOOD_NOISE = 0.05, 0.35, 0.03
 # SIGNAL for scaled columns, of the coefficients that the moments leave to the cross release:
 # SCALED_SIGNAL, times the square of n epsilon / columns^(3/2) over SCALED_AT if that is below 1.

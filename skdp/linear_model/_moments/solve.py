@@ -13,8 +13,7 @@ and a coefficient is as likely positive as negative. Each moment is shrunk towar
 by the share of noise in its variance. Without any products of features the result is a regression
 on each feature alone, and with exact ones it is least squares: the change between them is
 continuous. Products b with the target, whose noise has the variance v in all, are shrunk by the
-factor |b|^2 / (|b|^2 + v): from one half, if all of b is noise, to 1. James and Stein's factor also
-shrinks the large products of small tables, and loses more.
+factor |b|^2 / (|b|^2 + v): from one half, if all of b is noise, to 1.
 
 The coefficients that the moments give are a *start*. The cross release contains the products of
 its residuals with the features, and the posterior mean of their regression is added. So the noise

@@ -63,8 +63,7 @@ class FirstChange:
         of_columns = rate[added : added + layout.n_encoded + 1]
         of_squares = 2 * rate[added + layout.n_encoded + 1 :]
         pairs = zip(of_columns[list(sums.squares)], of_squares, strict=True)
-        left_out = 0.5 if added else 0.0
-        square = math.fsum(number_square(float(a), float(b), left_out, added) for a, b in pairs)
+        square = math.fsum(number_square(float(a), float(b), added / 2, added) for a, b in pairs)
         for columns in layout.block_columns:
             # Two of several indicators change if a record is replaced.
             greatest = np.sort(of_columns[columns - 1] ** 2)[-records_changed(self.neighbors) :]

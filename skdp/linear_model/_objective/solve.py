@@ -93,9 +93,8 @@ from skdp.trusted.certify import NoisySum, Release
 from skdp.trusted.checks import check_choice, check_count, check_interval, fail
 from skdp.trusted.noise import variances
 
-# There is no release if the noise of its means would exceed this. If numbers are at least MAINLY of
-# the coefficients, the average of their means may have the noise MOST_POOLED instead; all numbers
-# then have the same bounds. This centres columns that lie at one end of their bounds.
+# The most noise of the means. Numbers that are MAINLY of the coefficients may have the same bounds,
+# with the noise MOST_POOLED in the average of their means: many lie at one end of their bounds.
 MOST_NOISE, MOST_POOLED, MAINLY = 0.2, 0.4, 0.6
 # Without a share of the user only the target of a regression is scaled: clipped numbers would bias
 # its coefficients. The share of epsilon, the greatest noise of the mean, and the distance of the
